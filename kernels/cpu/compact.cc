@@ -1,0 +1,142 @@
+#include "kernels/cpu/compact.h"
+
+#include <cmath>
+#include <vector>
+
+#include "kernels/cpu/operators.h"
+
+namespace prefixd::cpu {
+namespace {
+
+// Items that are selected, then gathered, while they are in the L1 cache. Selecting into a list of offsets has no
+// branch to mispredict, and never writes an element past those that are kept.
+constexpr uint64_t kLeafItems = 1024;
+static_assert(kBlockItems % kLeafItems == 0);
+
+// Calls f with a functor bool(uint64_t item) that says what args.selector holds for, before inversion.
+template <class F>
+void VisitSelector(const CompactArgs& args, F&& f) {
+  if (args.selector == Selector::kByteMask) {
+    return f([mask = static_cast<const uint8_t*>(args.mask)](uint64_t i) { return mask[i] != 0; });
+  }
+  if (args.selector == Selector::kBitMask) {
+    return f(
+        [mask = static_cast<const uint8_t*>(args.mask)](uint64_t i) { return ((mask[i / 8] >> (i % 8)) & 1) != 0; });
+  }
+  VisitDType(args.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto* in = static_cast<const T*>(args.in);
+    const T value = args.value.As<T>();
+    switch (args.comparison) {
+      case Comparison::kLess:
+        return f([=](uint64_t i) { return in[i] < value; });
+      case Comparison::kLessEqual:
+        return f([=](uint64_t i) { return in[i] <= value; });
+      case Comparison::kGreater:
+        return f([=](uint64_t i) { return in[i] > value; });
+      case Comparison::kGreaterEqual:
+        return f([=](uint64_t i) { return in[i] >= value; });
+      case Comparison::kEqual:
+        return f([=](uint64_t i) { return in[i] == value; });
+      case Comparison::kNotEqual:
+        return f([=](uint64_t i) { return in[i] != value; });
+      case Comparison::kIsNan:
+        return f([=](uint64_t i) { return IsNan(in[i]); });
+      case Comparison::kIsFinite:
+        return f([=](uint64_t i) {
+          if constexpr (std::is_floating_point_v<T>) return std::isfinite(in[i]);
+          return true;
+        });
+    }
+  });
+}
+
+template <class T>
+void GatherValues(const CompactArgs& args, uint64_t first, const uint16_t* offsets, uint64_t num_kept, uint64_t place) {
+  const T* in = static_cast<const T*>(args.in) + first;
+  T* values = static_cast<T*>(args.values) + place;
+  for (uint64_t k = 0; k < num_kept; ++k) values[k] = in[offsets[k]];
+}
+
+template <class Index>
+void GatherIndices(const CompactArgs& args, uint64_t first, const uint16_t* offsets, uint64_t num_kept,
+                   uint64_t place) {
+  Index* indices = static_cast<Index*>(args.indices) + place;
+  for (uint64_t k = 0; k < num_kept; ++k) indices[k] = static_cast<Index>(args.first_item + first + offsets[k]);
+}
+
+template <class Selects>
+uint64_t CountBlock(uint64_t begin, uint64_t end, bool invert, Selects selects) {
+  uint64_t num_kept = 0;
+  for (uint64_t i = begin; i < end; ++i) num_kept += selects(i) != invert;
+  return num_kept;
+}
+
+// Writes what [begin, end) keeps from `place` on; returns how much that is.
+template <class Selects>
+uint64_t CompactBlock(const CompactArgs& args, uint64_t begin, uint64_t end, uint64_t place, Selects selects) {
+  const uint64_t place_of_block = place;
+  uint16_t offsets[kLeafItems];
+  for (uint64_t leaf = begin; leaf < end; leaf += kLeafItems) {
+    const uint64_t leaf_items = std::min(kLeafItems, end - leaf);
+    uint64_t num_kept = 0;
+    for (uint64_t i = 0; i < leaf_items; ++i) {
+      offsets[num_kept] = static_cast<uint16_t>(i);
+      num_kept += selects(leaf + i) != args.invert;
+    }
+    if (args.values != nullptr) {
+      VisitDType(args.dtype,
+                 [&](auto tag) { GatherValues<typename decltype(tag)::type>(args, leaf, offsets, num_kept, place); });
+    }
+    if (args.indices != nullptr) {
+      args.index_dtype == DType::kU32 ? GatherIndices<uint32_t>(args, leaf, offsets, num_kept, place)
+                                      : GatherIndices<uint64_t>(args, leaf, offsets, num_kept, place);
+    }
+    place += num_kept;
+  }
+  return place - place_of_block;
+}
+
+template <class Selects>
+uint64_t CompactAll(const CompactArgs& args, Selects selects) {
+  const uint64_t num_blocks = NumBlocks(args.num_items);
+  const bool writes = args.values != nullptr || args.indices != nullptr;
+  if (num_blocks == 1 && writes) return CompactBlock(args, 0, args.num_items, 0, selects);
+
+  std::vector<uint64_t> places(num_blocks + 1);  // Of block b at b; the count behind.
+  ParallelFor(num_blocks, [&](uint64_t block) {
+    const uint64_t begin = block * kBlockItems;
+    places[block + 1] = CountBlock(begin, begin + BlockItems(args.num_items, block), args.invert, selects);
+  });
+  for (uint64_t block = 1; block <= num_blocks; ++block) places[block] += places[block - 1];
+  if (writes) {
+    ParallelFor(num_blocks, [&](uint64_t block) {
+      const uint64_t begin = block * kBlockItems;
+      CompactBlock(args, begin, begin + BlockItems(args.num_items, block), places[block], selects);
+    });
+  }
+  return places[num_blocks];
+}
+
+uint64_t NumBytes(const CompactArgs& args, uint64_t count) {
+  uint64_t num_bytes = 0;
+  if (args.selector == Selector::kByteMask) num_bytes += args.num_items;
+  if (args.selector == Selector::kBitMask) num_bytes += (args.num_items + 7) / 8;
+  if (args.selector == Selector::kPredicate || args.values != nullptr) num_bytes += args.num_items * SizeOf(args.dtype);
+  if (args.values != nullptr) num_bytes += count * SizeOf(args.dtype);
+  if (args.indices != nullptr) num_bytes += count * SizeOf(args.index_dtype);
+  return num_bytes;
+}
+
+}  // namespace
+
+Work RunCompact(const CompactArgs& args) {
+  *args.count = 0;
+  if (args.num_items == 0) return {};
+  VisitSelector(args, [&](auto selects) { *args.count = CompactAll(args, selects); });
+  const bool writes = args.values != nullptr || args.indices != nullptr;
+  return {.launches = args.num_items > kBlockItems && writes ? uint64_t{2} : uint64_t{1},
+          .num_bytes = NumBytes(args, *args.count)};
+}
+
+}  // namespace prefixd::cpu

@@ -1,0 +1,98 @@
+#include "kernels/cpu/cpu_device.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <new>
+
+#include "kernels/cpu/compact.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/reduce.h"
+#include "kernels/cpu/scan.h"
+#include "kernels/status.h"
+
+namespace prefixd {
+namespace {
+
+constexpr std::align_val_t kAlignment{256};
+
+uint64_t MemoryBytes(int pages_of_kind) {
+  const long pages = sysconf(pages_of_kind);
+  const long page_bytes = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page_bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes) : 0;
+}
+
+absl::StatusOr<Buffer> AllocateHost(size_t size_bytes) {
+  // Linux promises more memory than it has, and takes it back with a signal: ask for no more than could ever be there.
+  void* data =
+      size_bytes > MemoryBytes(_SC_PHYS_PAGES) ? nullptr : ::operator new(size_bytes, kAlignment, std::nothrow);
+  if (data == nullptr) return absl::ResourceExhaustedError(StrCat("no ", size_bytes, " bytes of host memory"));
+  return Buffer(data, size_bytes, [](void* p) { ::operator delete(p, kAlignment); });
+}
+
+// Everything has run when a call returns, so that there is nothing to synchronize.
+class CpuLane final : public Lane {
+ public:
+  explicit CpuLane(const Device& device) : device_(device) {}
+
+  absl::StatusOr<Buffer> Allocate(size_t size_bytes) override { return AllocateHost(size_bytes); }
+
+  absl::Status CopyToDevice(void* d_dst, const void* h_src, size_t size_bytes) override {
+    return Copy(d_dst, h_src, size_bytes);
+  }
+  absl::Status CopyToHost(void* h_dst, const void* d_src, size_t size_bytes) override {
+    return Copy(h_dst, d_src, size_bytes);
+  }
+
+  absl::Status Scan(const ScanArgs& args) override { return Run(Primitive::kScan, args, cpu::RunScan); }
+  absl::Status Reduce(const ReduceArgs& args) override { return Run(Primitive::kReduce, args, cpu::RunReduce); }
+  absl::Status Compact(const CompactArgs& args) override { return Run(Primitive::kCompact, args, cpu::RunCompact); }
+
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+
+  StageTimes TakeStageTimes() override { return std::exchange(times_, {}); }
+
+ private:
+  static absl::Status Copy(void* dst, const void* src, size_t size_bytes) {
+    if (size_bytes > 0) std::memcpy(dst, src, size_bytes);  // Null is no argument for memcpy, even of nothing.
+    return absl::OkStatus();
+  }
+
+  template <class Args>
+  absl::Status Run(Primitive primitive, const Args& args, cpu::Work (*run)(const Args&)) {
+    PREFIXD_RETURN_IF_ERROR(Validate(args));
+    PREFIXD_RETURN_IF_ERROR(device_.Resolve(primitive, args.strategy).status());
+    const auto begin = std::chrono::steady_clock::now();
+    const cpu::Work work = run(args);
+    const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin;
+    if (work.launches > 0) times_.kernel_ns = times_.kernel_ns.value_or(0) + elapsed.count();
+    times_.launches += work.launches;
+    times_.num_bytes += work.num_bytes;
+    return absl::OkStatus();
+  }
+
+  const Device& device_;
+  StageTimes times_;
+};
+
+class CpuDevice final : public Device {
+ public:
+  DeviceInfo Info() const override {
+    return {.name = StrCat("cpu (", cpu::Concurrency(), " threads)"),
+            .memory_bytes = MemoryBytes(_SC_PHYS_PAGES),
+            .memory_free_bytes = MemoryBytes(_SC_AVPHYS_PAGES)};
+  }
+
+  absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override { return std::make_unique<CpuLane>(*this); }
+
+  absl::StatusOr<Buffer> AllocatePinned(size_t size_bytes) override { return AllocateHost(size_bytes); }
+
+  std::vector<Strategy> Strategies(Primitive /*primitive*/) const override { return {Strategy::kReduceThenScan}; }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> OpenCpuDevice() { return std::make_unique<CpuDevice>(); }
+
+}  // namespace prefixd

@@ -1,0 +1,15 @@
+// The CPU device: oneTBB on all cores. Device memory is host memory, and work runs before the call returns.
+#ifndef PREFIXD_KERNELS_CPU_CPU_DEVICE_H_
+#define PREFIXD_KERNELS_CPU_CPU_DEVICE_H_
+
+#include <memory>
+
+#include "kernels/device.h"
+
+namespace prefixd {
+
+std::unique_ptr<Device> OpenCpuDevice();
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_KERNELS_CPU_CPU_DEVICE_H_

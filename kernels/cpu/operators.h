@@ -1,0 +1,150 @@
+// The operators on single elements, for the CPU's loops.
+//
+//   VisitOp<float>(Op::kSum, [&](auto op) { acc = op(acc, x); });
+//   out[i] = Canonical(acc);
+#ifndef PREFIXD_KERNELS_CPU_OPERATORS_H_
+#define PREFIXD_KERNELS_CPU_OPERATORS_H_
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/types.h"
+
+namespace prefixd::cpu {
+
+// The unsigned type in which T's arithmetic wraps; at least unsigned, since narrower ones are promoted to signed int.
+template <class T>
+using Wrapping = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+
+template <class T>
+bool IsNan(T v) {
+  return v != v;
+}
+
+// A NaN with the one sign and payload that leaves the device; any other value as it is.
+template <class T>
+T Canonical(T v) {
+  if constexpr (std::is_floating_point_v<T>) return IsNan(v) ? std::numeric_limits<T>::quiet_NaN() : v;
+  return v;
+}
+
+// An integer that orders as T's values do, -0 before +0; meaningless for NaN.
+template <class T>
+auto OrderKey(T v) {
+  if constexpr (std::is_floating_point_v<T>) {
+    using Bits = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+    const auto bits = std::bit_cast<Bits>(v);
+    // Negative numbers are sign and magnitude: flipping the magnitude makes larger magnitudes smaller.
+    return bits < 0 ? static_cast<Bits>(bits ^ std::numeric_limits<Bits>::max()) : bits;
+  } else {
+    return v;
+  }
+}
+
+struct Sum {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) return a + b;
+    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+  }
+};
+
+struct Prod {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) return a * b;
+    return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+  }
+};
+
+struct Min {
+  // The smaller, the better; NaN before everything.
+  template <class T>
+  static auto Rank(T v) {
+    const auto key = OrderKey(v);
+    return IsNan(v) ? std::numeric_limits<decltype(OrderKey(v))>::lowest() : key;
+  }
+  template <class T>
+  static bool Beats(T a, T b) {
+    return Rank(a) < Rank(b);
+  }
+  template <class T>
+  T operator()(T a, T b) const {
+    return Beats(b, a) ? b : a;
+  }
+};
+
+struct Max {
+  // The larger, the better; NaN before everything.
+  template <class T>
+  static auto Rank(T v) {
+    const auto key = OrderKey(v);
+    return IsNan(v) ? std::numeric_limits<decltype(OrderKey(v))>::max() : key;
+  }
+  template <class T>
+  static bool Beats(T a, T b) {
+    return Rank(a) > Rank(b);
+  }
+  template <class T>
+  T operator()(T a, T b) const {
+    return Beats(b, a) ? b : a;
+  }
+};
+
+struct And {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a & b;
+  }
+};
+
+struct Or {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a | b;
+  }
+};
+
+struct Xor {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a ^ b;
+  }
+};
+
+template <class O>
+inline constexpr bool kIsExtremum = std::is_same_v<O, Min> || std::is_same_v<O, Max>;
+
+// Calls f with the function object of `op` and returns its result. Needs Validate: op defined on T and served.
+template <class T, class F>
+auto VisitOp(Op op, F&& f) {
+  switch (op) {
+    case Op::kProd:
+      return f(Prod{});
+    case Op::kMin:
+      return f(Min{});
+    case Op::kMax:
+      return f(Max{});
+    default:
+      break;
+  }
+  if constexpr (std::is_integral_v<T>) {
+    switch (op) {
+      case Op::kAnd:
+        return f(And{});
+      case Op::kOr:
+        return f(Or{});
+      case Op::kXor:
+        return f(Xor{});
+      default:
+        break;
+    }
+  }
+  return f(Sum{});
+}
+
+}  // namespace prefixd::cpu
+
+#endif  // PREFIXD_KERNELS_CPU_OPERATORS_H_

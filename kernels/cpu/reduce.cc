@@ -1,0 +1,68 @@
+#include "kernels/cpu/reduce.h"
+
+#include <vector>
+
+#include "kernels/cpu/operators.h"
+
+namespace prefixd::cpu {
+namespace {
+
+// A value and, for MIN and MAX, its ReduceState::position.
+template <class T>
+struct Candidate {
+  T value;
+  uint64_t position;
+};
+
+// The candidate of num_items >= 1 elements, the first of which has position `position`.
+template <class T, class O>
+Candidate<T> ReduceBlock(const T* in, uint64_t num_items, uint64_t position, O op) {
+  if constexpr (kIsExtremum<O>) {
+    uint64_t best = 0;
+    for (uint64_t i = 1; i < num_items; ++i) {
+      if (O::Beats(in[i], in[best])) best = i;
+    }
+    return {in[best], position + best};
+  } else {
+    T aggregate = in[0];
+    for (uint64_t i = 1; i < num_items; ++i) aggregate = op(aggregate, in[i]);
+    return {aggregate, ReduceState::kNothing};
+  }
+}
+
+// Joins what came before with what came after.
+template <class T, class O>
+Candidate<T> Join(Candidate<T> before, Candidate<T> after, O op) {
+  if constexpr (kIsExtremum<O>) {
+    if (O::Beats(after.value, before.value)) return after;
+    if (O::Beats(before.value, after.value)) return before;
+    // A tie. What came before need not be the lower position: it may come from nowhere.
+    return {before.value, std::min(before.position, after.position)};
+  } else {
+    return {op(before.value, after.value), before.position};
+  }
+}
+
+}  // namespace
+
+Work RunReduce(const ReduceArgs& args) {
+  const ReduceState state = args.state_in != nullptr ? *args.state_in : args.init;
+  VisitDType(args.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto* in = static_cast<const T*>(args.in);
+    VisitOp<T>(args.op, [&](auto op) {
+      std::vector<Candidate<T>> blocks(NumBlocks(args.num_items));
+      ParallelFor(blocks.size(), [&](uint64_t block) {
+        const uint64_t first = block * kBlockItems;
+        blocks[block] = ReduceBlock(in + first, BlockItems(args.num_items, block), args.first_item + first + 1, op);
+      });
+      Candidate<T> all = {state.value.As<T>(), state.position};
+      for (const Candidate<T>& block : blocks) all = Join(all, block, op);
+      *args.state_out = {Value::Of(Canonical(all.value)), all.position};
+    });
+  });
+  if (args.num_items == 0) return {};
+  return {.launches = 1, .num_bytes = args.num_items * SizeOf(args.dtype)};
+}
+
+}  // namespace prefixd::cpu

@@ -1,0 +1,268 @@
+// Device and Lane on the CUDA runtime. A Lane is a stream with its own scratch memory and its own clock; memory comes
+// from the device's pool, in the order of the lane. The kernels are behind launch.h.
+// Threads: the runtime's current device belongs to a thread, so every entry point sets it first.
+#include "kernels/cuda/cuda_device.h"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/stage_clock.h"
+#include "kernels/status.h"
+
+namespace prefixd {
+namespace cuda {
+namespace {
+
+// Is there code for the card's architecture? Asking for this kernel's attributes tells.
+__global__ void ProbeKernel() {}
+
+class CudaDevice;
+
+class CudaLane final : public Lane {
+ public:
+  explicit CudaLane(CudaDevice* device) : device_(device) {}
+  ~CudaLane() override;
+  absl::Status Init();
+
+  absl::StatusOr<Buffer> Allocate(size_t size_bytes) override;
+  absl::Status CopyToDevice(void* d_dst, const void* h_src, size_t size_bytes) override;
+  absl::Status CopyToHost(void* h_dst, const void* d_src, size_t size_bytes) override;
+  absl::Status Scan(const ScanArgs& args) override;
+  absl::Status Reduce(const ReduceArgs& args) override;
+  absl::Status Compact(const CompactArgs& args) override;
+  absl::Status Synchronize() override;
+  StageTimes TakeStageTimes() override { return clock_.Take(); }
+
+ private:
+  absl::Status Enter();
+  absl::Status Check(cudaError_t error, std::string_view call);
+
+  // Enqueues what `work` enqueues, between a pair of events.
+  template <class Work>
+  absl::Status Timed(Stage stage, Traffic traffic, std::string_view call, Work&& work) {
+    PREFIXD_RETURN_IF_ERROR(Check(clock_.Begin(context_.stream, stage), "cudaEventRecord"));
+    PREFIXD_RETURN_IF_ERROR(Check(work(), call));
+    return Check(clock_.End(context_.stream, traffic), "cudaEventRecord");
+  }
+
+  CudaDevice* const device_;
+  LaunchContext context_;
+  StageClock clock_;
+};
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int ordinal) : ordinal_(ordinal), health_(ordinal) {}
+  absl::Status Init();
+
+  int num_multiprocessors() const { return properties_.multiProcessorCount; }
+  uint64_t memory_bytes() const { return properties_.totalGlobalMem; }
+  int ordinal() const { return ordinal_; }
+  DeviceHealth* health() { return &health_; }
+  // Makes the device current. Errors: DEVICE_LOST.
+  absl::Status Enter() {
+    PREFIXD_RETURN_IF_ERROR(health_.Alive());
+    return health_.Check(cudaSetDevice(ordinal_), "cudaSetDevice");
+  }
+
+  DeviceInfo Info() const override;
+  absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override;
+  absl::StatusOr<Buffer> AllocatePinned(size_t size_bytes) override;
+  std::vector<Strategy> Strategies(Primitive primitive) const override {
+    return {primitive == Primitive::kReduce ? Strategy::kSingleLaunch : Strategy::kChained};
+  }
+
+ private:
+  const int ordinal_;
+  DeviceHealth health_;
+  cudaDeviceProp properties_ = {};
+  cudaMemPool_t pool_ = nullptr;
+};
+
+// ---- Lane ----------------------------------------------------------------------------------------------------------
+absl::Status CudaLane::Enter() { return device_->Enter(); }
+absl::Status CudaLane::Check(cudaError_t error, std::string_view call) { return device_->health()->Check(error, call); }
+
+absl::Status CudaLane::Init() {
+  PREFIXD_RETURN_IF_ERROR(Enter());
+  context_.num_multiprocessors = device_->num_multiprocessors();
+  PREFIXD_RETURN_IF_ERROR(
+      Check(cudaStreamCreateWithFlags(&context_.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"));
+  PREFIXD_RETURN_IF_ERROR(Check(clock_.Init(), "cudaEventCreate"));
+  constexpr size_t kBytes = sizeof(*context_.d_finished_blocks);
+  void* d_memory = nullptr;
+  PREFIXD_RETURN_IF_ERROR(Check(AllocateOn(context_.stream, kBytes, &d_memory), "cudaMallocAsync"));
+  context_.d_finished_blocks = static_cast<uint32_t*>(d_memory);
+  return Check(cudaMemsetAsync(d_memory, 0, kBytes, context_.stream), "cudaMemsetAsync");
+}
+
+// Errors are ignored here: there is nobody to tell, and a device that is lost says so at the next call.
+CudaLane::~CudaLane() {
+  cudaSetDevice(device_->ordinal());
+  if (context_.stream != nullptr) {
+    if (context_.d_scratch != nullptr) cudaFreeAsync(context_.d_scratch, context_.stream);
+    if (context_.d_finished_blocks != nullptr) cudaFreeAsync(context_.d_finished_blocks, context_.stream);
+    cudaStreamSynchronize(context_.stream);  // Kernels may still write to the clock's pinned memory.
+    cudaStreamDestroy(context_.stream);
+  }
+}
+
+absl::StatusOr<Buffer> CudaLane::Allocate(size_t size_bytes) {
+  PREFIXD_RETURN_IF_ERROR(Enter());
+  if (size_bytes > device_->memory_bytes()) {
+    return absl::ResourceExhaustedError(absl::StrCat(size_bytes, " bytes asked for; cuda:", device_->ordinal(), " has ",
+                                                     device_->memory_bytes(), " in all"));
+  }
+  void* d_memory = nullptr;
+  PREFIXD_RETURN_IF_ERROR(
+      Check(AllocateOn(context_.stream, std::max<size_t>(size_bytes, 1), &d_memory), "cudaMallocAsync"));
+  // The deleter may run on any thread. It ignores errors for the destructor's reason.
+  return Buffer(d_memory, size_bytes, [ordinal = device_->ordinal(), stream = context_.stream](void* d_freed) {
+    cudaSetDevice(ordinal);
+    cudaFreeAsync(d_freed, stream);
+  });
+}
+
+absl::Status CudaLane::CopyToDevice(void* d_dst, const void* h_src, size_t size_bytes) {
+  PREFIXD_RETURN_IF_ERROR(Enter());
+  if (size_bytes == 0) return absl::OkStatus();
+  return Timed(Stage::kHostToDevice, {}, "cudaMemcpyAsync to the device",
+               [&] { return cudaMemcpyAsync(d_dst, h_src, size_bytes, cudaMemcpyHostToDevice, context_.stream); });
+}
+
+absl::Status CudaLane::CopyToHost(void* h_dst, const void* d_src, size_t size_bytes) {
+  PREFIXD_RETURN_IF_ERROR(Enter());
+  if (size_bytes == 0) return absl::OkStatus();
+  return Timed(Stage::kDeviceToHost, {}, "cudaMemcpyAsync to the host",
+               [&] { return cudaMemcpyAsync(h_dst, d_src, size_bytes, cudaMemcpyDeviceToHost, context_.stream); });
+}
+
+absl::Status CudaLane::Scan(const ScanArgs& args) {
+  PREFIXD_RETURN_IF_ERROR(Validate(args));
+  PREFIXD_RETURN_IF_ERROR(device_->Resolve(Primitive::kScan, args.strategy).status());
+  PREFIXD_RETURN_IF_ERROR(Enter());
+  const Traffic traffic = {.num_bytes = 2 * args.num_items * SizeOf(args.dtype)};
+  return Timed(Stage::kKernel, traffic, "the scan kernel", [&] {
+    return VisitDType(args.dtype, [&](auto tag) { return LaunchScan<typename decltype(tag)::type>(args, &context_); });
+  });
+}
+
+absl::Status CudaLane::Reduce(const ReduceArgs& args) {
+  PREFIXD_RETURN_IF_ERROR(Validate(args));
+  PREFIXD_RETURN_IF_ERROR(device_->Resolve(Primitive::kReduce, args.strategy).status());
+  PREFIXD_RETURN_IF_ERROR(Enter());
+  const Traffic traffic = {.num_bytes = args.num_items * SizeOf(args.dtype) + sizeof(ReduceState)};
+  return Timed(Stage::kKernel, traffic, "the reduce kernel", [&] {
+    return VisitDType(args.dtype,
+                      [&](auto tag) { return LaunchReduce<typename decltype(tag)::type>(args, &context_); });
+  });
+}
+
+absl::Status CudaLane::Compact(const CompactArgs& args) {
+  PREFIXD_RETURN_IF_ERROR(Validate(args));
+  PREFIXD_RETURN_IF_ERROR(device_->Resolve(Primitive::kCompact, args.strategy).status());
+  PREFIXD_RETURN_IF_ERROR(Enter());
+  const uint64_t item_bytes = SizeOf(args.dtype);
+  const bool reads_elements = args.selector == Selector::kPredicate || args.values != nullptr;
+  const uint64_t mask_bytes = args.selector == Selector::kByteMask  ? args.num_items
+                              : args.selector == Selector::kBitMask ? args.num_items / 8 + (args.num_items % 8 != 0)
+                                                                    : 0;
+  const Traffic traffic = {
+      .num_bytes = (reads_elements ? args.num_items * item_bytes : 0) + mask_bytes + sizeof(*args.count),
+      .num_bytes_per_kept =
+          (args.values != nullptr ? item_bytes : 0) + (args.indices != nullptr ? SizeOf(args.index_dtype) : 0)};
+  return Timed(Stage::kKernel, traffic, "the compact kernel", [&] {
+    return VisitDType(args.dtype, [&](auto tag) {
+      return LaunchCompact<typename decltype(tag)::type>(args, clock_.num_kept(), &context_);
+    });
+  });
+}
+
+absl::Status CudaLane::Synchronize() {
+  PREFIXD_RETURN_IF_ERROR(Enter());
+  PREFIXD_RETURN_IF_ERROR(Check(cudaStreamSynchronize(context_.stream), "cudaStreamSynchronize"));
+  return Check(clock_.FoldAll(), "cudaEventElapsedTime");
+}
+
+// ---- Device --------------------------------------------------------------------------------------------------------
+absl::Status CudaDevice::Init() {
+  PREFIXD_RETURN_IF_ERROR(Enter());
+  PREFIXD_RETURN_IF_ERROR(health_.Check(cudaGetDeviceProperties(&properties_, ordinal_), "cudaGetDeviceProperties"));
+  cudaFuncAttributes attributes = {};
+  const cudaError_t probe = cudaFuncGetAttributes(&attributes, ProbeKernel);
+  if (probe == cudaErrorNoKernelImageForDevice || probe == cudaErrorInvalidDeviceFunction ||
+      probe == cudaErrorUnsupportedPtxVersion) {
+    cudaGetLastError();  // Not sticky: forgotten by asking.
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cuda:", ordinal_, " (", properties_.name, ") has compute capability ", properties_.major, ".",
+        properties_.minor, ", for which this build has no code: rebuild with it in CMAKE_CUDA_ARCHITECTURES"));
+  }
+  PREFIXD_RETURN_IF_ERROR(health_.Check(probe, "cudaFuncGetAttributes"));
+  PREFIXD_RETURN_IF_ERROR(health_.Check(cudaDeviceGetDefaultMemPool(&pool_, ordinal_), "cudaDeviceGetDefaultMemPool"));
+  // The pool keeps what it has: by default it would return everything to the driver at each synchronization.
+  uint64_t threshold_bytes = UINT64_MAX;
+  return health_.Check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &threshold_bytes),
+                       "cudaMemPoolSetAttribute");
+}
+
+DeviceInfo CudaDevice::Info() const {
+  DeviceInfo info = {.name = properties_.name, .memory_bytes = memory_bytes(), .memory_free_bytes = 0};
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  uint64_t reserved_bytes = 0;
+  uint64_t used_bytes = 0;
+  // A device that cannot be asked has no free memory. What the pool holds unused is free to its lanes.
+  if (!health_.Alive().ok() || cudaSetDevice(ordinal_) != cudaSuccess ||
+      cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess ||
+      cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved_bytes) != cudaSuccess ||
+      cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used_bytes) != cudaSuccess) {
+    return info;
+  }
+  info.memory_free_bytes = free_bytes + (reserved_bytes - std::min(used_bytes, reserved_bytes));
+  return info;
+}
+
+absl::StatusOr<std::unique_ptr<Lane>> CudaDevice::CreateLane() {
+  auto lane = std::make_unique<CudaLane>(this);
+  PREFIXD_RETURN_IF_ERROR(lane->Init());
+  return lane;
+}
+
+absl::StatusOr<Buffer> CudaDevice::AllocatePinned(size_t size_bytes) {
+  PREFIXD_RETURN_IF_ERROR(Enter());
+  void* h_memory = nullptr;
+  PREFIXD_RETURN_IF_ERROR(
+      health_.Check(cudaHostAlloc(&h_memory, std::max<size_t>(size_bytes, 1), cudaHostAllocPortable), "cudaHostAlloc"));
+  // An error can only be that of earlier work, which is reported where it was waited for.
+  return Buffer(h_memory, size_bytes, [](void* h_freed) { cudaFreeHost(h_freed); });
+}
+
+}  // namespace
+}  // namespace cuda
+
+int CudaDeviceCount() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  cudaGetLastError();  // No driver or no card is an answer, not an error that a later call should find.
+  return 0;
+}
+
+absl::StatusOr<std::unique_ptr<Device>> OpenCudaDevice(int ordinal) {
+  const int count = CudaDeviceCount();
+  if (ordinal < 0 || ordinal >= count) {
+    return absl::FailedPreconditionError(
+        count == 0 ? absl::StrCat("there is no cuda:", ordinal, ": no NVIDIA card or no driver was found")
+                   : absl::StrCat("there is no cuda:", ordinal, ": the last is cuda:", count - 1));
+  }
+  auto device = std::make_unique<cuda::CudaDevice>(ordinal);
+  PREFIXD_RETURN_IF_ERROR(device->Init());
+  return device;
+}
+
+}  // namespace prefixd

@@ -1,0 +1,89 @@
+// Between the Lane, which knows of statuses and times, and the kernels, which know of neither: one function per
+// primitive and element type, each instantiated in one .cu file of its own, and what a launch may use.
+#ifndef PREFIXD_KERNELS_CUDA_LAUNCH_H_
+#define PREFIXD_KERNELS_CUDA_LAUNCH_H_
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "kernels/device.h"
+
+namespace prefixd::cuda {
+
+// cudaMallocAsync from the device's pool. Where memory has run out, gives back what other streams have freed and the
+// pool still holds, and tries once more.
+inline cudaError_t AllocateOn(cudaStream_t stream, size_t size_bytes, void** d_memory) {
+  cudaError_t error = cudaMallocAsync(d_memory, size_bytes, stream);
+  if (error != cudaErrorMemoryAllocation) return error;
+  int ordinal = 0;
+  cudaMemPool_t pool = nullptr;
+  cudaGetLastError();  // Not sticky: forgotten by asking.
+  if (error = cudaGetDevice(&ordinal); error != cudaSuccess) return error;
+  if (error = cudaDeviceGetDefaultMemPool(&pool, ordinal); error != cudaSuccess) return error;
+  if (error = cudaDeviceSynchronize(); error != cudaSuccess) return error;
+  if (error = cudaMemPoolTrimTo(pool, 0); error != cudaSuccess) return error;
+  return cudaMallocAsync(d_memory, size_bytes, stream);
+}
+
+// What the launches of one lane share. Launches of a stream follow each other, so one piece of scratch memory serves
+// them all: it grows to what the largest needed.
+struct LaunchContext {
+  cudaStream_t stream = nullptr;
+  int num_multiprocessors = 0;
+  uint32_t* d_finished_blocks = nullptr;  // 0 between launches.
+  void* d_scratch = nullptr;
+  size_t scratch_bytes = 0;
+
+  cudaError_t Scratch(size_t size_bytes, std::byte** d_memory) {
+    if (size_bytes > scratch_bytes) {
+      if (d_scratch != nullptr) {
+        if (const cudaError_t error = cudaFreeAsync(d_scratch, stream); error != cudaSuccess) return error;
+        d_scratch = nullptr;
+        scratch_bytes = 0;
+      }
+      if (const cudaError_t error = AllocateOn(stream, size_bytes, &d_scratch); error != cudaSuccess) {
+        d_scratch = nullptr;
+        return error;
+      }
+      scratch_bytes = size_bytes;
+    }
+    *d_memory = static_cast<std::byte*>(d_scratch);
+    return cudaSuccess;
+  }
+};
+
+// Tiles that hold num_items, at least one: an empty input runs as one empty tile, and needs no case of its own.
+// cudaErrorInvalidConfiguration if a grid cannot have that many blocks, which is over 2^41 items.
+inline cudaError_t CountTiles(uint64_t num_items, uint64_t tile_items, uint32_t* num_tiles) {
+  const uint64_t tiles = num_items / tile_items + (num_items % tile_items != 0 ? 1 : 0);
+  if (tiles > static_cast<uint64_t>(std::numeric_limits<int32_t>::max())) return cudaErrorInvalidConfiguration;
+  *num_tiles = tiles == 0 ? 1 : static_cast<uint32_t>(tiles);
+  return cudaSuccess;
+}
+
+template <class Params>
+cudaError_t Launch(void (*kernel)(Params), uint32_t num_blocks, uint32_t threads_per_block, cudaStream_t stream,
+                   const Params& params) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(num_blocks);
+  config.blockDim = dim3(threads_per_block);
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, params);
+}
+
+// Each enqueues one kernel. Needs: Validate(args) was OK, the lane's device is current.
+template <class T>
+cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context);
+template <class T>
+cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context);
+// The number kept also goes to h_num_kept, in pinned memory.
+template <class T>
+cudaError_t LaunchCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context);
+
+}  // namespace prefixd::cuda
+
+#endif  // PREFIXD_KERNELS_CUDA_LAUNCH_H_

@@ -1,0 +1,9 @@
+// The reduce kernels of the floating-point types.
+#include "kernels/cuda/reduce.cuh"
+
+namespace prefixd::cuda {
+
+template cudaError_t LaunchReduce<float>(const ReduceArgs& args, LaunchContext* context);
+template cudaError_t LaunchReduce<double>(const ReduceArgs& args, LaunchContext* context);
+
+}  // namespace prefixd::cuda

@@ -1,0 +1,9 @@
+// The scan kernels of the floating-point types.
+#include "kernels/cuda/scan.cuh"
+
+namespace prefixd::cuda {
+
+template cudaError_t LaunchScan<float>(const ScanArgs& args, LaunchContext* context);
+template cudaError_t LaunchScan<double>(const ScanArgs& args, LaunchContext* context);
+
+}  // namespace prefixd::cuda

@@ -1,0 +1,215 @@
+// The interface between the server and the work: a Device, its Lanes, and the memory they work on.
+//
+//   std::unique_ptr<Device> device = *OpenDevice("auto");
+//   std::unique_ptr<Lane> lane = *device->CreateLane();
+//   Buffer d_x = *lane->Allocate(n * sizeof(float));
+//   lane->CopyToDevice(d_x.data(), h_x, n * sizeof(float));
+//   lane->Scan({.dtype = DType::kF32, .in = d_x.data(), .out = d_x.data(), .num_items = n, .init = ...});
+//   lane->CopyToHost(h_x, d_x.data(), n * sizeof(float));
+//   lane->Synchronize();
+//
+// Threads: a Device may be used from any thread. A Lane is one in-order queue with one caller at a time; different
+// lanes run in parallel. Work on a lane is enqueued and returns at once unless a method says otherwise; pointers
+// handed to it stay valid and unchanged until Synchronize. Work on lane B may use what lane A produced once A was
+// synchronized.
+// Ownership: a Device outlives its lanes, and lanes outlive the buffers they allocated.
+// Errors: argument errors come at once; a device's own errors may come later, from Synchronize. After DEVICE_LOST
+// (UNAVAILABLE) every later call on the device fails the same way.
+#ifndef PREFIXD_KERNELS_DEVICE_H_
+#define PREFIXD_KERNELS_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/types.h"
+
+namespace prefixd {
+
+// Memory that gives itself back. Move-only; the deleter may run on any thread.
+// data() is aligned to 256 bytes, and not null even where size_bytes() is 0.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(void* data, size_t size_bytes, std::function<void(void*)> release)
+      : data_(data), size_bytes_(size_bytes), release_(std::move(release)) {}
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_bytes_, other.size_bytes_);
+    std::swap(release_, other.release_);
+    return *this;
+  }
+  ~Buffer() {
+    if (data_ != nullptr) release_(data_);
+  }
+
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+  size_t size_bytes() const { return size_bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  size_t size_bytes_ = 0;
+  std::function<void(void*)> release_;
+};
+
+// out[i] = start op in[0] op ... op in[i] (inclusive), or to in[i-1] (exclusive).
+struct ScanArgs {
+  DType dtype = DType::kI32;
+  Op op = Op::kSum;
+  ScanKind kind = ScanKind::kInclusive;
+  bool reverse = false;  // out[i] = start op in[n-1] op ... op in[i] (inclusive), or to in[i+1] (exclusive)
+  Strategy strategy = Strategy::kDefault;
+  const void* in = nullptr;  // Device.
+  void* out = nullptr;       // Device.
+  uint64_t num_items = 0;
+  Value init;  // What stands in front of the first element; see ScanStart. Used if carry_in is null.
+  const void* carry_in = nullptr;  // Device, one element: the carry_out of the chunk before.
+  void* carry_out = nullptr;       // Device, one element, may equal carry_in: start op all elements. Null: not wanted.
+};
+
+// What a reduce has seen so far, kept on the device between chunks.
+struct ReduceState {
+  Value value;
+  // MIN and MAX: where the value comes from. 0: from init; i + 1: from element i of the whole array, the first with
+  // that value; kNothing: from nowhere yet. A lower position wins a tie. Other operators leave it alone.
+  uint64_t position = kNothing;
+
+  static constexpr uint64_t kNothing = ~uint64_t{0};
+};
+
+// value = start op in[0] op ... op in[n-1]; an empty input leaves the state as it was. A NaN comes out canonical.
+struct ReduceArgs {
+  DType dtype = DType::kI32;
+  Op op = Op::kSum;
+  Strategy strategy = Strategy::kDefault;
+  const void* in = nullptr;  // Device.
+  uint64_t num_items = 0;
+  uint64_t first_item = 0;  // Index of in[0] in the whole array.
+  // What stands in front: {init, 0}, or {Neutral, kNothing} without one. Used if state_in is null.
+  ReduceState init;
+  const ReduceState* state_in = nullptr;  // Device: the state_out of the chunk before.
+  ReduceState* state_out = nullptr;       // Device, may equal state_in. Required.
+};
+
+// Keeps the elements whose selector holds (or, inverted, does not), in their order.
+struct CompactArgs {
+  DType dtype = DType::kI32;
+  Selector selector = Selector::kPredicate;
+  Comparison comparison = Comparison::kLess;  // kPredicate: element comparison value, by IEEE rules.
+  Value value;                                // kPredicate.
+  const void* mask = nullptr;  // Device. kByteMask: a byte an element. kBitMask: a bit an element, lowest bit first.
+  bool invert = false;
+  Strategy strategy = Strategy::kDefault;
+  const void* in = nullptr;  // Device. May be null if a mask selects and values is null.
+  uint64_t num_items = 0;
+  uint64_t first_item = 0;          // Index of in[0] in the whole array; added to the indices.
+  void* values = nullptr;           // Device: room for num_items elements. Null: not wanted.
+  void* indices = nullptr;          // Device: room for num_items of index_dtype. Null: not wanted.
+  DType index_dtype = DType::kU64;  // Or kU32; then first_item + num_items <= 2^32.
+  uint64_t* count = nullptr;        // Device: set to the number kept. Required.
+};
+
+// Where a lane's time went since it was last asked. A stage that is not measured is nullopt.
+struct StageTimes {
+  std::optional<int64_t> host_to_device_ns;
+  std::optional<int64_t> kernel_ns;
+  std::optional<int64_t> device_to_host_ns;
+  uint64_t launches = 0;   // Kernels; on the CPU, parallel loops.
+  uint64_t num_bytes = 0;  // That the kernels had to move: read plus written.
+
+  StageTimes& operator+=(const StageTimes& other);
+};
+
+// One in-order queue on a device. See the top of the file for threads and ownership.
+class Lane {
+ public:
+  virtual ~Lane() = default;
+
+  // Device memory, ordered on this lane: usable by work enqueued after the call; released in the lane's order.
+  // Errors:  RESOURCE_EXHAUSTED if the device has not that much.
+  // Cost:    no device synchronization once the pool is warm.
+  virtual absl::StatusOr<Buffer> Allocate(size_t size_bytes) = 0;
+
+  // Host memory may be pageable, but only pinned memory (Device::AllocatePinned) overlaps with other work.
+  virtual absl::Status CopyToDevice(void* d_dst, const void* h_src, size_t size_bytes) = 0;
+  virtual absl::Status CopyToHost(void* h_dst, const void* d_src, size_t size_bytes) = 0;
+
+  // Scan of one chunk.
+  // Shape:   in, out: num_items elements of dtype; may be the same buffer, else disjoint.
+  // Needs:   in, out aligned to the element size.
+  // Errors:  INVALID_ARGUMENT if (dtype, op) is not supported; UNIMPLEMENTED if the strategy is not.
+  // Cost:    reads n, writes n; one launch.
+  // Example: [3,1,2,4], sum, carry_in 10 -> [13,14,16,20], carry_out 20
+  virtual absl::Status Scan(const ScanArgs& args) = 0;
+
+  // Reduce of one chunk.
+  // Shape:   in: num_items elements of dtype.
+  // Needs:   in aligned to the element size.
+  // Errors:  as Scan.
+  // Cost:    reads n; one launch.
+  // Example: [3,1,2,1], min, first_item 8 -> value 1, position 10 (element 9)
+  virtual absl::Status Reduce(const ReduceArgs& args) = 0;
+
+  // Stable compaction of one chunk.
+  // Shape:   in: num_items elements; mask: num_items bytes or ceil(num_items / 8) bytes.
+  // Needs:   in, values, indices aligned to their element sizes, and disjoint.
+  // Order:   elements of values and indices past count are not written.
+  // Errors:  UNIMPLEMENTED if dtype or strategy is not served; OUT_OF_RANGE if kU32 can't hold the last index.
+  // Cost:    reads n (and the mask), writes what is kept; one launch.
+  // Example: [3,1,2,4], > 1, first_item 8 -> values [3,2,4], indices [8,10,11], count 3
+  virtual absl::Status Compact(const CompactArgs& args) = 0;
+
+  // Blocks until everything enqueued has run; returns its first error.
+  virtual absl::Status Synchronize() = 0;
+
+  // The times of everything that ran since the last call. Needs: synchronized.
+  virtual StageTimes TakeStageTimes() = 0;
+};
+
+struct DeviceInfo {
+  std::string name;  // "cpu (2 threads)", "NVIDIA H200".
+  uint64_t memory_bytes = 0;
+  uint64_t memory_free_bytes = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // Cost: may ask the driver for the free memory.
+  virtual DeviceInfo Info() const = 0;
+
+  virtual absl::StatusOr<std::unique_ptr<Lane>> CreateLane() = 0;
+
+  // Host memory that the device reaches at full speed. Slow to get: do it once, at start-up.
+  virtual absl::StatusOr<Buffer> AllocatePinned(size_t size_bytes) = 0;
+
+  // The strategies this device serves for the primitive, its default first.
+  virtual std::vector<Strategy> Strategies(Primitive primitive) const = 0;
+
+  // The strategy that runs where `strategy` is asked for: its default for kDefault.
+  // Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) naming those it serves.
+  absl::StatusOr<Strategy> Resolve(Primitive primitive, Strategy strategy) const;
+};
+
+// Opens "cpu", "cuda:N", or "auto": the first CUDA device if there is one, else the CPU.
+// Errors: INVALID_ARGUMENT for another name; FAILED_PRECONDITION if there is no such card, or the build has no CUDA.
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view name);
+
+// Checks that every Lane makes before it enqueues. Errors as Lane::Scan, Reduce, Compact say, without the strategy's.
+absl::Status Validate(const ScanArgs& args);
+absl::Status Validate(const ReduceArgs& args);
+absl::Status Validate(const CompactArgs& args);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_KERNELS_DEVICE_H_

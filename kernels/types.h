@@ -1,0 +1,177 @@
+// The words of the domain: element types, operators, algorithms, and the one list of what is supported.
+// Plain C++; knows nothing of CUDA or of the wire. Everything here is a value: no threads, no ownership.
+#ifndef PREFIXD_KERNELS_TYPES_H_
+#define PREFIXD_KERNELS_TYPES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string_view>
+#include <type_traits>
+
+namespace prefixd {
+
+// Bits of a result depend on data, spec and this number alone. 0: not yet fixed, devices agree within a tolerance.
+inline constexpr uint32_t kNumericsVersion = 0;
+
+enum class DType : uint8_t { kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kF16, kBF16, kF32, kF64 };
+enum class Op : uint8_t { kSum, kProd, kMin, kMax, kAnd, kOr, kXor, kLinearRecurrence };
+enum class ScanKind : uint8_t { kInclusive, kExclusive };
+enum class Primitive : uint8_t { kScan, kReduce, kCompact };
+enum class Selector : uint8_t { kPredicate, kByteMask, kBitMask };
+enum class Comparison : uint8_t { kLess, kLessEqual, kGreater, kGreaterEqual, kEqual, kNotEqual, kIsNan, kIsFinite };
+enum class Strategy : uint8_t {
+  kDefault,
+  kChained,
+  kSingleLaunch,
+  kReduceThenScan,
+  kSequential,
+  kNaive,
+  kHillisSteeleGlobal,
+  kThreePhase,
+  kGridSync,
+  kChainedSerial,
+  kCub,
+  kThrust,
+  kTreeInterleaved,
+  kTreeSequential,
+  kWarpShuffle,
+  kTwoPass,
+  kAtomic,
+  kKahan,
+  kThreeKernel,
+  kAtomicCounter,
+};
+
+inline constexpr int kNumDTypes = 12;
+inline constexpr int kNumOps = 8;
+inline constexpr int kNumStrategies = 20;
+
+// Names as users type them: "f32", "sum", "chained". Empty for a value outside its enum.
+std::string_view Name(DType dtype);
+std::string_view Name(Op op);
+std::string_view Name(ScanKind kind);
+std::string_view Name(Primitive primitive);
+std::string_view Name(Comparison comparison);  // "<", "<=", ">", ">=", "==", "!=", "is-nan", "is-finite"
+std::string_view Name(Strategy strategy);
+
+// The inverses of Name: true and *out set if `name` is one.
+bool FromName(std::string_view name, DType* out);
+bool FromName(std::string_view name, Op* out);
+bool FromName(std::string_view name, ScanKind* out);
+bool FromName(std::string_view name, Comparison* out);
+bool FromName(std::string_view name, Strategy* out);
+
+// Bytes of one element.
+constexpr size_t SizeOf(DType dtype) {
+  constexpr size_t kSizes[kNumDTypes] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+  return kSizes[static_cast<int>(dtype)];
+}
+constexpr bool IsFloating(DType dtype) { return dtype >= DType::kF16; }
+constexpr bool IsSigned(DType dtype) {
+  return dtype == DType::kI8 || dtype == DType::kI16 || dtype == DType::kI32 || dtype == DType::kI64;
+}
+
+// ---- The one list of what is supported ----------------------------------------------------------------------------
+// X(enumerator, C++ type) for every dtype that the kernels serve. Instantiations, dispatch, GetServerInfo and the
+// conformance suite all come from here and from OpSupports.
+#define PREFIXD_FOR_EACH_DTYPE(X) \
+  X(kI32, int32_t)                \
+  X(kU32, uint32_t)               \
+  X(kI64, int64_t)                \
+  X(kU64, uint64_t)               \
+  X(kF32, float)                  \
+  X(kF64, double)
+
+constexpr bool IsSupported(DType dtype) {
+  switch (dtype) {
+#define PREFIXD_CASE(name, type) case DType::name:
+    PREFIXD_FOR_EACH_DTYPE(PREFIXD_CASE)
+#undef PREFIXD_CASE
+    return true;
+    default:
+      return false;
+  }
+}
+
+// Whether the operator has a meaning on the element type, served or not.
+constexpr bool IsDefined(Op op, DType dtype) {
+  return !((op == Op::kAnd || op == Op::kOr || op == Op::kXor) && IsFloating(dtype));
+}
+
+// Whether scan (or reduce) serves the combination. Output types other than `dtype` come later.
+constexpr bool IsSupported(Primitive primitive, DType dtype, DType out_dtype, Op op) {
+  if (!IsSupported(dtype) || out_dtype != dtype) return false;
+  if (primitive == Primitive::kCompact) return true;
+  return op != Op::kLinearRecurrence && IsDefined(op, dtype);
+}
+
+template <class T>
+struct DTypeOfImpl;
+#define PREFIXD_TRAIT(name, type)               \
+  template <>                                   \
+  struct DTypeOfImpl<type> {                    \
+    static constexpr DType value = DType::name; \
+  };
+PREFIXD_FOR_EACH_DTYPE(PREFIXD_TRAIT)
+#undef PREFIXD_TRAIT
+// The dtype of a C++ type; does not compile for one that is not served.
+template <class T>
+inline constexpr DType kDTypeOf = DTypeOfImpl<T>::value;
+
+template <class T>
+struct TypeTag {
+  using type = T;
+};
+
+// Calls f(TypeTag<T>{}) for the C++ type of `dtype` and returns its result. Needs IsSupported(dtype).
+template <class F>
+auto VisitDType(DType dtype, F&& f) {
+  switch (dtype) {
+#define PREFIXD_CASE(name, type) \
+  case DType::name:              \
+    return f(TypeTag<type>{});
+    PREFIXD_FOR_EACH_DTYPE(PREFIXD_CASE)
+#undef PREFIXD_CASE
+    default:
+      return f(TypeTag<int32_t>{});
+  }
+}
+
+// ---- Values --------------------------------------------------------------------------------------------------------
+// One element of any dtype: its bytes at the front, zeros behind.
+struct Value {
+  uint64_t bits = 0;
+
+  template <class T>
+  static Value Of(T v) {
+    Value value;
+    std::memcpy(&value.bits, &v, sizeof(T));
+    return value;
+  }
+  template <class T>
+  T As() const {
+    T v;
+    std::memcpy(&v, &bits, sizeof(T));
+    return v;
+  }
+  friend bool operator==(Value a, Value b) { return a.bits == b.bits; }
+};
+
+// What an exclusive scan starts with, and what reducing nothing returns: 0, 1, the largest, the smallest, ~0, 0, 0.
+// For floating-point sums it is +0.0. Needs IsSupported(kScan, dtype, dtype, op).
+Value Identity(Op op, DType dtype);
+
+// A value v with op(v, x) == x for every x, bit for bit: Identity, but -0.0 for floating-point sums. What stands in
+// front of the first element where the caller gave no init, and what fills a partial tile.
+Value Neutral(Op op, DType dtype);
+
+// What a scan starts from: the caller's init if there is one; else Identity if exclusive, Neutral if inclusive.
+inline Value ScanStart(Op op, DType dtype, ScanKind kind) {
+  return kind == ScanKind::kExclusive ? Identity(op, dtype) : Neutral(op, dtype);
+}
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_KERNELS_TYPES_H_

@@ -1,0 +1,61 @@
+// Input for the conformance suite: sizes, and random arrays on which a wrong answer shows.
+#ifndef PREFIXD_TESTS_CONFORMANCE_DATA_H_
+#define PREFIXD_TESTS_CONFORMANCE_DATA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/types.h"
+
+namespace prefixd::conformance {
+
+// SplitMix64: the same numbers everywhere, from a seed that a failure prints.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+
+  uint64_t Next();
+  // Below `bound`, which is not 0.
+  uint64_t Below(uint64_t bound) { return Next() % bound; }
+  bool OneIn(uint64_t bound) { return Below(bound) == 0; }
+  // In [0, 1).
+  double Uniform() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
+
+ private:
+  uint64_t state_;
+};
+
+// PREFIXD_TEST_SEED if it is set, else another number in every process.
+uint64_t BaseSeed();
+
+// Whether PREFIXD_TEST_SIZES=small asks for arrays of at most 5,000 elements, for tools that slow a device down.
+bool SmallSizesOnly();
+
+// 0, 1, around a warp, around plausible tiles and blocks, many tiles.
+std::vector<size_t> Sizes();
+
+// The largest size of a few chosen tests: a thousand tiles and a bit, unless small sizes are asked for.
+size_t LargeSize();
+
+enum class Data {
+  kRandom,   // Anything finite; wraps round, rounds.
+  kSpecial,  // With extremes, ties, and, for floating point, some of NaN, infinities, zeros and denormals.
+  kExact,    // No order of evaluation rounds, overflows or wraps; for MIN and MAX, a long slope to the extremum.
+};
+inline constexpr int kNumData = 3;
+std::string_view Name(Data data);
+
+// num_items elements on which the operator does not settle early: a product of random integers is 0 after a few dozen,
+// a bitwise AND sooner, and from there on no mistake would show. Defined for the types of PREFIXD_FOR_EACH_DTYPE.
+template <class T>
+std::vector<T> MakeInput(Op op, Data data, size_t num_items, Random& random);
+
+// Any bit pattern at all.
+template <class T>
+T RandomBits(Random& random);
+
+}  // namespace prefixd::conformance
+
+#endif  // PREFIXD_TESTS_CONFORMANCE_DATA_H_

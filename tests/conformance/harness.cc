@@ -1,0 +1,83 @@
+#include "tests/conformance/harness.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/status.h"
+
+namespace prefixd::conformance {
+namespace {
+
+class PrintSeed : public testing::Environment {
+ public:
+  void SetUp() override { std::printf("PREFIXD_TEST_SEED=%llu\n", static_cast<unsigned long long>(BaseSeed())); }
+};
+[[maybe_unused]] const testing::Environment* const kPrintSeed = testing::AddGlobalTestEnvironment(new PrintSeed);
+
+absl::StatusOr<std::unique_ptr<Device>> Open(const std::string& name) {
+  if (name != "cuda") return OpenDevice(name);
+  if (CudaDeviceCount() == 0 && std::getenv("PREFIXD_REQUIRE_CUDA") == nullptr) {
+    return absl::NotFoundError("no CUDA device here; set PREFIXD_REQUIRE_CUDA to make that a failure");
+  }
+  return OpenDevice("cuda:0");
+}
+
+}  // namespace
+
+absl::StatusOr<Device*> SharedDevice(const std::string& name) {
+  // Never destroyed: a driver may be gone before a static's destructor runs.
+  static auto& devices = *new std::map<std::string, absl::StatusOr<std::unique_ptr<Device>>>;
+  auto found = devices.find(name);
+  if (found == devices.end()) found = devices.emplace(name, Open(name)).first;
+  if (!found->second.ok()) return found->second.status();
+  return found->second->get();
+}
+
+void Require(const absl::Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.ToString());
+}
+
+std::string ParamName(const OpParam& param) { return StrCat(Name(param.dtype), "_", Name(param.op)); }
+std::string ParamName(const DTypeParam& param) { return std::string(Name(param.dtype)); }
+std::string ParamName(const DeviceParam& param) { return param.device; }
+
+std::vector<OpParam> EveryOp(const std::string& device) {
+  std::vector<OpParam> params;
+  for (const DTypeParam& param : EveryDType(device)) {
+    for (int i = 0; i < kNumOps; ++i) {
+      const auto op = static_cast<Op>(i);
+      if (IsSupported(Primitive::kScan, param.dtype, param.dtype, op)) params.push_back({device, param.dtype, op});
+    }
+  }
+  return params;
+}
+
+std::vector<DTypeParam> EveryDType(const std::string& device) {
+  std::vector<DTypeParam> params;
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    if (IsSupported(dtype)) params.push_back({device, dtype});
+  }
+  return params;
+}
+
+std::vector<DTypeParam> EveryFloatingDType(const std::string& device) {
+  std::vector<DTypeParam> params = EveryDType(device);
+  std::erase_if(params, [](const DTypeParam& param) { return !IsFloating(param.dtype); });
+  return params;
+}
+
+std::vector<DeviceParam> EveryDevice(const std::string& device) { return {{device}}; }
+
+uint64_t TestSeed() {
+  const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a.
+  for (const char c : StrCat(test->test_suite_name(), ".", test->name())) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return BaseSeed() ^ hash;
+}
+
+}  // namespace prefixd::conformance

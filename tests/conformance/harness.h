@@ -1,0 +1,197 @@
+// One device for each test program, a fresh lane for each test, and device arrays that notice stray writes.
+//
+//   using ScanTest = DeviceTest<OpParam>;
+//   TEST_P(ScanTest, Example) {
+//     DeviceArray<float> d_x(lane(), {1, 2, 3});
+//     ...
+//     ASSERT_TRUE(d_x.Read(&h_x));
+//   }
+//   PREFIXD_ON_EVERY_DEVICE(ScanTest, EveryOp);
+#ifndef PREFIXD_TESTS_CONFORMANCE_HARNESS_H_
+#define PREFIXD_TESTS_CONFORMANCE_HARNESS_H_
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/device.h"
+#include "tests/conformance/data.h"
+#include "tests/conformance/oracle.h"
+
+namespace prefixd::conformance {
+
+// The one device of this name in this process: "cpu" or "cuda", the first card.
+// Errors: NOT_FOUND if it is cuda, there is none, and PREFIXD_REQUIRE_CUDA is not set; else as OpenDevice.
+absl::StatusOr<Device*> SharedDevice(const std::string& name);
+
+// The suite's own calls that must not fail: throws, which fails the test with the status.
+void Require(const absl::Status& status);
+template <class T>
+T Require(absl::StatusOr<T> value) {
+  Require(value.status());
+  return *std::move(value);
+}
+
+// What stands around device arrays, and in outputs before they are written: far outside every tolerance in each type.
+inline constexpr unsigned char kPoison = 0xfe;
+
+template <class T>
+T Poison() {
+  T poison;
+  std::memset(static_cast<void*>(&poison), kPoison, sizeof(T));
+  return poison;
+}
+
+// A device array between guard elements. It keeps the host's copy until it dies: keep it until the lane is
+// synchronized.
+template <class T>
+class DeviceArray {
+ public:
+  // `offset` elements past a 256-byte boundary.
+  DeviceArray(Lane& lane, const std::vector<T>& contents, size_t offset = 0)
+      : lane_(lane), front_(kGuardBytes / sizeof(T) + offset), num_items_(contents.size()) {
+    uploaded_.assign(front_ + num_items_ + kGuardBytes / sizeof(T), Poison<T>());
+    std::copy(contents.begin(), contents.end(), uploaded_.begin() + front_);
+    buffer_ = Require(lane_.Allocate(uploaded_.size() * sizeof(T)));
+    Require(lane_.CopyToDevice(buffer_.data(), uploaded_.data(), uploaded_.size() * sizeof(T)));
+  }
+  static DeviceArray Poisoned(Lane& lane, size_t num_items, size_t offset = 0) {
+    return DeviceArray(lane, std::vector<T>(num_items, Poison<T>()), offset);
+  }
+
+  T* data() const { return reinterpret_cast<T*>(buffer_.data()) + front_; }
+
+  // Synchronizes and copies the array back. Fails if a guard element changed.
+  testing::AssertionResult Read(std::vector<T>* out) {
+    std::vector<T> all(uploaded_.size());
+    Require(lane_.CopyToHost(all.data(), buffer_.data(), all.size() * sizeof(T)));
+    Require(lane_.Synchronize());
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (i == front_) i += num_items_;
+      if (std::memcmp(&all[i], &uploaded_[i], sizeof(T)) != 0) {
+        return testing::AssertionFailure() << "element " << static_cast<int64_t>(i - front_) << " of an array of "
+                                           << num_items_ << " was written to";
+      }
+    }
+    out->assign(all.begin() + front_, all.begin() + front_ + num_items_);
+    return testing::AssertionSuccess();
+  }
+
+  // Fails if anything at all changed.
+  testing::AssertionResult IsUntouched() {
+    std::vector<T> now;
+    if (auto guards = Read(&now); !guards) return guards;
+    for (size_t i = 0; i < num_items_; ++i) {
+      if (std::memcmp(&now[i], &uploaded_[front_ + i], sizeof(T)) != 0) {
+        return testing::AssertionFailure() << "input element " << i << " was changed";
+      }
+    }
+    return testing::AssertionSuccess();
+  }
+
+ private:
+  static constexpr size_t kGuardBytes = 256;
+
+  Lane& lane_;
+  size_t front_;
+  size_t num_items_;
+  std::vector<T> uploaded_;
+  Buffer buffer_;
+};
+
+// How a value looks in a failure: with its bits, since NaNs and zeros differ in nothing else.
+template <class T>
+std::string Show(T value) {
+  std::ostringstream text;
+  text.precision(std::numeric_limits<T>::max_digits10);
+  text << value << " (0x" << std::hex << std::bit_cast<BitsOf<T>>(value) << ")";
+  return text.str();
+}
+
+template <class T>
+testing::AssertionResult Mismatch(std::string_view what, size_t i, T got, const Expected<T>& want) {
+  return testing::AssertionFailure() << what << "[" << i << "] is " << Show(got) << ", expected " << Show(want.value)
+                                     << " within " << static_cast<double>(want.tolerance);
+}
+
+template <class T>
+testing::AssertionResult AllAdmitted(std::string_view what, const std::vector<T>& got,
+                                     const std::vector<Expected<T>>& want) {
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (!want[i].Admits(got[i])) return Mismatch(what, i, got[i], want[i]);
+  }
+  return testing::AssertionSuccess();
+}
+
+// Names the test's device; names the parameter in the test's name.
+struct OpParam {
+  std::string device;
+  DType dtype = DType::kI32;
+  Op op = Op::kSum;
+};
+struct DTypeParam {
+  std::string device;
+  DType dtype = DType::kI32;
+};
+struct DeviceParam {
+  std::string device;
+};
+std::string ParamName(const OpParam& param);
+std::string ParamName(const DTypeParam& param);
+std::string ParamName(const DeviceParam& param);
+
+// Shows a parameter by its name, not by its bytes.
+template <class Param>
+requires requires(const Param& param) { ParamName(param); }
+void PrintTo(const Param& param, std::ostream* os) { *os << ParamName(param); }
+
+// Everything of the one list in kernels/types.h.
+std::vector<OpParam> EveryOp(const std::string& device);
+std::vector<DTypeParam> EveryDType(const std::string& device);
+std::vector<DTypeParam> EveryFloatingDType(const std::string& device);
+std::vector<DeviceParam> EveryDevice(const std::string& device);
+
+// Seed of the running test: from BaseSeed and its name, so that a test alone repeats what it did among others.
+uint64_t TestSeed();
+
+template <class Param>
+class DeviceTest : public testing::TestWithParam<Param> {
+ protected:
+  void SetUp() override {
+    const auto device = SharedDevice(this->GetParam().device);
+    if (absl::IsNotFound(device.status())) GTEST_SKIP() << device.status().message();
+    ASSERT_TRUE(device.ok()) << device.status();
+    device_ = *device;
+    lane_ = Require(device_->CreateLane());
+    this->RecordProperty("seed", std::to_string(BaseSeed()));
+    trace_.emplace(__FILE__, __LINE__, "repeat with PREFIXD_TEST_SEED=" + std::to_string(BaseSeed()));
+  }
+
+  Device& device() { return *device_; }
+  Lane& lane() { return *lane_; }
+  Random& random() { return random_; }
+
+ private:
+  Device* device_ = nullptr;
+  std::unique_ptr<Lane> lane_;
+  Random random_{TestSeed()};
+  std::optional<testing::ScopedTrace> trace_;
+};
+
+}  // namespace prefixd::conformance
+
+// Instantiates a parameterized test as cpu/... and cuda/...; `params` is one of the functions above.
+#define PREFIXD_ON_EVERY_DEVICE(test, params)                                       \
+  INSTANTIATE_TEST_SUITE_P(cpu, test, ::testing::ValuesIn(params("cpu")),           \
+                           [](const auto& info) { return ParamName(info.param); }); \
+  INSTANTIATE_TEST_SUITE_P(cuda, test, ::testing::ValuesIn(params("cuda")),         \
+                           [](const auto& info) { return ParamName(info.param); })
+
+#endif  // PREFIXD_TESTS_CONFORMANCE_HARNESS_H_

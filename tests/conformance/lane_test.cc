@@ -1,0 +1,331 @@
+// What every Device and Lane promises beside its answers: memory, copies, order, errors, times, and lanes that run at
+// once.
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+#include "kernels/status.h"
+#include "tests/conformance/harness.h"
+
+namespace prefixd::conformance {
+namespace {
+
+using LaneTest = DeviceTest<DeviceParam>;
+
+TEST_P(LaneTest, MemoryIsAlignedAndNeverNull) {
+  for (const size_t size_bytes : {0, 1, 255, 256, 257, 1 << 20}) {
+    const Buffer buffer = Require(lane().Allocate(size_bytes));
+    EXPECT_NE(buffer.data(), nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % 256, 0u);
+    EXPECT_EQ(buffer.size_bytes(), size_bytes);
+    const Buffer pinned = Require(device().AllocatePinned(size_bytes));
+    EXPECT_NE(pinned.data(), nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(pinned.data()) % 256, 0u);
+    EXPECT_EQ(pinned.size_bytes(), size_bytes);
+  }
+}
+
+TEST_P(LaneTest, MoreMemoryThanThereIsIsRefused) {
+  EXPECT_TRUE(absl::IsResourceExhausted(lane().Allocate(size_t{1} << 60).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(lane().Allocate(std::numeric_limits<size_t>::max()).status()));
+  EXPECT_TRUE(lane().Allocate(1000).ok()) << "and the lane still works";
+  EXPECT_TRUE(lane().Synchronize().ok());
+}
+
+TEST_P(LaneTest, CopiesOfAllSizes) {
+  for (const size_t size_bytes : {0, 1, 3, 4096, 1000003}) {
+    std::vector<uint8_t> in(size_bytes), out(size_bytes);
+    for (uint8_t& byte : in) byte = static_cast<uint8_t>(random().Next());
+    DeviceArray<uint8_t> d_x(lane(), in);
+    Require(lane().CopyToHost(out.data(), d_x.data(), size_bytes));
+    Require(lane().Synchronize());
+    EXPECT_EQ(in, out);
+  }
+}
+
+TEST_P(LaneTest, Describes) {
+  const DeviceInfo info = device().Info();
+  EXPECT_FALSE(info.name.empty());
+  EXPECT_GT(info.memory_bytes, uint64_t{1} << 28);
+  EXPECT_GT(info.memory_free_bytes, 0u);
+  EXPECT_LE(info.memory_free_bytes, info.memory_bytes);
+  for (const auto primitive : {Primitive::kScan, Primitive::kReduce, Primitive::kCompact}) {
+    ASSERT_FALSE(device().Strategies(primitive).empty());
+    const Strategy first = device().Strategies(primitive).front();
+    EXPECT_NE(first, Strategy::kDefault);
+    EXPECT_EQ(Require(device().Resolve(primitive, Strategy::kDefault)), first);
+    EXPECT_EQ(Require(device().Resolve(primitive, first)), first);
+  }
+}
+
+// Everything below is enqueued before the lane is first synchronized, through pinned memory.
+TEST_P(LaneTest, WorkRunsInOrder) {
+  const size_t size = LargeSize();
+  const Buffer h_in = Require(device().AllocatePinned(size * sizeof(int32_t)));
+  const Buffer h_out = Require(device().AllocatePinned(size * sizeof(int32_t)));
+  const Buffer h_results = Require(device().AllocatePinned(sizeof(ReduceState) + sizeof(uint64_t)));
+  auto* const in = reinterpret_cast<int32_t*>(h_in.data());
+  std::fill_n(in, size, 1);
+  const Buffer d_x = Require(lane().Allocate(size * sizeof(int32_t)));
+  const Buffer d_results = Require(lane().Allocate(sizeof(ReduceState) + sizeof(uint64_t)));
+  auto* const d_count = reinterpret_cast<uint64_t*>(d_results.data() + sizeof(ReduceState));
+
+  Require(lane().CopyToDevice(d_x.data(), in, size * sizeof(int32_t)));
+  ScanArgs scan;
+  scan.in = scan.out = d_x.data();
+  scan.num_items = size;
+  Require(lane().Scan(scan));  // 1, 2, 3, ...
+  ReduceArgs reduce;
+  reduce.op = Op::kMax;
+  reduce.in = d_x.data();
+  reduce.num_items = size;
+  reduce.init = {Neutral(Op::kMax, DType::kI32), ReduceState::kNothing};
+  reduce.state_out = reinterpret_cast<ReduceState*>(d_results.data());
+  Require(lane().Reduce(reduce));
+  CompactArgs compact;
+  compact.comparison = Comparison::kLessEqual;
+  compact.value = Value::Of(int32_t{1000});
+  compact.in = d_x.data();
+  compact.num_items = size;
+  compact.count = d_count;
+  Require(lane().Compact(compact));
+  Require(lane().CopyToHost(h_results.data(), d_results.data(), h_results.size_bytes()));
+  scan.reverse = true;
+  scan.op = Op::kMin;
+  scan.init = Neutral(Op::kMin, DType::kI32);
+  Require(lane().Scan(scan));  // Leaves them as they are: they rise.
+  Require(lane().CopyToHost(h_out.data(), d_x.data(), size * sizeof(int32_t)));
+  Require(lane().Synchronize());
+
+  const auto* state = reinterpret_cast<const ReduceState*>(h_results.data());
+  EXPECT_EQ(state->value.As<int32_t>(), static_cast<int32_t>(size));
+  EXPECT_EQ(state->position, size);
+  EXPECT_EQ(*reinterpret_cast<const uint64_t*>(h_results.data() + sizeof(ReduceState)), 1000u);
+  const auto* out = reinterpret_cast<const int32_t*>(h_out.data());
+  for (size_t i = 0; i < size; ++i) ASSERT_EQ(out[i], static_cast<int32_t>(i + 1)) << i;
+}
+
+TEST_P(LaneTest, OneLaneUsesWhatAnotherMade) {
+  const std::unique_ptr<Lane> other = Require(device().CreateLane());
+  DeviceArray<int32_t> d_x(*other, std::vector<int32_t>(5000, 2));
+  ScanArgs args;
+  args.in = args.out = d_x.data();
+  args.num_items = 5000;
+  Require(other->Scan(args));
+  Require(other->Synchronize());
+  Require(lane().Scan(args));
+  Require(lane().Synchronize());
+  std::vector<int32_t> got;
+  ASSERT_TRUE(d_x.Read(&got));
+  for (int32_t i = 0; i < 5000; ++i) ASSERT_EQ(got[i], (i + 1) * (i + 2));
+}
+
+TEST_P(LaneTest, TimesAndCountsSinceLastAsked) {
+  Require(lane().Synchronize());
+  lane().TakeStageTimes();
+  constexpr uint64_t kItems = 4000;
+  DeviceArray<int32_t> d_x(lane(), std::vector<int32_t>(kItems, 1));
+  ScanArgs args;
+  args.in = args.out = d_x.data();
+  args.num_items = kItems;
+  Require(lane().Scan(args));
+  Require(lane().Synchronize());
+  const StageTimes once = lane().TakeStageTimes();
+  EXPECT_GE(once.launches, 1u);
+  EXPECT_EQ(once.num_bytes, 2 * kItems * sizeof(int32_t));
+  ASSERT_TRUE(once.kernel_ns.has_value());
+  EXPECT_GT(*once.kernel_ns, 0);
+  EXPECT_EQ(lane().TakeStageTimes().launches, 0u) << "taken already";
+
+  Require(lane().Scan(args));
+  Require(lane().Scan(args));
+  Require(lane().Synchronize());
+  const StageTimes twice = lane().TakeStageTimes();
+  EXPECT_EQ(twice.launches, 2 * once.launches);
+  EXPECT_EQ(twice.num_bytes, 2 * once.num_bytes);
+}
+
+// ---- Errors: at once, and without touching anything ---------------------------------------------------------------
+class LaneErrorTest : public DeviceTest<DeviceParam> {
+ protected:
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    d_x_.emplace(lane(), std::vector<int64_t>{4, 3, 2, 1});
+    d_state_.emplace(DeviceArray<ReduceState>::Poisoned(lane(), 1));
+    scan_.dtype = reduce_.dtype = compact_.dtype = DType::kI64;
+    scan_.in = reduce_.in = compact_.in = d_x_->data();
+    scan_.out = d_x_->data();
+    scan_.num_items = reduce_.num_items = compact_.num_items = 4;
+    reduce_.state_out = d_state_->data();
+    compact_.count = reinterpret_cast<uint64_t*>(d_state_->data());
+  }
+  void TearDown() override {
+    if (!d_x_) return;
+    EXPECT_TRUE(lane().Synchronize().ok());
+    EXPECT_TRUE(d_x_->IsUntouched());
+    EXPECT_TRUE(d_state_->IsUntouched());
+  }
+
+  const void* Misaligned() { return reinterpret_cast<const std::byte*>(d_x_->data()) + 4; }
+  void* MisalignedOut() { return reinterpret_cast<std::byte*>(d_x_->data()) + 4; }
+
+  std::optional<DeviceArray<int64_t>> d_x_;
+  std::optional<DeviceArray<ReduceState>> d_state_;
+  ScanArgs scan_;
+  ReduceArgs reduce_;
+  CompactArgs compact_;
+};
+
+TEST_P(LaneErrorTest, UnsupportedOperatorsAndTypes) {
+  for (int dtype = 0; dtype < kNumDTypes; ++dtype) {
+    for (int op = 0; op < kNumOps; ++op) {
+      scan_.dtype = reduce_.dtype = static_cast<DType>(dtype);
+      scan_.op = reduce_.op = static_cast<Op>(op);
+      SCOPED_TRACE(StrCat(Name(scan_.op), " of ", Name(scan_.dtype)));
+      if (IsSupported(Primitive::kScan, scan_.dtype, scan_.dtype, scan_.op)) continue;
+      EXPECT_TRUE(absl::IsInvalidArgument(lane().Scan(scan_)));
+      EXPECT_TRUE(absl::IsInvalidArgument(lane().Reduce(reduce_)));
+      EXPECT_EQ(ErrorReason(lane().Scan(scan_)), "UNSUPPORTED_COMBINATION");
+    }
+    compact_.dtype = static_cast<DType>(dtype);
+    if (!IsSupported(compact_.dtype)) {
+      EXPECT_TRUE(absl::IsUnimplemented(lane().Compact(compact_)));
+    }
+  }
+}
+
+TEST_P(LaneErrorTest, StrategiesThatAreNotServed) {
+  for (int i = 0; i < kNumStrategies; ++i) {
+    const auto strategy = static_cast<Strategy>(i);
+    scan_.strategy = reduce_.strategy = compact_.strategy = strategy;
+    if (!device().Resolve(Primitive::kScan, strategy).ok()) {
+      EXPECT_TRUE(absl::IsUnimplemented(lane().Scan(scan_)));
+    }
+    if (!device().Resolve(Primitive::kReduce, strategy).ok()) {
+      EXPECT_TRUE(absl::IsUnimplemented(lane().Reduce(reduce_)));
+    }
+    if (!device().Resolve(Primitive::kCompact, strategy).ok()) {
+      EXPECT_TRUE(absl::IsUnimplemented(lane().Compact(compact_)));
+    }
+  }
+}
+
+TEST_P(LaneErrorTest, MisalignedPointers) {
+  scan_.in = Misaligned();
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Scan(scan_)));
+  scan_.in = d_x_->data();
+  scan_.out = MisalignedOut();
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Scan(scan_)));
+  reduce_.in = Misaligned();
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Reduce(reduce_)));
+  compact_.in = Misaligned();
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Compact(compact_)));
+  compact_.in = d_x_->data();
+  compact_.values = MisalignedOut();
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Compact(compact_)));
+  compact_.values = nullptr;
+  compact_.indices = MisalignedOut();
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Compact(compact_)));
+}
+
+TEST_P(LaneErrorTest, MissingOutputs) {
+  reduce_.state_out = nullptr;
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Reduce(reduce_)));
+  compact_.count = nullptr;
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Compact(compact_)));
+}
+
+TEST_P(LaneErrorTest, IndicesBeyondU32) {
+  compact_.indices = d_x_->data();
+  compact_.index_dtype = DType::kU32;
+  for (const uint64_t first_item : {(uint64_t{1} << 32) - 3, uint64_t{1} << 32, ~uint64_t{0}}) {
+    compact_.first_item = first_item;
+    const absl::Status status = lane().Compact(compact_);
+    EXPECT_TRUE(absl::IsOutOfRange(status)) << status;
+    EXPECT_EQ(ErrorReason(status), "INDEX_OVERFLOW");
+  }
+  compact_.index_dtype = DType::kI32;
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Compact(compact_)));
+}
+
+PREFIXD_ON_EVERY_DEVICE(LaneTest, EveryDevice);
+PREFIXD_ON_EVERY_DEVICE(LaneErrorTest, EveryDevice);
+
+// ---- Lanes at once -------------------------------------------------------------------------------------------------
+using LanesTest = DeviceTest<DeviceParam>;
+
+// What one thread does on its own lane: random work, every answer checked. Returns the first mistake.
+std::string Hammer(Lane& lane, uint64_t seed) {
+  Random random(seed);
+  for (int round = 0; round < 40; ++round) {
+    const size_t size = random.Below(SmallSizesOnly() ? 5000 : random.OneIn(4) ? 200000 : 20000);
+    const auto in = MakeInput<uint64_t>(Op::kSum, Data::kRandom, size, random);
+    DeviceArray<uint64_t> d_in(lane, in);
+    auto d_out = DeviceArray<uint64_t>::Poisoned(lane, size);
+    auto d_state = DeviceArray<ReduceState>::Poisoned(lane, 1);
+    auto d_values = DeviceArray<uint64_t>::Poisoned(lane, size);
+    auto d_count = DeviceArray<uint64_t>::Poisoned(lane, 1);
+    ScanArgs scan;
+    scan.dtype = DType::kU64;
+    scan.in = d_in.data();
+    scan.out = d_out.data();
+    scan.num_items = size;
+    Require(lane.Scan(scan));
+    ReduceArgs reduce;
+    reduce.dtype = DType::kU64;
+    reduce.op = Op::kMin;
+    reduce.in = d_in.data();
+    reduce.num_items = size;
+    reduce.init = {Neutral(Op::kMin, DType::kU64), ReduceState::kNothing};
+    reduce.state_out = d_state.data();
+    Require(lane.Reduce(reduce));
+    CompactArgs compact;
+    compact.dtype = DType::kU64;
+    compact.value = Value::Of(random.Next());
+    compact.in = d_in.data();
+    compact.num_items = size;
+    compact.values = d_values.data();
+    compact.count = d_count.data();
+    Require(lane.Compact(compact));
+
+    std::vector<uint64_t> got;
+    if (auto guards = d_out.Read(&got); !guards) return guards.message();
+    const auto want = Scan(Op::kSum, ScanKind::kInclusive, false, in, uint64_t{0}, true);
+    if (auto admitted = AllAdmitted("scan", got, want); !admitted) return admitted.message();
+    std::vector<ReduceState> state;
+    if (auto guards = d_state.Read(&state); !guards) return guards.message();
+    const auto want_state = Reduce(Op::kMin, in, 0, ~uint64_t{0}, ReduceState::kNothing, true);
+    if (state[0].value.bits != want_state.value.value || state[0].position != want_state.position) return "reduce";
+    std::vector<uint64_t> kept, count;
+    std::ranges::copy_if(in, std::back_inserter(kept), [&](uint64_t x) { return x < compact.value.bits; });
+    if (auto guards = d_values.Read(&got); !guards) return guards.message();
+    if (auto guards = d_count.Read(&count); !guards) return guards.message();
+    if (count[0] != kept.size() || !std::equal(kept.begin(), kept.end(), got.begin())) return "compact";
+  }
+  return "";
+}
+
+TEST_P(LanesTest, RunAtOnceFromSeveralThreads) {
+  constexpr int kThreads = 4;
+  std::vector<std::unique_ptr<Lane>> lanes(kThreads);
+  std::vector<std::string> mistakes(kThreads, "did not finish");
+  std::vector<std::thread> threads;
+  for (auto& lane : lanes) lane = Require(device().CreateLane());
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i, seed = random().Next()] {
+      try {
+        mistakes[i] = Hammer(*lanes[i], seed);
+      } catch (const std::exception& e) {
+        mistakes[i] = e.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& mistake : mistakes) EXPECT_EQ(mistake, "");
+}
+
+PREFIXD_ON_EVERY_DEVICE(LanesTest, EveryDevice);
+
+}  // namespace
+}  // namespace prefixd::conformance

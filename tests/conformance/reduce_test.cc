@@ -1,0 +1,269 @@
+#include <algorithm>
+#include <array>
+
+#include "tests/conformance/harness.h"
+
+namespace prefixd::conformance {
+namespace {
+
+constexpr uint64_t kNothing = ReduceState::kNothing;
+
+struct ReduceCase {
+  bool has_init = false;
+  size_t offset = 0;
+  size_t num_items = 0;
+  uint64_t first_item = 0;
+  Data data = Data::kRandom;
+  Strategy strategy = Strategy::kDefault;
+  // Where the state comes from: args.init; a state_in; a state_in that is also state_out.
+  enum { kInit, kStateIn, kAliased } state = kInit;
+};
+
+std::ostream& operator<<(std::ostream& os, const ReduceCase& c) {
+  constexpr const char* kStates[] = {"init", "state_in", "state_in aliased"};
+  return os << (c.has_init ? "init, " : "") << "offset " << c.offset << ", " << c.num_items << " items from "
+            << c.first_item << ", " << Name(c.data) << " data, strategy " << Name(c.strategy) << ", through "
+            << kStates[c.state];
+}
+
+template <class T>
+testing::AssertionResult Admits(const ExpectedState<T>& want, const ReduceState& got) {
+  if (!want.value.Admits(got.value.As<T>())) return Mismatch("value", 0, got.value.As<T>(), want.value);
+  if (Value::Of(got.value.As<T>()) != got.value) {
+    return testing::AssertionFailure() << "the value has something behind its bytes: 0x" << std::hex << got.value.bits;
+  }
+  if (got.position != want.position) {
+    return testing::AssertionFailure() << "position is " << got.position << ", expected " << want.position;
+  }
+  return testing::AssertionSuccess();
+}
+
+// What stands in front where the caller gave no init.
+ReduceState NoInit(Op op, DType dtype) { return {Neutral(op, dtype), kNothing}; }
+
+template <class T>
+testing::AssertionResult RunCase(Lane& lane, Op op, const ReduceCase& c, Random& random) {
+  std::vector<T> in = MakeInput<T>(op, c.data, c.num_items + 1, random);
+  const ReduceState start = c.has_init ? ReduceState{Value::Of(in.back()), 0} : NoInit(op, kDTypeOf<T>);
+  in.pop_back();
+  const auto want = Reduce(op, in, c.first_item, start.value.As<T>(), start.position, c.data == Data::kExact);
+
+  DeviceArray<T> d_in(lane, in, c.offset);
+  DeviceArray<ReduceState> d_state_in(lane, {start});
+  auto d_own_state_out = DeviceArray<ReduceState>::Poisoned(lane, 1);
+  auto& d_state_out = c.state == ReduceCase::kAliased ? d_state_in : d_own_state_out;
+  ReduceArgs args;
+  args.dtype = kDTypeOf<T>;
+  args.op = op;
+  args.strategy = c.strategy;
+  args.in = d_in.data();
+  args.num_items = in.size();
+  args.first_item = c.first_item;
+  args.init = c.state == ReduceCase::kInit ? start : Poison<ReduceState>();
+  if (c.state != ReduceCase::kInit) args.state_in = d_state_in.data();
+  args.state_out = d_state_out.data();
+  if (absl::Status status = lane.Reduce(args); !status.ok()) return testing::AssertionFailure() << status;
+
+  std::vector<ReduceState> got;
+  if (auto guards = d_state_out.Read(&got); !guards) return guards << " (state_out)";
+  if (auto admitted = Admits(want, got[0]); !admitted) return admitted;
+  if (c.state != ReduceCase::kAliased) {
+    if (auto untouched = d_state_in.IsUntouched(); !untouched) return untouched << " (state_in)";
+  }
+  return d_in.IsUntouched();
+}
+
+testing::AssertionResult RunCase(Lane& lane, const OpParam& param, const ReduceCase& c, Random& random) {
+  return VisitDType(param.dtype,
+                    [&](auto tag) { return RunCase<typename decltype(tag)::type>(lane, param.op, c, random); });
+}
+
+using ReduceTest = DeviceTest<OpParam>;
+
+TEST_P(ReduceTest, EverySizeAndForm) {
+  int num_cases = 0;
+  for (const Strategy strategy : device().Strategies(Primitive::kReduce)) {
+    for (const size_t size : Sizes()) {
+      for (int form = 0; form < 12; ++form, ++num_cases) {
+        ReduceCase c;
+        c.has_init = form & 1;
+        c.offset = form & 2 ? 1 : 0;
+        c.data = static_cast<Data>(form / 4);
+        c.state = std::array{ReduceCase::kInit, ReduceCase::kStateIn, ReduceCase::kAliased}[num_cases % 7 % 3];
+        c.first_item = num_cases % 5 < 3 ? 0 : random().Next() >> 20;
+        c.num_items = size;
+        c.strategy = strategy;
+        ASSERT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;
+      }
+    }
+  }
+}
+
+TEST_P(ReduceTest, ManyTiles) {
+  for (const Strategy strategy : device().Strategies(Primitive::kReduce)) {
+    for (int data = 0; data < kNumData; ++data) {
+      ReduceCase c;
+      c.num_items = LargeSize();
+      c.data = static_cast<Data>(data);
+      c.strategy = strategy;
+      ASSERT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;
+    }
+  }
+}
+
+TEST_P(ReduceTest, ChunksCarryOn) {
+  VisitDType(GetParam().dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int round = 0; round < 12; ++round) {
+      const Op op = GetParam().op;
+      const auto data = static_cast<Data>(round % kNumData);
+      const size_t size = 1 + random().Below(SmallSizesOnly() ? 5000 : 60000);
+      SCOPED_TRACE(testing::Message() << "round " << round << ", " << size << " items");
+      std::vector<T> in = MakeInput<T>(op, data, size + 1, random());
+      const ReduceState start = round % 2 == 0 ? ReduceState{Value::Of(in.back()), 0} : NoInit(op, kDTypeOf<T>);
+      in.pop_back();
+      const auto want = Reduce(op, in, 0, start.value.As<T>(), start.position, data == Data::kExact);
+
+      DeviceArray<T> d_in(lane(), in);
+      auto d_state = DeviceArray<ReduceState>::Poisoned(lane(), 1);
+      size_t begin = 0;
+      while (begin < size) {
+        ReduceArgs args;
+        args.dtype = GetParam().dtype;
+        args.op = op;
+        args.in = d_in.data() + begin;
+        args.num_items = std::min(size - begin, random().OneIn(8) ? 0 : 1 + random().Below(size));
+        args.first_item = begin;
+        args.init = start;
+        args.state_in = begin > 0 ? d_state.data() : nullptr;
+        args.state_out = d_state.data();
+        ASSERT_TRUE(lane().Reduce(args).ok());
+        begin += args.num_items;
+      }
+      std::vector<ReduceState> got;
+      ASSERT_TRUE(d_state.Read(&got));
+      ASSERT_TRUE(Admits(want, got[0]));
+    }
+  });
+}
+
+PREFIXD_ON_EVERY_DEVICE(ReduceTest, EveryOp);
+
+// Positions of MIN and MAX, in arrays that a reader can check.
+class ExtremumTest : public DeviceTest<DTypeParam> {
+ protected:
+  template <class T>
+  ReduceState ReduceOf(Op op, const std::vector<T>& in, ReduceState start, uint64_t first_item = 0) {
+    DeviceArray<T> d_in(lane(), in);
+    auto d_state = DeviceArray<ReduceState>::Poisoned(lane(), 1);
+    ReduceArgs args;
+    args.dtype = kDTypeOf<T>;
+    args.op = op;
+    args.in = d_in.data();
+    args.num_items = in.size();
+    args.first_item = first_item;
+    args.init = start;
+    args.state_out = d_state.data();
+    Require(lane().Reduce(args));
+    std::vector<ReduceState> got;
+    EXPECT_TRUE(d_state.Read(&got));
+    return got[0];
+  }
+
+  template <class T>
+  ReduceState ReduceOf(Op op, const std::vector<T>& in) {
+    return ReduceOf(op, in, NoInit(op, kDTypeOf<T>));
+  }
+};
+
+template <class T>
+void ExpectState(const ReduceState& got, T value, uint64_t position) {
+  EXPECT_TRUE(SameBits(got.value.As<T>(), value)) << Show(got.value.As<T>()) << ", expected " << Show(value);
+  EXPECT_EQ(got.position, position);
+}
+
+TEST_P(ExtremumTest, FirstOfTies) {
+  VisitDType(GetParam().dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    ExpectState<T>(ReduceOf<T>(Op::kMin, {3, 1, 2, 1}, NoInit(Op::kMin, GetParam().dtype), 8), 1, 10);
+    ExpectState<T>(ReduceOf<T>(Op::kMax, {3, 1, 3, 1}), 3, 1);
+    for (const size_t size : Sizes()) {
+      if (size < 2) continue;
+      const size_t first = random().Below(size - 1);
+      const size_t second = first + 1 + random().Below(size - first - 1);
+      SCOPED_TRACE(testing::Message() << size << " items, ties at " << first << " and " << second);
+      std::vector<T> in(size, T{5});
+      in[first] = in[second] = 2;
+      ExpectState<T>(ReduceOf<T>(Op::kMin, in), 2, first + 1);
+      in[first] = in[second] = 7;
+      ExpectState<T>(ReduceOf<T>(Op::kMax, in), 7, first + 1);
+      std::ranges::fill(in, T{5});
+      ExpectState<T>(ReduceOf<T>(Op::kMin, in), 5, 1);
+      ExpectState<T>(ReduceOf<T>(Op::kMax, in), 5, 1);
+    }
+  });
+}
+
+TEST_P(ExtremumTest, InitWinsTiesAndLosesToBetter) {
+  VisitDType(GetParam().dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const ReduceState init = {Value::Of(T{4}), 0};
+    ExpectState<T>(ReduceOf<T>(Op::kMin, {6, 4, 5}, init), 4, 0);
+    ExpectState<T>(ReduceOf<T>(Op::kMin, {6, 3, 3}, init), 3, 2);
+    ExpectState<T>(ReduceOf<T>(Op::kMax, {2, 4, 3}, init), 4, 0);
+    ExpectState<T>(ReduceOf<T>(Op::kMax, {2, 9, 9}, init), 9, 2);
+  });
+}
+
+// Elements that equal the operator's identity still come from somewhere.
+TEST_P(ExtremumTest, TheIdentityItselfHasAPosition) {
+  VisitDType(GetParam().dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (const Op op : {Op::kMin, Op::kMax}) {
+      const T identity = Identity(op, GetParam().dtype).template As<T>();
+      for (const size_t size : Sizes()) {
+        if (size > 0) ExpectState<T>(ReduceOf<T>(op, std::vector<T>(size, identity)), identity, 1);
+      }
+    }
+  });
+}
+
+TEST_P(ExtremumTest, NothingComesFromNowhere) {
+  VisitDType(GetParam().dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (const Op op : {Op::kMin, Op::kMax}) {
+      ExpectState<T>(ReduceOf<T>(op, {}), Identity(op, GetParam().dtype).template As<T>(), kNothing);
+      ExpectState<T>(ReduceOf<T>(op, {}, {Value::Of(T{4}), 0}), 4, 0);
+      ExpectState<T>(ReduceOf<T>(op, {}, {Value::Of(T{4}), 17}), 4, 17);
+    }
+  });
+}
+
+PREFIXD_ON_EVERY_DEVICE(ExtremumTest, EveryDType);
+
+class FloatingExtremumTest : public ExtremumTest {};
+TEST_P(FloatingExtremumTest, NanAndZeros) {
+  VisitDType(GetParam().dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_floating_point_v<T>) {
+      const T nan = CanonicalNan<T>();
+      const T inf = std::numeric_limits<T>::infinity();
+      for (const Op op : {Op::kMin, Op::kMax}) {
+        ExpectState<T>(ReduceOf<T>(op, {1, inf, -inf, -nan, 2, nan}), nan, 4);
+        ExpectState<T>(ReduceOf<T>(op, {1, nan, 2}, {Value::Of(-nan), 0}), nan, 0);
+        std::vector<T> in(3000, T{1});
+        in[2999] = nan;
+        ExpectState<T>(ReduceOf<T>(op, in), nan, 3000);
+      }
+      ExpectState<T>(ReduceOf<T>(Op::kMin, {T{0}, T{0}, -T{0}, -T{0}}), -T{0}, 3);
+      ExpectState<T>(ReduceOf<T>(Op::kMax, {-T{0}, T{0}, -T{0}, T{0}}), T{0}, 2);
+      ExpectState<T>(ReduceOf<T>(Op::kMin, {-T{0}}, {Value::Of(T{0}), 0}), -T{0}, 1);
+      ExpectState<T>(ReduceOf<T>(Op::kMax, {-T{0}}, {Value::Of(T{0}), 0}), T{0}, 0);
+    }
+  });
+}
+
+PREFIXD_ON_EVERY_DEVICE(FloatingExtremumTest, EveryFloatingDType);
+
+}  // namespace
+}  // namespace prefixd::conformance

@@ -1,0 +1,214 @@
+#include <algorithm>
+
+#include "tests/conformance/harness.h"
+
+namespace prefixd::conformance {
+namespace {
+
+struct ScanCase {
+  ScanKind kind = ScanKind::kInclusive;
+  bool reverse = false;
+  bool has_init = false;
+  bool in_place = false;
+  size_t in_offset = 0;
+  size_t out_offset = 0;
+  size_t num_items = 0;
+  Data data = Data::kRandom;
+  Strategy strategy = Strategy::kDefault;
+  // The start comes through carry_in, and init holds something else.
+  bool through_carry_in = false;
+  // carry_out: not wanted, an element of its own, or carry_in's.
+  enum { kNone, kOwn, kAliased } carry_out = kNone;
+};
+
+std::ostream& operator<<(std::ostream& os, const ScanCase& c) {
+  return os << Name(c.kind) << (c.reverse ? " reverse" : "") << (c.has_init ? " init" : "")
+            << (c.in_place ? " in place" : "") << " offsets " << c.in_offset << "," << c.out_offset << " "
+            << c.num_items << " items, " << Name(c.data) << " data, strategy " << Name(c.strategy)
+            << (c.through_carry_in ? ", carry_in" : "") << (c.carry_out != ScanCase::kNone ? ", carry_out" : "")
+            << (c.carry_out == ScanCase::kAliased ? " aliased" : "");
+}
+
+template <class T>
+testing::AssertionResult RunCase(Lane& lane, Op op, const ScanCase& c, Random& random) {
+  std::vector<T> in = MakeInput<T>(op, c.data, c.num_items + 1, random);
+  const T start = c.has_init ? in.back() : ScanStart(op, kDTypeOf<T>, c.kind).template As<T>();
+  in.pop_back();
+  const auto want = Scan(op, c.kind, c.reverse, in, start, c.data == Data::kExact);
+
+  DeviceArray<T> d_in(lane, in, c.in_offset);
+  auto d_own_out = DeviceArray<T>::Poisoned(lane, c.in_place ? 0 : in.size(), c.out_offset);
+  DeviceArray<T>& d_out = c.in_place ? d_in : d_own_out;
+  DeviceArray<T> d_carry_in(lane, {start});
+  auto d_own_carry_out = DeviceArray<T>::Poisoned(lane, 1);
+  DeviceArray<T>& d_carry_out = c.carry_out == ScanCase::kAliased ? d_carry_in : d_own_carry_out;
+
+  ScanArgs args;
+  args.dtype = kDTypeOf<T>;
+  args.op = op;
+  args.kind = c.kind;
+  args.reverse = c.reverse;
+  args.strategy = c.strategy;
+  args.in = d_in.data();
+  args.out = d_out.data();
+  args.num_items = in.size();
+  args.init = Value::Of(c.through_carry_in ? Poison<T>() : start);
+  if (c.through_carry_in) args.carry_in = d_carry_in.data();
+  if (c.carry_out != ScanCase::kNone) args.carry_out = d_carry_out.data();
+  if (absl::Status status = lane.Scan(args); !status.ok()) return testing::AssertionFailure() << status;
+
+  std::vector<T> got;
+  if (auto guards = d_out.Read(&got); !guards) return guards << " (out)";
+  if (auto admitted = AllAdmitted("out", got, want); !admitted) return admitted;
+  if (!c.in_place) {
+    if (auto untouched = d_in.IsUntouched(); !untouched) return untouched;
+  }
+  if (c.carry_out == ScanCase::kNone) return d_own_carry_out.IsUntouched() << " (carry_out, not asked for)";
+  if (c.carry_out == ScanCase::kOwn) {
+    if (auto untouched = d_carry_in.IsUntouched(); !untouched) return untouched << " (carry_in)";
+  }
+  if (auto guards = d_carry_out.Read(&got); !guards) return guards << " (carry_out)";
+  return want.back().Admits(got[0]) ? testing::AssertionSuccess() : Mismatch("carry_out", 0, got[0], want.back());
+}
+
+testing::AssertionResult RunCase(Lane& lane, const OpParam& param, const ScanCase& c, Random& random) {
+  return VisitDType(param.dtype,
+                    [&](auto tag) { return RunCase<typename decltype(tag)::type>(lane, param.op, c, random); });
+}
+
+using ScanTest = DeviceTest<OpParam>;
+
+TEST_P(ScanTest, EverySizeAndForm) {
+  int num_cases = 0;
+  for (const Strategy strategy : device().Strategies(Primitive::kScan)) {
+    for (const size_t size : Sizes()) {
+      for (unsigned form = 0; form < 32; ++form, ++num_cases) {
+        ScanCase c;
+        c.kind = form & 1 ? ScanKind::kExclusive : ScanKind::kInclusive;
+        c.reverse = form & 2;
+        c.has_init = form & 4;
+        c.in_place = form & 8;
+        c.in_offset = form & 16 ? 1 : 0;
+        // The remaining choices take turns, in steps that have no factor in common with the forms.
+        c.out_offset = num_cases / 3 % 2;
+        c.data = static_cast<Data>(num_cases % kNumData);
+        c.through_carry_in = num_cases % 5 < 2;
+        c.carry_out = num_cases % 7 < 3 ? ScanCase::kNone : ScanCase::kOwn;
+        if (c.through_carry_in && num_cases % 7 > 4) c.carry_out = ScanCase::kAliased;
+        c.num_items = size;
+        c.strategy = strategy;
+        ASSERT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;
+      }
+    }
+  }
+}
+
+TEST_P(ScanTest, ManyTiles) {
+  for (const Strategy strategy : device().Strategies(Primitive::kScan)) {
+    for (int data = 0; data < kNumData; ++data) {
+      ScanCase c;
+      c.kind = data == 1 ? ScanKind::kExclusive : ScanKind::kInclusive;
+      c.reverse = random().OneIn(2);
+      c.in_place = random().OneIn(2);
+      c.carry_out = ScanCase::kOwn;
+      c.has_init = true;
+      c.num_items = LargeSize();
+      c.data = static_cast<Data>(data);
+      c.strategy = strategy;
+      ASSERT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;
+    }
+  }
+}
+
+// However the caller cuts the array, carrying from chunk to chunk on the device gives the scan of the whole.
+TEST_P(ScanTest, ChunksCarryOn) {
+  VisitDType(GetParam().dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int round = 0; round < 12; ++round) {
+      const Op op = GetParam().op;
+      const auto data = static_cast<Data>(round % kNumData);
+      const auto kind = round % 2 == 0 ? ScanKind::kInclusive : ScanKind::kExclusive;
+      const bool reverse = round % 4 >= 2;
+      const size_t size = 1 + random().Below(SmallSizesOnly() ? 5000 : 60000);
+      SCOPED_TRACE(testing::Message() << "round " << round << ", " << size << " items");
+      std::vector<T> in = MakeInput<T>(op, data, size + 1, random());
+      const T start = in.back();
+      in.pop_back();
+      const auto want = Scan(op, kind, reverse, in, start, data == Data::kExact);
+
+      DeviceArray<T> d_in(lane(), in);
+      auto d_out = DeviceArray<T>::Poisoned(lane(), size);
+      auto d_carry = DeviceArray<T>::Poisoned(lane(), 1);
+      size_t begin = 0;
+      while (begin < size) {  // One empty chunk in eight or so.
+        const size_t num_items = std::min(size - begin, random().OneIn(8) ? 0 : 1 + random().Below(size));
+        const size_t first = reverse ? size - begin - num_items : begin;
+        ScanArgs args;
+        args.dtype = GetParam().dtype;
+        args.op = op;
+        args.kind = kind;
+        args.reverse = reverse;
+        args.in = d_in.data() + first;
+        args.out = d_out.data() + first;
+        args.num_items = num_items;
+        args.init = Value::Of(start);
+        args.carry_in = begin > 0 ? d_carry.data() : nullptr;
+        args.carry_out = d_carry.data();
+        ASSERT_TRUE(lane().Scan(args).ok());
+        begin += num_items;
+      }
+      std::vector<T> got;
+      ASSERT_TRUE(d_out.Read(&got));
+      ASSERT_TRUE(AllAdmitted("out", got, want));
+      ASSERT_TRUE(d_carry.Read(&got));
+      ASSERT_TRUE(want.back().Admits(got[0])) << Show(got[0]) << ", expected " << Show(want.back().value);
+    }
+  });
+}
+
+PREFIXD_ON_EVERY_DEVICE(ScanTest, EveryOp);
+
+// The example of Lane::Scan, and what a reader would check by hand.
+using ScanExampleTest = DeviceTest<DeviceParam>;
+
+template <class T>
+std::vector<T> ScanOf(Lane& lane, Op op, ScanKind kind, bool reverse, const std::vector<T>& in, T start) {
+  DeviceArray<T> d_x(lane, in);
+  ScanArgs args;
+  args.dtype = kDTypeOf<T>;
+  args.op = op;
+  args.kind = kind;
+  args.reverse = reverse;
+  args.in = args.out = d_x.data();
+  args.num_items = in.size();
+  args.init = Value::Of(start);
+  Require(lane.Scan(args));
+  std::vector<T> got;
+  EXPECT_TRUE(d_x.Read(&got));
+  return got;
+}
+
+TEST_P(ScanExampleTest, SmallArrays) {
+  using I = std::vector<int32_t>;
+  EXPECT_EQ(ScanOf<int32_t>(lane(), Op::kSum, ScanKind::kInclusive, false, {3, 1, 2, 4}, 10), I({13, 14, 16, 20}));
+  EXPECT_EQ(ScanOf<int32_t>(lane(), Op::kSum, ScanKind::kExclusive, false, {3, 1, 2, 4}, 10), I({10, 13, 14, 16}));
+  EXPECT_EQ(ScanOf<int32_t>(lane(), Op::kSum, ScanKind::kInclusive, true, {3, 1, 2, 4}, 10), I({20, 17, 16, 14}));
+  EXPECT_EQ(ScanOf<int32_t>(lane(), Op::kSum, ScanKind::kExclusive, true, {3, 1, 2, 4}, 10), I({17, 16, 14, 10}));
+  EXPECT_EQ(ScanOf<int32_t>(lane(), Op::kMax, ScanKind::kInclusive, false, {3, 1, 7, 4}, 0), I({3, 3, 7, 7}));
+  EXPECT_EQ(ScanOf<int32_t>(lane(), Op::kSum, ScanKind::kInclusive, false, {INT32_MAX, 1, -1}, 0),
+            I({INT32_MAX, INT32_MIN, INT32_MAX}));
+}
+
+// Without an init an inclusive sum of -0 is -0, and an exclusive one starts with +0.
+TEST_P(ScanExampleTest, SignsOfZero) {
+  for (const auto kind : {ScanKind::kInclusive, ScanKind::kExclusive}) {
+    const auto start = ScanStart(Op::kSum, DType::kF64, kind).As<double>();
+    const auto got = ScanOf<double>(lane(), Op::kSum, kind, false, std::vector<double>(5000, -0.0), start);
+    for (const double x : got) ASSERT_TRUE(SameBits(x, kind == ScanKind::kInclusive ? -0.0 : 0.0));
+  }
+}
+
+PREFIXD_ON_EVERY_DEVICE(ScanExampleTest, EveryDevice);
+
+}  // namespace
+}  // namespace prefixd::conformance

@@ -1,0 +1,113 @@
+// What the CPU device promises beyond kernels/device.h; tests/conformance has the rest.
+#include "kernels/cpu/cpu_device.h"
+
+#include <gtest/gtest.h>
+#include <tbb/global_control.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "kernels/cpu/parallel.h"
+
+namespace prefixd {
+namespace {
+
+class CpuDeviceTest : public testing::Test {
+ protected:
+  // Values whose sum depends on the order of the additions.
+  static std::vector<float> Rounding(size_t num_items) {
+    std::vector<float> x(num_items);
+    for (size_t i = 0; i < num_items; ++i) x[i] = std::sin(static_cast<float>(i)) * static_cast<float>(1 + i % 1000);
+    return x;
+  }
+
+  std::vector<float> ScanOf(std::vector<float> x) {
+    ScanArgs args;
+    args.dtype = DType::kF32;
+    args.in = args.out = x.data();
+    args.num_items = x.size();
+    args.init = Value::Of(0.5f);
+    EXPECT_TRUE(lane_->Scan(args).ok());
+    return x;
+  }
+
+  float ReduceOf(const std::vector<float>& x) {
+    ReduceState state;
+    ReduceArgs args;
+    args.dtype = DType::kF32;
+    args.in = x.data();
+    args.num_items = x.size();
+    args.init = {Value::Of(0.5f), 0};
+    args.state_out = &state;
+    EXPECT_TRUE(lane_->Reduce(args).ok());
+    return state.value.As<float>();
+  }
+
+  std::unique_ptr<Device> device_ = OpenCpuDevice();
+  std::unique_ptr<Lane> lane_ = *device_->CreateLane();
+};
+
+TEST_F(CpuDeviceTest, BitsDoNotDependOnTheNumberOfThreads) {
+  const std::vector<float> x = Rounding(1000003);
+  std::vector<float> on_one;
+  {
+    const tbb::global_control one(tbb::global_control::max_allowed_parallelism, 1);
+    on_one = ScanOf(x);
+  }
+  for (int round = 0; round < 5; ++round) {
+    EXPECT_EQ(std::memcmp(ScanOf(x).data(), on_one.data(), x.size() * sizeof(float)), 0);
+  }
+}
+
+TEST_F(CpuDeviceTest, AReduceIsTheLastElementOfTheInclusiveScan) {
+  for (const size_t size :
+       {size_t{1}, size_t{1000}, size_t{cpu::kBlockItems}, size_t{cpu::kBlockItems} + 1, size_t{300007}}) {
+    const std::vector<float> x = Rounding(size);
+    EXPECT_EQ(ReduceOf(x), ScanOf(x).back()) << size;
+  }
+}
+
+TEST_F(CpuDeviceTest, CountsItsLoops) {
+  ScanOf(Rounding(cpu::kBlockItems));
+  EXPECT_EQ(lane_->TakeStageTimes().launches, 1u);
+  ScanOf(Rounding(cpu::kBlockItems + 1));
+  EXPECT_EQ(lane_->TakeStageTimes().launches, 2u);
+  ScanOf({});
+  const StageTimes nothing = lane_->TakeStageTimes();
+  EXPECT_EQ(nothing.launches, 0u);
+  EXPECT_FALSE(nothing.kernel_ns.has_value());
+}
+
+TEST_F(CpuDeviceTest, CopiesAreNotMeasured) {
+  int x = 1, y = 2;
+  EXPECT_TRUE(lane_->CopyToDevice(&x, &y, sizeof(x)).ok());
+  EXPECT_EQ(x, 2);
+  EXPECT_TRUE(lane_->CopyToHost(nullptr, nullptr, 0).ok());
+  ScanOf(Rounding(10));
+  const StageTimes times = lane_->TakeStageTimes();
+  EXPECT_FALSE(times.host_to_device_ns.has_value());
+  EXPECT_FALSE(times.device_to_host_ns.has_value());
+}
+
+TEST(ParallelForTest, CallsEveryBlockOnce) {
+  for (const uint64_t num_blocks : {0, 1, 2, 3, 1000}) {
+    std::vector<int> calls(num_blocks);
+    cpu::ParallelFor(num_blocks, [&](uint64_t block) { ++calls[block]; });
+    EXPECT_EQ(calls, std::vector<int>(num_blocks, 1));
+  }
+  EXPECT_GE(cpu::Concurrency(), 1);
+}
+
+TEST(ParallelForTest, BlocksCoverEveryItem) {
+  using cpu::kBlockItems;
+  EXPECT_EQ(cpu::NumBlocks(0), 0u);
+  EXPECT_EQ(cpu::NumBlocks(1), 1u);
+  EXPECT_EQ(cpu::NumBlocks(kBlockItems), 1u);
+  EXPECT_EQ(cpu::NumBlocks(kBlockItems + 1), 2u);
+  EXPECT_EQ(cpu::NumBlocks(~uint64_t{0}), (uint64_t{1} << 50));
+  EXPECT_EQ(cpu::BlockItems(kBlockItems + 1, 0), kBlockItems);
+  EXPECT_EQ(cpu::BlockItems(kBlockItems + 1, 1), 1u);
+}
+
+}  // namespace
+}  // namespace prefixd

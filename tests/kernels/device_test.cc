@@ -1,0 +1,180 @@
+#include "kernels/device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/status.h"
+
+namespace prefixd {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A device with two strategies for scan and one for the rest.
+class FakeDevice : public Device {
+ public:
+  DeviceInfo Info() const override { return {.name = "fake", .memory_bytes = 0, .memory_free_bytes = 0}; }
+  absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override { return absl::UnimplementedError(""); }
+  absl::StatusOr<Buffer> AllocatePinned(size_t) override { return absl::UnimplementedError(""); }
+  std::vector<Strategy> Strategies(Primitive primitive) const override {
+    if (primitive == Primitive::kScan) return {Strategy::kChained, Strategy::kNaive};
+    return {Strategy::kSequential};
+  }
+};
+
+TEST(ResolveTest, DefaultIsTheFirst) {
+  EXPECT_EQ(FakeDevice().Resolve(Primitive::kScan, Strategy::kDefault).value(), Strategy::kChained);
+  EXPECT_EQ(FakeDevice().Resolve(Primitive::kReduce, Strategy::kDefault).value(), Strategy::kSequential);
+}
+
+TEST(ResolveTest, ServedStrategiesAreThemselves) {
+  EXPECT_EQ(FakeDevice().Resolve(Primitive::kScan, Strategy::kNaive).value(), Strategy::kNaive);
+}
+
+TEST(ResolveTest, OthersNameWhatIsServed) {
+  const absl::Status status = FakeDevice().Resolve(Primitive::kScan, Strategy::kCub).status();
+  EXPECT_TRUE(absl::IsUnimplemented(status));
+  EXPECT_EQ(ErrorReason(status), "NOT_IMPLEMENTED");
+  EXPECT_EQ(ErrorField(status), "spec.algorithm.strategy");
+  const std::string message(status.message());
+  EXPECT_THAT(message, HasSubstr("cub"));
+  EXPECT_THAT(message, HasSubstr("scan"));
+  EXPECT_THAT(message, HasSubstr("fake"));
+  EXPECT_THAT(message, HasSubstr("chained, naive"));
+}
+
+TEST(OpenDeviceTest, Cpu) {
+  const auto device = OpenDevice("cpu");
+  ASSERT_TRUE(device.ok());
+  EXPECT_THAT((*device)->Info().name, HasSubstr("cpu ("));
+}
+
+TEST(OpenDeviceTest, AutoIsACardWhereThereIsOne) {
+  const auto device = OpenDevice("auto");
+  ASSERT_TRUE(device.ok()) << device.status();
+  EXPECT_EQ((*device)->Info().name.find("cpu") == 0, CudaDeviceCount() == 0);
+}
+
+TEST(OpenDeviceTest, UnknownNames) {
+  for (const char* name : {"", "gpu", "CPU", "cpu:0", "cuda", "cuda:", "cuda:x", "cuda:1x", "tpu:0"}) {
+    const absl::Status status = OpenDevice(name).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << name << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(StrCat("'", name, "'")));
+  }
+}
+
+TEST(OpenDeviceTest, CardsThatAreNotThere) {
+  for (const char* name : {"cuda:999", "cuda:-1"}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(OpenDevice(name).status())) << name;
+  }
+  if (CudaDeviceCount() == 0) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(OpenDevice("cuda:0").status()));
+  }
+}
+
+TEST(StageTimesTest, AddsUpAndKeepsWhatWasNotMeasured) {
+  StageTimes sum;
+  StageTimes term;
+  term.kernel_ns = 5;
+  term.launches = 1;
+  term.num_bytes = 100;
+  sum += term;
+  sum += term;
+  EXPECT_EQ(sum.kernel_ns, 10);
+  EXPECT_EQ(sum.launches, 2u);
+  EXPECT_EQ(sum.num_bytes, 200u);
+  EXPECT_EQ(sum.host_to_device_ns, std::nullopt);
+  EXPECT_EQ(sum.device_to_host_ns, std::nullopt);
+  term = {};
+  term.host_to_device_ns = 3;
+  term.device_to_host_ns = 4;
+  sum += term;
+  EXPECT_EQ(sum.host_to_device_ns, 3);
+  EXPECT_EQ(sum.device_to_host_ns, 4);
+  EXPECT_EQ(sum.kernel_ns, 10);
+}
+
+TEST(BufferTest, GivesItselfBackOnce) {
+  int num_releases = 0;
+  int memory = 0;
+  {
+    Buffer a(&memory, sizeof(memory), [&](void* p) { num_releases += p == &memory; });
+    Buffer b = std::move(a);
+    EXPECT_EQ(static_cast<void*>(b.data()), &memory);
+    EXPECT_EQ(b.size_bytes(), sizeof(memory));
+    Buffer c;
+    c = std::move(b);
+    EXPECT_EQ(num_releases, 0);
+  }
+  EXPECT_EQ(num_releases, 1);
+}
+
+class ValidateTest : public testing::Test {
+ protected:
+  ValidateTest() {
+    scan_.dtype = reduce_.dtype = compact_.dtype = DType::kF64;
+    scan_.in = reduce_.in = compact_.in = memory_;
+    scan_.out = memory_;
+    reduce_.state_out = &state_;
+    compact_.count = &count_;
+  }
+
+  double memory_[4] = {};
+  void* misaligned_ = reinterpret_cast<char*>(memory_) + 4;
+  ReduceState state_;
+  uint64_t count_ = 0;
+  ScanArgs scan_;
+  ReduceArgs reduce_;
+  CompactArgs compact_;
+};
+
+TEST_F(ValidateTest, Passes) {
+  EXPECT_TRUE(Validate(scan_).ok());
+  EXPECT_TRUE(Validate(reduce_).ok());
+  EXPECT_TRUE(Validate(compact_).ok());
+  compact_.in = nullptr;  // A mask, and no values.
+  EXPECT_TRUE(Validate(compact_).ok());
+}
+
+TEST_F(ValidateTest, Operators) {
+  scan_.op = reduce_.op = Op::kXor;
+  for (const absl::Status& status : {Validate(scan_), Validate(reduce_)}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_EQ(ErrorReason(status), "UNSUPPORTED_COMBINATION");
+    EXPECT_EQ(ErrorField(status), "spec.op");
+    EXPECT_THAT(std::string(status.message()), HasSubstr("xor of f64"));
+  }
+  compact_.dtype = DType::kF16;
+  EXPECT_TRUE(absl::IsUnimplemented(Validate(compact_)));
+  EXPECT_EQ(ErrorField(Validate(compact_)), "spec.dtype");
+}
+
+TEST_F(ValidateTest, Alignment) {
+  scan_.in = reduce_.in = misaligned_;
+  compact_.indices = misaligned_;
+  EXPECT_TRUE(absl::IsInvalidArgument(Validate(scan_)));
+  EXPECT_TRUE(absl::IsInvalidArgument(Validate(reduce_)));
+  EXPECT_TRUE(absl::IsInvalidArgument(Validate(compact_)));
+  compact_.index_dtype = DType::kU32;  // To which it is aligned.
+  EXPECT_TRUE(Validate(compact_).ok());
+  compact_.values = misaligned_;
+  EXPECT_TRUE(absl::IsInvalidArgument(Validate(compact_)));
+  scan_.dtype = DType::kF32;
+  EXPECT_TRUE(Validate(scan_).ok());
+}
+
+TEST_F(ValidateTest, U32Indices) {
+  compact_.indices = memory_;
+  compact_.index_dtype = DType::kU32;
+  compact_.num_items = uint64_t{1} << 32;
+  EXPECT_TRUE(Validate(compact_).ok());
+  compact_.first_item = 1;
+  EXPECT_TRUE(absl::IsOutOfRange(Validate(compact_)));
+  EXPECT_EQ(ErrorReason(Validate(compact_)), "INDEX_OVERFLOW");
+  compact_.indices = nullptr;  // Nothing to overflow.
+  EXPECT_TRUE(Validate(compact_).ok());
+}
+
+}  // namespace
+}  // namespace prefixd

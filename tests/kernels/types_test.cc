@@ -1,0 +1,129 @@
+#include "kernels/types.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+
+namespace prefixd {
+namespace {
+
+// Every name is there, names one thing only, and leads back to it.
+template <class Enum>
+void ExpectNamesRoundTrip(int num_values) {
+  std::set<std::string_view> names;
+  for (int i = 0; i < num_values; ++i) {
+    const auto value = static_cast<Enum>(i);
+    const std::string_view name = Name(value);
+    EXPECT_FALSE(name.empty()) << i;
+    EXPECT_TRUE(names.insert(name).second) << name;
+    Enum found{};
+    EXPECT_TRUE(FromName(name, &found)) << name;
+    EXPECT_EQ(found, value) << name;
+  }
+  EXPECT_EQ(Name(static_cast<Enum>(num_values)), "");
+  Enum untouched = static_cast<Enum>(1);
+  for (const std::string_view wrong : {"", "f", "F32", "sum ", "no such name"}) {
+    EXPECT_FALSE(FromName(wrong, &untouched)) << wrong;
+  }
+  EXPECT_EQ(untouched, static_cast<Enum>(1));
+}
+
+TEST(TypesTest, NamesRoundTrip) {
+  ExpectNamesRoundTrip<DType>(kNumDTypes);
+  ExpectNamesRoundTrip<Op>(kNumOps);
+  ExpectNamesRoundTrip<ScanKind>(2);
+  ExpectNamesRoundTrip<Comparison>(8);
+  ExpectNamesRoundTrip<Strategy>(kNumStrategies);
+}
+
+TEST(TypesTest, NamesMeanWhatTheySay) {
+  EXPECT_EQ(Name(DType::kBF16), "bf16");
+  EXPECT_EQ(Name(Op::kLinearRecurrence), "linear_recurrence");
+  EXPECT_EQ(Name(ScanKind::kExclusive), "exclusive");
+  EXPECT_EQ(Name(Primitive::kCompact), "compact");
+  EXPECT_EQ(Name(Comparison::kGreaterEqual), ">=");
+  EXPECT_EQ(Name(Comparison::kIsFinite), "is-finite");
+  EXPECT_EQ(Name(Strategy::kReduceThenScan), "reduce_then_scan");
+  EXPECT_EQ(Name(Strategy::kAtomicCounter), "atomic_counter");
+}
+
+TEST(TypesTest, DTypesKnowTheirSizeAndKind) {
+  EXPECT_EQ(SizeOf(DType::kI8), 1u);
+  EXPECT_EQ(SizeOf(DType::kU16), 2u);
+  EXPECT_EQ(SizeOf(DType::kF16), 2u);
+  EXPECT_EQ(SizeOf(DType::kBF16), 2u);
+  int num_supported = 0;
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    if (!IsSupported(dtype)) continue;
+    ++num_supported;
+    VisitDType(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      EXPECT_EQ(kDTypeOf<T>, dtype);
+      EXPECT_EQ(SizeOf(dtype), sizeof(T));
+      EXPECT_EQ(IsFloating(dtype), std::is_floating_point_v<T>);
+      EXPECT_EQ(IsSigned(dtype), std::is_integral_v<T> && std::is_signed_v<T>);
+    });
+  }
+  EXPECT_EQ(num_supported, 6);
+}
+
+TEST(TypesTest, WhatIsSupported) {
+  for (const auto op : {Op::kAnd, Op::kOr, Op::kXor}) {
+    EXPECT_FALSE(IsSupported(Primitive::kScan, DType::kF32, DType::kF32, op));
+    EXPECT_TRUE(IsSupported(Primitive::kReduce, DType::kU64, DType::kU64, op));
+    EXPECT_FALSE(IsDefined(op, DType::kBF16));
+  }
+  EXPECT_TRUE(IsSupported(Primitive::kScan, DType::kF64, DType::kF64, Op::kProd));
+  EXPECT_FALSE(IsSupported(Primitive::kScan, DType::kF64, DType::kF64, Op::kLinearRecurrence));
+  EXPECT_FALSE(IsSupported(Primitive::kScan, DType::kF32, DType::kF64, Op::kSum));
+  EXPECT_FALSE(IsSupported(Primitive::kScan, DType::kI8, DType::kI8, Op::kSum));
+  EXPECT_TRUE(IsSupported(Primitive::kCompact, DType::kF32, DType::kF32, Op::kXor));  // Has no operator.
+}
+
+TEST(ValueTest, KeepsBitsWithZerosBehind) {
+  EXPECT_EQ(Value::Of(int32_t{-1}).bits, 0xffffffffu);
+  EXPECT_EQ(Value::Of(uint8_t{200}).bits, 200u);
+  EXPECT_EQ(Value::Of(1.0).bits, 0x3ff0000000000000u);
+  EXPECT_EQ(Value::Of(-0.0f).bits, 0x80000000u);
+  EXPECT_EQ(Value::Of(int64_t{-5}).As<int64_t>(), -5);
+  EXPECT_EQ(Value::Of(2.5f).As<float>(), 2.5f);
+  EXPECT_NE(Value::Of(0.0), Value::Of(-0.0));
+  EXPECT_EQ(Value::Of(uint32_t{7}), Value::Of(uint64_t{7}));
+}
+
+TEST(IdentityTest, OfEveryOperator) {
+  const auto i32 = [](Op op) { return Identity(op, DType::kI32).As<int32_t>(); };
+  EXPECT_EQ(i32(Op::kSum), 0);
+  EXPECT_EQ(i32(Op::kProd), 1);
+  EXPECT_EQ(i32(Op::kMin), std::numeric_limits<int32_t>::max());
+  EXPECT_EQ(i32(Op::kMax), std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(i32(Op::kAnd), -1);
+  EXPECT_EQ(i32(Op::kOr), 0);
+  EXPECT_EQ(i32(Op::kXor), 0);
+  EXPECT_EQ(Identity(Op::kMin, DType::kU64).As<uint64_t>(), ~uint64_t{0});
+  EXPECT_EQ(Identity(Op::kMin, DType::kF32).As<float>(), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(Identity(Op::kMax, DType::kF64).As<double>(), -std::numeric_limits<double>::infinity());
+}
+
+TEST(IdentityTest, OnlyFloatingSumsHaveAnotherNeutral) {
+  for (int d = 0; d < kNumDTypes; ++d) {
+    for (int o = 0; o < kNumOps; ++o) {
+      const auto dtype = static_cast<DType>(d);
+      const auto op = static_cast<Op>(o);
+      if (!IsSupported(Primitive::kScan, dtype, dtype, op)) continue;
+      EXPECT_EQ(Neutral(op, dtype) == Identity(op, dtype), !(IsFloating(dtype) && op == Op::kSum));
+      EXPECT_EQ(ScanStart(op, dtype, ScanKind::kExclusive), Identity(op, dtype));
+      EXPECT_EQ(ScanStart(op, dtype, ScanKind::kInclusive), Neutral(op, dtype));
+    }
+  }
+  EXPECT_FALSE(std::signbit(Identity(Op::kSum, DType::kF32).As<float>()));
+  EXPECT_TRUE(std::signbit(Neutral(Op::kSum, DType::kF32).As<float>()));
+  EXPECT_TRUE(std::signbit(Neutral(Op::kSum, DType::kF64).As<double>()));
+}
+
+}  // namespace
+}  // namespace prefixd
