@@ -1,0 +1,42 @@
+// Between the wire and the server's own words (request.h): protobuf messages to domain types and back, absl::Status to
+// grpc::Status. Only this file and the services see protobuf.
+// Threads: any; nothing here keeps state.
+#ifndef PREFIXD_SERVER_CODEC_H_
+#define PREFIXD_SERVER_CODEC_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "grpcpp/support/status.h"
+#include "prefixd/v1/admin.pb.h"
+#include "prefixd/v1/primitives.pb.h"
+#include "server/request.h"
+
+namespace prefixd {
+
+// The message in domain types. Its chunk points into `request` and keeps it alive; no payload is copied.
+// Errors: INVALID_ARGUMENT (UNKNOWN_ENUM, UNSUPPORTED_COMBINATION, SCALAR_OUT_OF_RANGE, FIELD_CONFLICT);
+//         UNIMPLEMENTED (NOT_IMPLEMENTED) for what is in the contract and not in this server.
+absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ScanRequest>& request);
+absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ReduceRequest>& request);
+absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::CompactRequest>& request);
+
+// Puts a reply's payload into the message.
+void Encode(Reply reply, v1::ScanResponse* response);
+void Encode(Reply reply, v1::CompactResponse* response);
+
+// Puts what is known at the end into the message: timing, count, value. Needs: result.status is OK.
+void Encode(const Result& result, v1::ScanResponse* response);
+void Encode(const Result& result, v1::ReduceResponse* response);
+void Encode(const Result& result, v1::CompactResponse* response);
+
+// The list for GetServerInfo: what `device` serves, from kernels/types.h.
+void EncodeCapabilities(const Device& device, v1::GetServerInfoResponse* response);
+
+// Code, message and google.rpc details (ErrorInfo; BadRequest, QuotaFailure and RetryInfo where they fit).
+grpc::Status ToGrpcStatus(const absl::Status& status);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_CODEC_H_

@@ -1,0 +1,92 @@
+#include "server/log.h"
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "kernels/status.h"
+#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/spdlog.h"
+
+namespace prefixd {
+namespace {
+
+std::atomic<bool> g_json{false};
+
+// A line is a JSON object whose text form is `key=value` pairs; either way the order is the one written here.
+void Log(spdlog::level::level_enum level, const nlohmann::ordered_json& fields) {
+  if (!spdlog::should_log(level)) return;
+  // Bytes that are no UTF-8 (a caller's metadata) are replaced, never thrown over.
+  constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
+  if (g_json) {
+    const std::string object = fields.dump(-1, ' ', false, kReplace);
+    spdlog::log(level, "{}", std::string_view(object).substr(1));  // The pattern has written the brace.
+    return;
+  }
+  std::string line;
+  for (const auto& [key, value] : fields.items()) {
+    if (key == "message") {
+      line = value.get<std::string>();
+      continue;
+    }
+    line += StrCat(line.empty() ? "" : " ", key, "=", value.dump(-1, ' ', false, kReplace));
+  }
+  spdlog::log(level, "{}", line);
+}
+
+void LogMessage(spdlog::level::level_enum level, const std::string& message) { Log(level, {{"message", message}}); }
+
+bool IsOurs(absl::StatusCode code) {
+  return code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown ||
+         code == absl::StatusCode::kDataLoss;
+}
+
+}  // namespace
+
+void StartLog(const std::string& level, const std::string& format) {
+  g_json = format == "json";
+  auto logger = std::make_shared<spdlog::logger>("prefixd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  logger->set_level(spdlog::level::from_str(level));
+  logger->set_pattern(g_json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v)" : "%Y-%m-%dT%H:%M:%S.%fZ %l %v",
+                      spdlog::pattern_time_type::utc);
+  logger->flush_on(spdlog::level::trace);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+void LogRequest(const RequestRecord& record) {
+  const Result& result = record.result;
+  const Timing& timing = result.timing;
+  nlohmann::ordered_json fields = {{"message", "request"},
+                                   {"id", record.request_id},
+                                   {"caller", record.call.caller},
+                                   {"method", record.call.method}};
+  if (!record.call.trace_parent.empty()) fields["traceparent"] = record.call.trace_parent;
+  if (record.spec != nullptr) {
+    fields["dtype"] = Name(record.spec->dtype);
+    if (const auto op = record.spec->op()) fields["op"] = Name(*op);
+  }
+  fields["items"] = timing.num_items;
+  fields["bytes_in"] = record.num_bytes_in;
+  fields["bytes_out"] = record.num_bytes_out;
+  fields["status"] = absl::StatusCodeToString(result.status.code());
+  if (!result.status.ok()) {
+    fields["reason"] = ErrorReason(result.status);
+    fields["error"] = std::string(result.status.message());
+  }
+  const auto stage = [&](const char* name, std::optional<int64_t> ns) {
+    if (ns) fields[name] = *ns / 1000;
+  };
+  stage("queue_us", timing.queue_ns);
+  stage("host_copy_us", timing.host_copy_ns);
+  stage("host_to_device_us", timing.device.host_to_device_ns);
+  stage("kernel_us", timing.device.kernel_ns);
+  stage("device_to_host_us", timing.device.device_to_host_ns);
+  stage("total_us", timing.server_total_ns);
+  Log(IsOurs(result.status.code()) ? spdlog::level::err : spdlog::level::info, fields);
+}
+
+void LogInfo(const std::string& message) { LogMessage(spdlog::level::info, message); }
+void LogWarning(const std::string& message) { LogMessage(spdlog::level::warn, message); }
+void LogError(const std::string& message) { LogMessage(spdlog::level::err, message); }
+
+}  // namespace prefixd

@@ -1,0 +1,26 @@
+// The log of prefixd: spdlog on standard error, as text or as one JSON object a line.
+// Threads: any.
+#ifndef PREFIXD_SERVER_LOG_H_
+#define PREFIXD_SERVER_LOG_H_
+
+#include <string>
+
+#include "server/session.h"
+
+namespace prefixd {
+
+// Sets up the default logger. Needs: level and format as Options has checked them.
+void StartLog(const std::string& level, const std::string& format);
+
+// One line on a request that ended: id, caller, method, dtype, op, elements, bytes, status, stage times.
+// Failures that are the server's own are errors, the rest is info.
+void LogRequest(const RequestRecord& record);
+
+// A line on the server itself.
+void LogInfo(const std::string& message);
+void LogWarning(const std::string& message);
+void LogError(const std::string& message);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_LOG_H_

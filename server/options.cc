@@ -1,0 +1,71 @@
+#include "server/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "server/version.h"
+
+namespace prefixd {
+
+std::variant<Options, int> ParseOptions(int argc, char** argv) {
+  Options options;
+  CLI::App app("prefixd: scan, reduce and compact on NVIDIA GPUs over gRPC", "prefixd");
+  app.set_version_flag("--version", std::string("prefixd ") + kVersion);
+  app.option_defaults()->always_capture_default();
+
+  app.add_option("--listen", options.listen,
+                 "Address to serve, HOST:PORT or unix:PATH; repeatable (in the environment: separated by commas). "
+                 "Port 0 takes a free one. Callers are not authenticated: beyond loopback, put a proxy in front")
+      ->envname("PREFIXD_LISTEN")
+      ->delimiter(',');
+  app.add_option("--device", options.device, "auto (the first CUDA device, else the CPU), cpu, or cuda:N")
+      ->envname("PREFIXD_DEVICE")
+      ->check([](const std::string& name) {
+        const bool cuda = name.size() > 5 && name.size() < 9 && name.compare(0, 5, "cuda:") == 0 &&
+                          name.find_first_not_of("0123456789", 5) == std::string::npos;
+        return name == "auto" || name == "cpu" || cuda ? std::string() : "expected auto, cpu or cuda:N, not " + name;
+      });
+  app.add_option("--lanes", options.lanes, "Device lanes: requests that run at the same time")
+      ->envname("PREFIXD_LANES")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--port-file", options.port_file,
+                 "File to write the bound TCP port to once the server is ready, for --listen HOST:0")
+      ->envname("PREFIXD_PORT_FILE");
+  app.add_option("--max-message-bytes", options.max_message_bytes, "Largest request message, in bytes")
+      ->envname("PREFIXD_MAX_MESSAGE_BYTES")
+      ->check(CLI::Range(uint64_t{64} << 10, uint64_t{1} << 30));
+  app.add_option("--max-requests", options.max_requests, "Requests in flight; more are refused")
+      ->envname("PREFIXD_MAX_REQUESTS")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
+  app.add_option("--max-request-bytes", options.max_request_bytes,
+                 "Memory for requests in flight, in bytes; more are refused. A stream counts as four messages")
+      ->envname("PREFIXD_MAX_REQUEST_BYTES")
+      ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
+  app.add_option("--drain-timeout-seconds", options.drain_timeout_seconds,
+                 "How long requests in flight may take to finish after SIGTERM, in seconds")
+      ->envname("PREFIXD_DRAIN_TIMEOUT_SECONDS")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{86400}));
+  app.add_option("--log-level", options.log_level, "What to log")
+      ->envname("PREFIXD_LOG_LEVEL")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  app.add_option("--log-format", options.log_format, "How to log, on standard error: text, or json, an object a line")
+      ->envname("PREFIXD_LOG_FORMAT")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.footer(
+      "Every flag can be set in the environment: --max-requests as PREFIXD_MAX_REQUESTS.\n"
+      "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage; 3 the device failed, restart.");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+  // One stream must fit, or every stream would be refused.
+  if (options.max_request_bytes < 4 * options.max_message_bytes) {
+    std::cerr << "--max-request-bytes must be at least 4 times --max-message-bytes, which is "
+              << options.max_message_bytes << "\nRun with --help for more information.\n";
+    return kExitUsage;
+  }
+  return options;
+}
+
+}  // namespace prefixd

@@ -1,0 +1,44 @@
+// The flags of prefixd, checked once.
+#ifndef PREFIXD_SERVER_OPTIONS_H_
+#define PREFIXD_SERVER_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace prefixd {
+
+struct Options {
+  // What is served, and where.
+  std::vector<std::string> listen = {"127.0.0.1:50051"};
+  std::string device = "auto";
+  int lanes = 4;
+  std::string port_file;
+
+  // Limits.
+  uint64_t max_message_bytes = uint64_t{4} << 20;
+  uint64_t max_requests = 1024;
+  uint64_t max_request_bytes = uint64_t{1} << 30;
+  uint64_t drain_timeout_seconds = 30;
+
+  // The log.
+  std::string log_level = "info";
+  std::string log_format = "text";
+};
+
+// How the process ends; documented in --help for restart policies.
+enum ExitCode : int {
+  kExitOk = 0,          // Drained after SIGTERM or SIGINT.
+  kExitFailed = 1,      // Could not start.
+  kExitUsage = 2,       // Wrong flags.
+  kExitDeviceLost = 3,  // The device failed: restart.
+};
+
+// Flags, then the environment (PREFIXD_LISTEN for --listen, and so on), then defaults. Prints help, the version or what
+// is wrong, and returns the exit code, where the process is to end at once.
+std::variant<Options, int> ParseOptions(int argc, char** argv);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_OPTIONS_H_

@@ -1,0 +1,107 @@
+// One request in the server's own words: what was asked (Spec), what comes in (Message, Chunk), what goes out (Reply,
+// Result). The wire's messages are turned into these, and back, in codec.h alone.
+#ifndef PREFIXD_SERVER_REQUEST_H_
+#define PREFIXD_SERVER_REQUEST_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "kernels/device.h"
+#include "kernels/types.h"
+
+namespace prefixd {
+
+// A reply message carries at most this much payload, so that callers with gRPC's default limit of 4 MiB can read it.
+inline constexpr uint64_t kMaxReplyPayloadBytes = uint64_t{1} << 20;
+
+struct ScanSpec {
+  Op op = Op::kSum;
+  ScanKind kind = ScanKind::kInclusive;
+  std::optional<Value> init;
+  bool reverse = false;
+};
+
+struct ReduceSpec {
+  Op op = Op::kSum;
+  std::optional<Value> init;
+};
+
+struct CompactSpec {
+  Selector selector = Selector::kPredicate;
+  Comparison comparison = Comparison::kLess;
+  Value value;
+  bool invert = false;
+  bool return_values = true;
+  bool return_indices = false;
+  DType index_dtype = DType::kU64;
+};
+
+struct Spec {
+  DType dtype = DType::kI32;
+  Strategy strategy = Strategy::kDefault;
+  std::optional<uint64_t> num_items;  // Declared by the caller, to be checked.
+  std::variant<ScanSpec, ReduceSpec, CompactSpec> detail;
+
+  Primitive primitive() const { return static_cast<Primitive>(detail.index()); }
+  // The operator; nullopt for a compact.
+  std::optional<Op> op() const;
+};
+
+// A run of elements. The bytes belong to `owner`, usually the wire's message.
+struct Chunk {
+  std::string_view values;
+  std::optional<std::string_view> mask;
+  std::optional<uint64_t> first_item;  // As the caller states it, to be checked.
+  std::shared_ptr<const void> owner;
+};
+
+// One message of a request. The first, and only it, has a spec.
+struct Message {
+  std::optional<Spec> spec;
+  std::string request_id;  // Empty: the server makes one up.
+  Chunk chunk;
+};
+
+// A part of the answer; together at most kMaxReplyPayloadBytes.
+struct Reply {
+  std::string values;
+  std::string indices;
+  uint64_t num_kept = 0;  // Compact: elements kept so far, these included.
+};
+
+// Where the time went. A stage that was not measured is nullopt.
+struct Timing {
+  int64_t queue_ns = 0;
+  int64_t host_copy_ns = 0;
+  StageTimes device;
+  int64_t server_total_ns = 0;
+  std::string device_name;
+  Strategy strategy = Strategy::kDefault;  // What ran.
+  uint64_t num_items = 0;
+};
+
+// How a request ended.
+struct Result {
+  absl::Status status;
+  Timing timing;
+  uint64_t num_kept = 0;  // Compact.
+  // Reduce.
+  DType dtype = DType::kI32;
+  Value value;
+  std::optional<uint64_t> index;
+};
+
+inline std::optional<Op> Spec::op() const {
+  if (const auto* scan = std::get_if<ScanSpec>(&detail)) return scan->op;
+  if (const auto* reduce = std::get_if<ReduceSpec>(&detail)) return reduce->op;
+  return std::nullopt;
+}
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_REQUEST_H_

@@ -1,0 +1,70 @@
+// The whole server: device, lanes, budgets, services and listening sockets, from start to drained.
+//
+//   auto server = *Server::Start(options, *OpenDevice(options.device), on_device_lost);
+//   ... until SIGTERM ...
+//   server->Drain(absl::Seconds(30), [] { return false; });
+//
+// Threads: Start, Drain and the destructor by one thread; on_device_lost is called on a lane thread.
+#ifndef PREFIXD_SERVER_SERVER_H_
+#define PREFIXD_SERVER_SERVER_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/server.h"
+#include "kernels/device.h"
+#include "server/admission.h"
+#include "server/lane_pool.h"
+#include "server/options.h"
+#include "server/service.h"
+#include "server/session.h"
+
+namespace prefixd {
+
+class Server {
+ public:
+  // Listens and serves once it returns. `on_device_lost` is called once, when the device has failed for good: the
+  // server then refuses every request with UNAVAILABLE and reports NOT_SERVING.
+  // Errors: those of the device; UNAVAILABLE if an address can't be bound; INTERNAL if the port file can't be written.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options, std::unique_ptr<Device> device,
+                                                       std::function<void()> on_device_lost);
+
+  // Cancels what is still in flight. In gRPC 1.51 this takes up to ten seconds: a process that is about to
+  // end leaves without it.
+  ~Server();
+
+  // The ports of the TCP addresses, in the order of --listen.
+  const std::vector<int>& ports() const { return ports_; }
+
+  // Reports NOT_SERVING, refuses new requests, and waits for those in flight: until none is left, `timeout` has passed
+  // or `hurry` returns true (it is asked about 50 times a second). Then closes; returns how many were cut off.
+  uint64_t Drain(absl::Duration timeout, const std::function<bool()>& hurry);
+
+ private:
+  Server() = default;
+  absl::Status Listen(const Options& options);
+  void OnDeviceLost(const absl::Status& status);
+
+  // In the order of dependence: what comes later uses what comes before.
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Admission> admission_;
+  std::unique_ptr<LanePool> lanes_;
+  ServerContext context_;
+  std::function<void()> on_device_lost_;
+  std::atomic<bool> device_lost_{false};
+  std::unique_ptr<PrefixService> prefix_service_;
+  std::unique_ptr<AdminService> admin_service_;
+  std::unique_ptr<grpc::Server> grpc_;
+  std::vector<int> ports_;
+  std::string port_file_;
+  std::vector<std::string> socket_files_;
+};
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_SERVER_H_

@@ -1,0 +1,234 @@
+#include "server/session.h"
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "kernels/status.h"
+
+namespace prefixd {
+namespace {
+
+constexpr size_t kMaxRequestIdBytes = 64;
+
+// Unique in this process, and unlikely to be met in another.
+std::string NewRequestId() {
+  static const uint32_t process = std::random_device{}();
+  static std::atomic<uint64_t> next{0};
+  return absl::StrFormat("%08x-%x", process, next.fetch_add(1, std::memory_order_relaxed));
+}
+
+absl::Status CheckRequestId(std::string_view id) {
+  if (id.size() <= kMaxRequestIdBytes && std::all_of(id.begin(), id.end(), absl::ascii_isgraph)) {
+    return absl::OkStatus();
+  }
+  return Error(absl::StatusCode::kInvalidArgument, "REQUEST_ID", "request_id",
+               StrCat("expected at most ", kMaxRequestIdBytes, " printable ASCII characters without spaces"));
+}
+
+}  // namespace
+
+std::shared_ptr<Session> Session::Create(ServerContext* context, CallInfo call, Transport* transport) {
+  return std::shared_ptr<Session>(new Session(context, std::move(call), transport));
+}
+
+Session::Session(ServerContext* context, CallInfo call, Transport* transport)
+    : context_(context), call_(std::move(call)), transport_(transport), started_(absl::Now()), stop_(call_.deadline) {}
+
+void Session::Start() { Pump(); }
+
+void Session::OnMessage(Message message) {
+  {
+    MutexLock lock(mutex_);
+    reading_ = false;
+    num_bytes_in_ += message.chunk.values.size() + (message.chunk.mask ? message.chunk.mask->size() : 0);
+    if (absl::Status status = Accept(message); !status.ok()) Fail(std::move(status));
+  }
+  Pump();
+}
+
+void Session::OnInvalidMessage(absl::Status status) {
+  {
+    MutexLock lock(mutex_);
+    reading_ = false;
+    Fail(std::move(status));
+  }
+  Pump();
+}
+
+void Session::OnReadEnd() {
+  {
+    MutexLock lock(mutex_);
+    reading_ = false;
+    read_ended_ = true;
+    if (status_.ok()) {
+      if (pipeline_ == nullptr) {
+        Fail(Error(absl::StatusCode::kInvalidArgument, "SPEC_MISSING", "spec",
+                   "the request ended without a message: send one with a spec"));
+      } else if (absl::Status status = pipeline_->Finish(); !status.ok()) {
+        Fail(std::move(status));
+      }
+    }
+  }
+  Pump();
+}
+
+void Session::OnWriteDone(bool ok) {
+  {
+    MutexLock lock(mutex_);
+    writing_ = false;
+    if (!ok) Fail(Error(absl::StatusCode::kCancelled, "CANCELLED", "", "the caller went away; work has stopped"));
+  }
+  Pump();
+}
+
+void Session::OnCancel() {
+  stop_.Cancel();
+  {
+    MutexLock lock(mutex_);
+    Fail(stop_.Check());
+  }
+  Pump();
+}
+
+absl::Status Session::Accept(Message& message) {
+  if (!status_.ok()) return status_;
+  if (pipeline_ == nullptr) {
+    PREFIXD_RETURN_IF_ERROR(Begin(message));
+  } else if (message.spec) {
+    return Error(absl::StatusCode::kInvalidArgument, "SPEC_REPEATED", "spec",
+                 "a later message has a spec: send it with the first message only");
+  }
+  PREFIXD_RETURN_IF_ERROR(pipeline_->Check(message.chunk));
+  if (!message.chunk.values.empty()) incoming_.push_back(std::move(message.chunk));
+  return absl::OkStatus();
+}
+
+absl::Status Session::Begin(Message& message) {
+  PREFIXD_RETURN_IF_ERROR(CheckRequestId(message.request_id));
+  if (!message.request_id.empty()) request_id_ = message.request_id;
+  if (!message.spec) {
+    return Error(absl::StatusCode::kInvalidArgument, "SPEC_MISSING", "spec",
+                 "the first message has no spec: say there what to do");
+  }
+  const uint64_t bytes = call_.shape == CallShape::kStream ? StreamBytes(context_->max_message_bytes)
+                                                           : num_bytes_in_ + kMaxReplyPayloadBytes;
+  PREFIXD_ASSIGN_OR_RETURN(ticket_, context_->admission->Admit(bytes));
+  PREFIXD_ASSIGN_OR_RETURN(pipeline_, ChunkPipeline::Create(*context_->device, *message.spec, call_.shape));
+  return absl::OkStatus();
+}
+
+void Session::Fail(absl::Status status) {
+  if (!status_.ok()) return;  // The first error is the cause.
+  status_ = std::move(status);
+  stop_.Cancel();
+  incoming_.clear();
+  outgoing_.clear();
+}
+
+void Session::Pump() {
+  const std::shared_ptr<Session> self = shared_from_this();  // Finish may let go of the last other reference.
+  while (true) {
+    std::function<void()> action;
+    {
+      MutexLock lock(mutex_);
+      if (pumping_) return;  // Whoever is inside will look again.
+      action = NextAction();
+      if (!action) return;
+      pumping_ = true;
+    }
+    action();
+    {
+      MutexLock lock(mutex_);
+      pumping_ = false;
+    }
+  }
+}
+
+std::function<void()> Session::NextAction() {
+  if (finished_) return nullptr;
+  if (!outgoing_.empty() && !writing_) {
+    writing_ = true;
+    auto reply = std::make_shared<Reply>(std::move(outgoing_.front()));
+    outgoing_.pop_front();
+    num_bytes_out_ += reply->values.size() + reply->indices.size();
+    return [this, reply] { transport_->Write(std::move(*reply)); };
+  }
+  // The next chunk waits until the replies to the last are on their way: a slow reader holds no lane and no more
+  // memory.
+  if (!incoming_.empty() && !running_ && outgoing_.empty()) {
+    running_ = true;
+    auto chunk = std::make_shared<Chunk>(std::move(incoming_.front()));
+    incoming_.pop_front();
+    return [this, chunk] {
+      context_->lanes->Submit([self = shared_from_this(), chunk, submitted = absl::Now()](BorrowedLane& lane) {
+        self->RunChunk(lane, *chunk, submitted);
+      });
+    };
+  }
+  if (status_.ok() && !reading_ && !read_ended_ && incoming_.size() < kMaxQueuedChunks) {
+    reading_ = true;
+    return [this] { transport_->Read(); };
+  }
+  const bool complete = read_ended_ && incoming_.empty() && outgoing_.empty();
+  if (running_ || writing_ || (status_.ok() && !complete)) return nullptr;
+  finished_ = true;
+  return [this] { End(); };
+}
+
+void Session::End() {
+  Result result;
+  {
+    MutexLock lock(mutex_);
+    result = MakeResult();
+    if (request_id_.empty()) request_id_ = NewRequestId();
+    context_->log({.call = call_,
+                   .request_id = request_id_,
+                   .spec = pipeline_ == nullptr ? nullptr : &pipeline_->spec(),
+                   .num_bytes_in = num_bytes_in_,
+                   .num_bytes_out = num_bytes_out_,
+                   .result = result});
+    // The device memory of the request goes back now, not when the transport is done with the session.
+    pipeline_.reset();
+  }
+  transport_->Finish(result);
+}
+
+void Session::RunChunk(BorrowedLane& lane, const Chunk& chunk, absl::Time submitted) {
+  const absl::Duration queued = absl::Now() - submitted;
+  ChunkPipeline* pipeline = nullptr;
+  {
+    MutexLock lock(mutex_);
+    pipeline = pipeline_.get();  // Lives at least until running_ is false.
+  }
+  std::vector<Reply> replies;
+  absl::Status status = pipeline->Run(lane, chunk, stop_, &replies);
+  if (ErrorReason(status) == "DEVICE_LOST") context_->on_device_lost(status);
+  {
+    MutexLock lock(mutex_);
+    running_ = false;
+    queued_ += queued;
+    if (!status.ok()) {
+      Fail(std::move(status));
+    } else if (status_.ok()) {
+      for (Reply& reply : replies) outgoing_.push_back(std::move(reply));
+    }
+  }
+  Pump();
+}
+
+Result Session::MakeResult() {
+  Result result;
+  result.status = status_;
+  result.timing.device_name = context_->device_name;
+  result.timing.queue_ns = absl::ToInt64Nanoseconds(queued_);
+  if (pipeline_ != nullptr) pipeline_->Describe(&result);
+  result.timing.server_total_ns = absl::ToInt64Nanoseconds(absl::Now() - started_);
+  return result;
+}
+
+}  // namespace prefixd

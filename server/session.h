@@ -1,0 +1,134 @@
+// One request from its first message to its end, whatever carries it. A Session takes messages from its Transport, runs
+// them through a ChunkPipeline on borrowed lanes, and hands replies and the result back; it decides when to read, so
+// that a request never holds more than kMaxQueuedChunks messages and the replies to one.
+//
+// Threads: the On... methods may be called from any thread, also from inside a Transport's method. The Transport's
+//          methods are called one at a time, without a lock held, from whatever thread had news. Nothing here blocks
+//          but the pipeline, on lane threads.
+// Ownership: made as a shared_ptr; a task on a lane keeps its session. The Transport lives until Finish was called and
+//          every On... that was running has returned. The ServerContext outlives all sessions.
+#ifndef PREFIXD_SERVER_SESSION_H_
+#define PREFIXD_SERVER_SESSION_H_
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "kernels/device.h"
+#include "server/admission.h"
+#include "server/chunk_pipeline.h"
+#include "server/lane_pool.h"
+#include "server/mutex.h"
+#include "server/request.h"
+#include "server/stop_signal.h"
+
+namespace prefixd {
+
+// The carrier's side of a request.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  // Asks for the next message: one OnMessage, OnInvalidMessage or OnReadEnd follows.
+  virtual void Read() = 0;
+  // Sends a reply: one OnWriteDone follows.
+  virtual void Write(Reply reply) = 0;
+  // Ends the request. The last call, made exactly once, when no Write is under way.
+  virtual void Finish(const Result& result) = 0;
+};
+
+// Who calls what, for the log.
+struct CallInfo {
+  std::string method;  // "StreamScan"
+  std::string caller;  // "ipv4:127.0.0.1:4242"
+  std::string trace_parent;
+  CallShape shape = CallShape::kUnary;
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
+// What the log says of a request that ended.
+struct RequestRecord {
+  const CallInfo& call;
+  const std::string& request_id;
+  const Spec* spec;  // Null if none came.
+  uint64_t num_bytes_in;
+  uint64_t num_bytes_out;
+  const Result& result;
+};
+
+// What all requests share.
+struct ServerContext {
+  Device* device = nullptr;
+  LanePool* lanes = nullptr;
+  Admission* admission = nullptr;
+  std::string device_name;
+  uint64_t max_message_bytes = 0;
+  std::function<void(const RequestRecord&)> log;
+  // Called for every DEVICE_LOST; may be called more than once.
+  std::function<void(const absl::Status&)> on_device_lost;
+};
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  static constexpr size_t kMaxQueuedChunks = 2;
+
+  static std::shared_ptr<Session> Create(ServerContext* context, CallInfo call, Transport* transport);
+
+  // Begins by reading the first message.
+  void Start();
+
+  void OnMessage(Message message);
+  void OnInvalidMessage(absl::Status status);  // A message that has no meaning: the request fails with `status`.
+  void OnReadEnd();                            // No message comes any more.
+  void OnWriteDone(bool ok);
+  void OnCancel();  // The caller is gone.
+
+  // Bytes that a stream is charged for: what it may hold at once.
+  static uint64_t StreamBytes(uint64_t max_message_bytes) { return (kMaxQueuedChunks + 2) * max_message_bytes; }
+
+ private:
+  Session(ServerContext* context, CallInfo call, Transport* transport);
+
+  // Does whatever there is to do next, until there is nothing. One thread at a time is inside; others leave their news.
+  void Pump();
+  std::function<void()> NextAction() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes a message's spec and checks its chunk.
+  absl::Status Accept(Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Begin(Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // On a lane thread.
+  void RunChunk(BorrowedLane& lane, const Chunk& chunk, absl::Time submitted);
+  // Logs and finishes the request.
+  void End();
+  Result MakeResult() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  ServerContext* const context_;
+  const CallInfo call_;
+  Transport* const transport_;
+  const absl::Time started_;
+  StopSignal stop_;
+
+  Mutex mutex_;
+  std::string request_id_ ABSL_GUARDED_BY(mutex_);
+  Admission::Ticket ticket_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<ChunkPipeline> pipeline_ ABSL_GUARDED_BY(mutex_);  // Its Run is called without the lock.
+  std::deque<Chunk> incoming_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Reply> outgoing_ ABSL_GUARDED_BY(mutex_);
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  bool pumping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool read_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Duration queued_ ABSL_GUARDED_BY(mutex_);
+  uint64_t num_bytes_in_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t num_bytes_out_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_SESSION_H_

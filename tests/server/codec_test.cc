@@ -1,0 +1,311 @@
+#include "server/codec.h"
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/status.h"
+
+namespace prefixd {
+namespace {
+
+v1::ScanRequest GoodScan() {
+  v1::ScanRequest request;
+  request.mutable_spec()->set_dtype(v1::DTYPE_I32);
+  request.mutable_spec()->set_op(v1::OP_SUM);
+  request.mutable_values()->mutable_inline_()->set_data("abcd");
+  return request;
+}
+
+v1::CompactRequest GoodCompact() {
+  v1::CompactRequest request;
+  request.mutable_spec()->set_dtype(v1::DTYPE_I32);
+  request.mutable_spec()->mutable_predicate()->set_comparison(v1::COMPARISON_LESS);
+  request.mutable_spec()->mutable_predicate()->mutable_value()->set_int64_value(3);
+  return request;
+}
+
+template <class Request>
+absl::StatusOr<Message> DecodeCopy(const Request& request) {
+  return Decode(std::make_shared<const Request>(request));
+}
+
+template <class Request>
+std::string Reason(const Request& request) {
+  return ErrorReason(DecodeCopy(request).status());
+}
+
+TEST(CodecTest, DecodesAScanWithoutCopyingItsPayload) {
+  auto request = std::make_shared<v1::ScanRequest>(GoodScan());
+  request->set_request_id("id");
+  request->mutable_spec()->set_kind(v1::SCAN_KIND_EXCLUSIVE);
+  request->mutable_spec()->mutable_init()->set_int64_value(-7);
+  request->mutable_spec()->set_reverse(true);
+  request->mutable_spec()->set_num_items(1);
+  request->mutable_values()->mutable_inline_()->set_first_item(0);
+  const char* payload = request->values().inline_().data().data();
+  const auto message = Decode(std::shared_ptr<const v1::ScanRequest>(request));
+  ASSERT_TRUE(message.ok()) << message.status();
+  ASSERT_TRUE(message->spec);
+  const auto& scan = std::get<ScanSpec>(message->spec->detail);
+  EXPECT_EQ(message->request_id, "id");
+  EXPECT_EQ(message->spec->dtype, DType::kI32);
+  EXPECT_EQ(message->spec->num_items, 1u);
+  EXPECT_EQ(scan.op, Op::kSum);
+  EXPECT_EQ(scan.kind, ScanKind::kExclusive);
+  EXPECT_TRUE(scan.reverse);
+  EXPECT_EQ(scan.init->As<int32_t>(), -7);
+  EXPECT_EQ(message->chunk.values.data(), payload);
+  EXPECT_EQ(message->chunk.first_item, 0u);
+}
+
+TEST(CodecTest, EveryEnumValueOfTheWireMeansTheSameInTheDomain) {
+  // By name, so that a value moved in either list is seen.
+  for (int i = 1; i < v1::DType_ARRAYSIZE; ++i) {
+    std::string name = v1::DType_Name(i).substr(std::string("DTYPE_").size());
+    for (char& c : name) c = static_cast<char>(std::tolower(c));
+    EXPECT_EQ(name, Name(static_cast<DType>(i - 1)));
+  }
+  for (int i = 1; i < v1::Op_ARRAYSIZE; ++i) {
+    std::string name = v1::Op_Name(i).substr(std::string("OP_").size());
+    for (char& c : name) c = static_cast<char>(std::tolower(c));
+    EXPECT_EQ(name, Name(static_cast<Op>(i - 1)));
+  }
+  for (int i = 1; i < v1::Strategy_ARRAYSIZE; ++i) {
+    std::string name = v1::Strategy_Name(i).substr(std::string("STRATEGY_").size());
+    for (char& c : name) c = static_cast<char>(std::tolower(c));
+    EXPECT_EQ(name, Name(static_cast<Strategy>(i)));
+  }
+  EXPECT_EQ(v1::DType_ARRAYSIZE, kNumDTypes + 1);
+  EXPECT_EQ(v1::Op_ARRAYSIZE, kNumOps + 1);
+  EXPECT_EQ(v1::Strategy_ARRAYSIZE, kNumStrategies);
+}
+
+TEST(CodecTest, UnknownOrMissingEnumsAreRefused) {
+  const auto scan = [](auto change) {
+    v1::ScanRequest request = GoodScan();
+    change(request.mutable_spec());
+    return Reason(request);
+  };
+  EXPECT_EQ(scan([](v1::ScanSpec* s) { s->set_dtype(v1::DTYPE_UNSPECIFIED); }), "UNKNOWN_ENUM");
+  EXPECT_EQ(scan([](v1::ScanSpec* s) { s->set_dtype(static_cast<v1::DType>(99)); }), "UNKNOWN_ENUM");
+  EXPECT_EQ(scan([](v1::ScanSpec* s) { s->set_dtype(static_cast<v1::DType>(-1)); }), "UNKNOWN_ENUM");
+  EXPECT_EQ(scan([](v1::ScanSpec* s) { s->set_out_dtype(static_cast<v1::DType>(99)); }), "UNKNOWN_ENUM");
+  EXPECT_EQ(scan([](v1::ScanSpec* s) { s->set_op(v1::OP_UNSPECIFIED); }), "UNKNOWN_ENUM");
+  EXPECT_EQ(scan([](v1::ScanSpec* s) { s->set_op(static_cast<v1::Op>(99)); }), "UNKNOWN_ENUM");
+  EXPECT_EQ(scan([](v1::ScanSpec* s) { s->set_kind(static_cast<v1::ScanKind>(3)); }), "UNKNOWN_ENUM");
+  EXPECT_EQ(scan([](v1::ScanSpec* s) { s->set_precision(static_cast<v1::Precision>(9)); }), "UNKNOWN_ENUM");
+  EXPECT_EQ(scan([](v1::ScanSpec* s) { s->mutable_algorithm()->set_strategy(static_cast<v1::Strategy>(77)); }),
+            "UNKNOWN_ENUM");
+  EXPECT_EQ(scan([](v1::ScanSpec* s) { s->mutable_algorithm()->set_strategy(static_cast<v1::Strategy>(-2)); }),
+            "UNKNOWN_ENUM");
+  EXPECT_EQ(scan([](v1::ScanSpec* s) { s->mutable_algorithm()->set_tile_scan(static_cast<v1::TileScan>(77)); }),
+            "UNKNOWN_ENUM");
+  v1::CompactRequest compact = GoodCompact();
+  compact.mutable_spec()->mutable_predicate()->set_comparison(static_cast<v1::Comparison>(42));
+  EXPECT_EQ(Reason(compact), "UNKNOWN_ENUM");
+  compact.mutable_spec()->set_mask(static_cast<v1::MaskKind>(7));
+  EXPECT_EQ(Reason(compact), "UNKNOWN_ENUM");
+}
+
+TEST(CodecTest, WhatIsNotServedYetSaysSo) {
+  const auto scan = [](auto change) {
+    v1::ScanRequest request = GoodScan();
+    change(&request);
+    const absl::Status status = DecodeCopy(request).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    return ErrorReason(status);
+  };
+  for (int dtype = 1; dtype < v1::DType_ARRAYSIZE; ++dtype) {
+    if (IsSupported(static_cast<DType>(dtype - 1))) continue;
+    EXPECT_EQ(scan([&](v1::ScanRequest* r) { r->mutable_spec()->set_dtype(static_cast<v1::DType>(dtype)); }),
+              "NOT_IMPLEMENTED");
+  }
+  using R = v1::ScanRequest;
+  EXPECT_EQ(scan([](R* r) { r->mutable_spec()->set_out_dtype(v1::DTYPE_I64); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_spec()->set_op(v1::OP_LINEAR_RECURRENCE); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_spec()->set_precision(v1::PRECISION_WIDE); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_spec()->mutable_algorithm()->set_tile_scan(v1::TILE_SCAN_BLELLOCH); }),
+            "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_spec()->mutable_algorithm()->set_items_per_thread(4); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_spec()->mutable_algorithm()->set_padding(true); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_values()->mutable_array()->set_name("arrays/1"); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_values()->mutable_shared_memory(); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_sink()->mutable_array(); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_segment_offsets(); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_coefficients(); }), "NOT_IMPLEMENTED");
+}
+
+TEST(CodecTest, AnOpThatHasNoMeaningOnTheTypeIsRefused) {
+  for (const auto op : {v1::OP_AND, v1::OP_OR, v1::OP_XOR}) {
+    for (const auto dtype : {v1::DTYPE_F32, v1::DTYPE_F64}) {
+      v1::ScanRequest request = GoodScan();
+      request.mutable_spec()->set_op(op);
+      request.mutable_spec()->set_dtype(dtype);
+      EXPECT_EQ(Reason(request), "UNSUPPORTED_COMBINATION");
+      request.mutable_spec()->set_dtype(v1::DTYPE_U64);
+      EXPECT_TRUE(DecodeCopy(request).ok());
+    }
+  }
+  v1::CompactRequest compact = GoodCompact();
+  compact.mutable_spec()->set_index_dtype(v1::DTYPE_F32);
+  EXPECT_EQ(Reason(compact), "UNSUPPORTED_COMBINATION");
+}
+
+struct ScalarCase {
+  v1::DType dtype;
+  v1::Scalar scalar;
+  bool fits;
+};
+
+v1::Scalar Int(int64_t v) {
+  v1::Scalar s;
+  s.set_int64_value(v);
+  return s;
+}
+v1::Scalar Uint(uint64_t v) {
+  v1::Scalar s;
+  s.set_uint64_value(v);
+  return s;
+}
+v1::Scalar Double(double v) {
+  v1::Scalar s;
+  s.set_double_value(v);
+  return s;
+}
+
+TEST(CodecTest, ScalarsAreTakenWhereTheyAreExactOrFloating) {
+  constexpr int64_t kMin64 = std::numeric_limits<int64_t>::min();
+  constexpr uint64_t kMax64 = std::numeric_limits<uint64_t>::max();
+  const std::vector<ScalarCase> cases = {
+      {v1::DTYPE_I32, Int(-5), true},
+      {v1::DTYPE_I32, Int(int64_t{1} << 31), false},
+      {v1::DTYPE_I32, Int(-(int64_t{1} << 31)), true},
+      {v1::DTYPE_I32, Double(2.0), true},
+      {v1::DTYPE_I32, Double(0.5), false},
+      {v1::DTYPE_I32, Double(std::nan("")), false},
+      {v1::DTYPE_I32, Double(HUGE_VAL), false},
+      {v1::DTYPE_U32, Int(-1), false},
+      {v1::DTYPE_U32, Uint(0xFFFFFFFF), true},
+      {v1::DTYPE_U32, Uint(0x100000000), false},
+      {v1::DTYPE_I64, Int(kMin64), true},
+      {v1::DTYPE_I64, Uint(kMax64), false},
+      {v1::DTYPE_I64, Double(9223372036854775808.0), false},
+      {v1::DTYPE_I64, Double(-9223372036854775808.0), true},
+      {v1::DTYPE_U64, Uint(kMax64), true},
+      {v1::DTYPE_U64, Double(18446744073709551616.0), false},
+      {v1::DTYPE_U64, Double(-1.0), false},
+      {v1::DTYPE_F32, Double(0.1), true},
+      {v1::DTYPE_F32, Int(3), true},
+      {v1::DTYPE_F64, Uint(kMax64), true},
+      {v1::DTYPE_F64, v1::Scalar(), false},
+  };
+  for (const ScalarCase& c : cases) {
+    v1::ReduceRequest request;
+    request.mutable_spec()->set_dtype(c.dtype);
+    request.mutable_spec()->set_op(v1::OP_SUM);
+    *request.mutable_spec()->mutable_init() = c.scalar;
+    EXPECT_EQ(DecodeCopy(request).ok(), c.fits) << request.DebugString();
+  }
+}
+
+TEST(CodecTest, SelectorsMustBeWhole) {
+  v1::CompactRequest request = GoodCompact();
+  ASSERT_TRUE(DecodeCopy(request).ok());
+  request.mutable_spec()->mutable_predicate()->clear_value();
+  EXPECT_EQ(Reason(request), "FIELD_CONFLICT");
+  request.mutable_spec()->mutable_predicate()->set_comparison(v1::COMPARISON_IS_NAN);
+  EXPECT_TRUE(DecodeCopy(request).ok());
+  request.mutable_spec()->mutable_predicate()->mutable_value()->set_int64_value(1);
+  EXPECT_EQ(Reason(request), "FIELD_CONFLICT");
+  request.mutable_spec()->clear_selector();
+  EXPECT_EQ(Reason(request), "FIELD_CONFLICT");
+}
+
+TEST(CodecTest, AMaskStartsWhereItsValuesDo) {
+  v1::CompactRequest request = GoodCompact();
+  request.mutable_mask()->mutable_inline_()->set_first_item(4);
+  ASSERT_TRUE(DecodeCopy(request).ok());
+  EXPECT_EQ(DecodeCopy(request)->chunk.first_item, 4u);
+  request.mutable_values()->mutable_inline_()->set_first_item(4);
+  EXPECT_TRUE(DecodeCopy(request).ok());
+  request.mutable_values()->mutable_inline_()->set_first_item(5);
+  EXPECT_EQ(Reason(request), "CHUNK_OUT_OF_ORDER");
+}
+
+TEST(CodecTest, StatusCarriesCodeReasonFieldAndRetry) {
+  const grpc::Status status =
+      ToGrpcStatus(Error(absl::StatusCode::kInvalidArgument, "MASK_LENGTH", "mask.inline.data", "too short"));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(), "too short");
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(status.error_details()));
+  EXPECT_EQ(details.code(), static_cast<int>(grpc::StatusCode::INVALID_ARGUMENT));
+  google::rpc::ErrorInfo info;
+  google::rpc::BadRequest bad_request;
+  ASSERT_EQ(details.details_size(), 2);
+  ASSERT_TRUE(details.details(0).UnpackTo(&info));
+  ASSERT_TRUE(details.details(1).UnpackTo(&bad_request));
+  EXPECT_EQ(info.reason(), "MASK_LENGTH");
+  EXPECT_EQ(info.domain(), "prefixd");
+  EXPECT_EQ(bad_request.field_violations(0).field(), "mask.inline.data");
+
+  const grpc::Status busy = ToGrpcStatus(Error(absl::StatusCode::kResourceExhausted, "BYTE_BUDGET", "", "full"));
+  ASSERT_TRUE(details.ParseFromString(busy.error_details()));
+  ASSERT_EQ(details.details_size(), 3);
+  EXPECT_TRUE(details.details(1).Is<google::rpc::QuotaFailure>());
+  EXPECT_TRUE(details.details(2).Is<google::rpc::RetryInfo>());
+  EXPECT_TRUE(ToGrpcStatus(absl::OkStatus()).ok());
+}
+
+TEST(CodecTest, TimingLeavesOutWhatWasNotMeasured) {
+  Result result;
+  result.timing.device.kernel_ns = 10;
+  result.timing.device.num_bytes = 40;
+  v1::ScanResponse response;
+  Encode(result, &response);
+  EXPECT_FALSE(response.timing().has_host_to_device_ns());
+  EXPECT_FALSE(response.timing().has_device_to_host_ns());
+  EXPECT_EQ(response.timing().kernel_ns(), 10);
+  EXPECT_EQ(response.timing().kernel_gb_per_s(), 4.0);
+  EXPECT_EQ(response.timing().batch_size(), 1u);
+}
+
+TEST(CodecTest, CapabilitiesAreTheOneList) {
+  const std::unique_ptr<Device> device = OpenCpuDevice();
+  v1::GetServerInfoResponse response;
+  EncodeCapabilities(*device, &response);
+  // Six dtypes; four ops on all, three more on the four integer dtypes; scan and reduce; and compact.
+  EXPECT_EQ(response.capabilities_size(), 2 * (6 * 4 + 4 * 3) + 6);
+}
+
+TEST(CodecTest, MutatedMessagesNeverCrash) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  v1::CompactRequest compact = GoodCompact();
+  compact.mutable_mask()->mutable_inline_()->set_data("m");
+  const std::vector<std::string> corpus = {GoodScan().SerializeAsString(), GoodCompact().SerializeAsString(),
+                                           compact.SerializeAsString()};
+  int decoded = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string bytes = corpus[random() % corpus.size()];
+    for (int i = 0; i < 1 + static_cast<int>(random() % 4); ++i) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    if (v1::ScanRequest r; r.ParseFromString(bytes)) decoded += DecodeCopy(r).ok();
+    if (v1::ReduceRequest r; r.ParseFromString(bytes)) decoded += DecodeCopy(r).ok();
+    if (v1::CompactRequest r; r.ParseFromString(bytes)) decoded += DecodeCopy(r).ok();
+  }
+  EXPECT_GT(decoded, 0);
+}
+
+}  // namespace
+}  // namespace prefixd

@@ -1,0 +1,80 @@
+// A device whose work can be scripted: the CPU device behind hooks that delay it, count it or make it fail.
+#ifndef PREFIXD_TESTS_SERVER_FAKE_DEVICE_H_
+#define PREFIXD_TESTS_SERVER_FAKE_DEVICE_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/device.h"
+#include "kernels/status.h"
+
+namespace prefixd {
+
+class FakeDevice final : public Device {
+ public:
+  // Called on the lane's thread before every Scan, Reduce and Compact; what it returns, if not OK, they return.
+  std::function<absl::Status()> before_work = [] { return absl::OkStatus(); };
+  // What AllocatePinned and Allocate return instead of memory, if not OK.
+  absl::Status memory_status;
+
+  int works() const { return works_; }
+
+  DeviceInfo Info() const override { return {.name = "fake", .memory_bytes = 1, .memory_free_bytes = 1}; }
+  absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override {
+    PREFIXD_ASSIGN_OR_RETURN(std::unique_ptr<Lane> lane, cpu_->CreateLane());
+    return std::make_unique<FakeLane>(this, std::move(lane));
+  }
+  absl::StatusOr<Buffer> AllocatePinned(size_t size_bytes) override {
+    PREFIXD_RETURN_IF_ERROR(memory_status);
+    return cpu_->AllocatePinned(size_bytes);
+  }
+  std::vector<Strategy> Strategies(Primitive primitive) const override { return cpu_->Strategies(primitive); }
+
+ private:
+  class FakeLane final : public Lane {
+   public:
+    FakeLane(FakeDevice* device, std::unique_ptr<Lane> lane) : device_(device), lane_(std::move(lane)) {}
+    absl::StatusOr<Buffer> Allocate(size_t size_bytes) override {
+      PREFIXD_RETURN_IF_ERROR(device_->memory_status);
+      return lane_->Allocate(size_bytes);
+    }
+    absl::Status CopyToDevice(void* dst, const void* src, size_t size_bytes) override {
+      return lane_->CopyToDevice(dst, src, size_bytes);
+    }
+    absl::Status CopyToHost(void* dst, const void* src, size_t size_bytes) override {
+      return lane_->CopyToHost(dst, src, size_bytes);
+    }
+    absl::Status Scan(const ScanArgs& args) override {
+      return Work([&] { return lane_->Scan(args); });
+    }
+    absl::Status Reduce(const ReduceArgs& args) override {
+      return Work([&] { return lane_->Reduce(args); });
+    }
+    absl::Status Compact(const CompactArgs& args) override {
+      return Work([&] { return lane_->Compact(args); });
+    }
+    absl::Status Synchronize() override { return lane_->Synchronize(); }
+    StageTimes TakeStageTimes() override { return lane_->TakeStageTimes(); }
+
+   private:
+    template <class F>
+    absl::Status Work(F&& work) {
+      ++device_->works_;
+      PREFIXD_RETURN_IF_ERROR(device_->before_work());
+      return work();
+    }
+    FakeDevice* const device_;
+    const std::unique_ptr<Lane> lane_;
+  };
+
+  const std::unique_ptr<Device> cpu_ = OpenCpuDevice();
+  std::atomic<int> works_{0};
+};
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_TESTS_SERVER_FAKE_DEVICE_H_

@@ -1,0 +1,136 @@
+// A transport without a wire: hands scripted messages to a session and keeps what comes back.
+#ifndef PREFIXD_TESTS_SERVER_FAKE_TRANSPORT_H_
+#define PREFIXD_TESTS_SERVER_FAKE_TRANSPORT_H_
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "server/session.h"
+#include "tests/server/gate.h"
+
+namespace prefixd {
+
+template <class T>
+std::string Bytes(const std::vector<T>& items) {
+  return std::string(reinterpret_cast<const char*>(items.data()), items.size() * sizeof(T));
+}
+
+template <class T>
+std::vector<T> Items(const std::string& bytes) {
+  std::vector<T> items(bytes.size() / sizeof(T));
+  if (!items.empty()) std::memcpy(items.data(), bytes.data(), items.size() * sizeof(T));
+  return items;
+}
+
+// A message whose bytes it owns.
+inline Message MakeMessage(std::optional<Spec> spec, std::string values, std::optional<std::string> mask = {}) {
+  auto owner = std::make_shared<std::pair<std::string, std::string>>(std::move(values), mask.value_or(""));
+  Message message;
+  message.spec = std::move(spec);
+  message.chunk.values = owner->first;
+  if (mask) message.chunk.mask = owner->second;
+  message.chunk.owner = owner;
+  return message;
+}
+
+class FakeTransport final : public Transport {
+ public:
+  // How the session's calls are answered: on the caller's own thread, before they return, or on another thread.
+  enum class Answers { kInline, kFromAnotherThread };
+
+  FakeTransport(ServerContext* context, CallInfo call, std::vector<Message> messages,
+                Answers answers = Answers::kFromAnotherThread)
+      : messages_(std::move(messages)), answers_(answers), session_(Session::Create(context, std::move(call), this)) {}
+  ~FakeTransport() override {
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  // Asked before message number i (the end of the stream counts as one) is handed over; returns when it may be.
+  std::function<void(size_t)> before_read = [](size_t) {};
+  // Asked before write number i is said to be done.
+  std::function<void(size_t)> before_write_done = [](size_t) {};
+
+  // Runs the request to its end. False if it does not come.
+  [[nodiscard]] bool Run() {
+    session_->Start();
+    return done_.WaitFor(1);
+  }
+  void Start() { session_->Start(); }
+  [[nodiscard]] bool Wait() { return done_.WaitFor(1); }
+
+  Session& session() { return *session_; }
+  // Of a request that ended.
+  const Result& result() const { return result_; }
+  const std::vector<Reply>& replies() const { return replies_; }
+  std::string values() const {
+    std::string all;
+    for (const Reply& reply : replies_) all += reply.values;
+    return all;
+  }
+  std::string indices() const {
+    std::string all;
+    for (const Reply& reply : replies_) all += reply.indices;
+    return all;
+  }
+  size_t num_reads() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return num_reads_;
+  }
+
+  void Read() override {
+    const size_t i = Count(&num_reads_);
+    Answer([this, i] {
+      before_read(i);
+      if (i < messages_.size()) {
+        session_->OnMessage(std::move(messages_[i]));
+      } else {
+        session_->OnReadEnd();
+      }
+    });
+  }
+  void Write(Reply reply) override {
+    replies_.push_back(std::move(reply));
+    const size_t i = replies_.size() - 1;
+    Answer([this, i] {
+      before_write_done(i);
+      session_->OnWriteDone(true);
+    });
+  }
+  void Finish(const Result& result) override {
+    result_ = result;
+    done_.Arrive();
+  }
+
+ private:
+  size_t Count(size_t* counter) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return (*counter)++;
+  }
+  void Answer(std::function<void()> answer) {
+    if (answers_ == Answers::kInline) {
+      answer();
+      return;
+    }
+    threads_.emplace_back(std::move(answer));  // The session calls one at a time.
+  }
+
+  std::vector<Message> messages_;
+  const Answers answers_;
+  mutable std::mutex mutex_;
+  size_t num_reads_ = 0;
+  std::vector<Reply> replies_;
+  std::vector<std::thread> threads_;
+  Result result_;
+  Gate done_;
+  const std::shared_ptr<Session> session_;
+};
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_TESTS_SERVER_FAKE_TRANSPORT_H_

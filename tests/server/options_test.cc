@@ -1,0 +1,71 @@
+#include "server/options.h"
+
+#include <stdlib.h>
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace prefixd {
+namespace {
+
+std::variant<Options, int> Parse(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "prefixd");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  auto parsed = ParseOptions(static_cast<int>(argv.size()), argv.data());
+  testing::internal::GetCapturedStdout();
+  testing::internal::GetCapturedStderr();
+  return parsed;
+}
+
+int ExitCodeOf(std::vector<std::string> arguments) {
+  const auto parsed = Parse(std::move(arguments));
+  return std::holds_alternative<int>(parsed) ? std::get<int>(parsed) : -1;
+}
+
+TEST(OptionsTest, DefaultsAreLoopbackAndBounded) {
+  const Options options = std::get<Options>(Parse({}));
+  EXPECT_EQ(options.listen, std::vector<std::string>{"127.0.0.1:50051"});
+  EXPECT_EQ(options.device, "auto");
+  EXPECT_GT(options.max_requests, 0u);
+}
+
+TEST(OptionsTest, FlagsWinOverTheEnvironment) {
+  setenv("PREFIXD_LANES", "7", 1);
+  setenv("PREFIXD_LISTEN", "127.0.0.1:1,unix:/tmp/x", 1);
+  EXPECT_EQ(std::get<Options>(Parse({})).lanes, 7);
+  EXPECT_EQ(std::get<Options>(Parse({})).listen, (std::vector<std::string>{"127.0.0.1:1", "unix:/tmp/x"}));
+  EXPECT_EQ(std::get<Options>(Parse({"--lanes", "3"})).lanes, 3);
+  unsetenv("PREFIXD_LANES");
+  unsetenv("PREFIXD_LISTEN");
+}
+
+TEST(OptionsTest, ListenIsRepeatable) {
+  EXPECT_EQ(std::get<Options>(Parse({"--listen", "127.0.0.1:0", "--listen", "unix:/tmp/x"})).listen.size(), 2u);
+}
+
+TEST(OptionsTest, WrongUsageExitsWithTwo) {
+  EXPECT_EQ(ExitCodeOf({"--no-such-flag"}), kExitUsage);
+  EXPECT_EQ(ExitCodeOf({"--device", "tpu"}), kExitUsage);
+  EXPECT_EQ(ExitCodeOf({"--device", "cuda:"}), kExitUsage);
+  EXPECT_EQ(ExitCodeOf({"--device", "cuda:-1"}), kExitUsage);
+  EXPECT_EQ(ExitCodeOf({"--lanes", "0"}), kExitUsage);
+  EXPECT_EQ(ExitCodeOf({"--lanes", "many"}), kExitUsage);
+  EXPECT_EQ(ExitCodeOf({"--max-message-bytes", "1"}), kExitUsage);
+  EXPECT_EQ(ExitCodeOf({"--max-request-bytes", "1048576"}), kExitUsage);
+  EXPECT_EQ(ExitCodeOf({"--log-level", "loud"}), kExitUsage);
+  EXPECT_EQ(ExitCodeOf({"--log-format", "xml"}), kExitUsage);
+  EXPECT_EQ(ExitCodeOf({"stray"}), kExitUsage);
+}
+
+TEST(OptionsTest, HelpAndVersionExitWithZero) {
+  EXPECT_EQ(ExitCodeOf({"--help"}), kExitOk);
+  EXPECT_EQ(ExitCodeOf({"--version"}), kExitOk);
+}
+
+}  // namespace
+}  // namespace prefixd

@@ -1,0 +1,362 @@
+// The real gRPC server in this process, over real sockets, on a device that can be made to fail.
+#include <stdio.h>
+
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "prefixd/v1/admin.grpc.pb.h"
+#include "prefixd/v1/primitives.grpc.pb.h"
+#include "server/log.h"
+#include "server/server.h"
+#include "tests/server/fake_device.h"
+#include "tests/server/fake_transport.h"
+#include "tests/server/gate.h"
+
+namespace prefixd {
+namespace {
+
+Options TestOptions() {
+  Options options;
+  options.listen = {"127.0.0.1:0"};
+  options.lanes = 1;
+  options.max_requests = 8;
+  return options;
+}
+
+// Destroying a process's last server that used the callback API takes gRPC 1.51 ten seconds: this one stays.
+void KeepOneServer() {
+  static Server* const kept = [] {
+    StartLog("off", "text");
+    return Server::Start(TestOptions(), std::make_unique<FakeDevice>(), [] {})->release();
+  }();
+  static_cast<void>(kept);
+}
+
+std::string Reason(const grpc::Status& status) {
+  google::rpc::Status details;
+  google::rpc::ErrorInfo info;
+  if (!details.ParseFromString(status.error_details()) || details.details_size() == 0) return "";
+  return details.details(0).UnpackTo(&info) ? info.reason() : "";
+}
+
+v1::ScanRequest ScanRequestOf(const std::vector<int32_t>& items) {
+  v1::ScanRequest request;
+  request.mutable_spec()->set_dtype(v1::DTYPE_I32);
+  request.mutable_spec()->set_op(v1::OP_SUM);
+  request.mutable_values()->mutable_inline_()->set_data(Bytes(items));
+  return request;
+}
+
+v1::ScanRequest ChunkOf(const std::vector<int32_t>& items) {
+  v1::ScanRequest request;
+  request.mutable_values()->mutable_inline_()->set_data(Bytes(items));
+  return request;
+}
+
+class ServiceTest : public testing::Test {
+ protected:
+  ServiceTest() {
+    KeepOneServer();
+    auto device = std::make_unique<FakeDevice>();
+    device_ = device.get();
+    auto server = Server::Start(TestOptions(), std::move(device), [this] { lost_.Arrive(); });
+    server_ = *std::move(server);
+    channel_ =
+        grpc::CreateChannel(absl::StrCat("127.0.0.1:", server_->ports().front()), grpc::InsecureChannelCredentials());
+    prefix_ = v1::PrefixService::NewStub(channel_);
+    admin_ = v1::AdminService::NewStub(channel_);
+    health_ = grpc::health::v1::Health::NewStub(channel_);
+  }
+
+  v1::GetServerInfoResponse Info() {
+    grpc::ClientContext context;
+    v1::GetServerInfoResponse info;
+    EXPECT_TRUE(admin_->GetServerInfo(&context, {}, &info).ok());
+    return info;
+  }
+  // The server notices some things a moment later, so what it holds is waited for, with a limit.
+  bool BecomesIdle() {
+    for (int i = 0; i < 2000; ++i) {
+      if (Info().requests().used() == 0) return true;
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    return false;
+  }
+  grpc::Status Scan(const v1::ScanRequest& request, v1::ScanResponse* response) {
+    grpc::ClientContext context;
+    return prefix_->Scan(&context, request, response);
+  }
+  grpc::health::v1::HealthCheckResponse::ServingStatus Health() {
+    grpc::ClientContext context;
+    grpc::health::v1::HealthCheckResponse response;
+    EXPECT_TRUE(health_->Check(&context, {}, &response).ok());
+    return response.status();
+  }
+
+  Gate lost_;
+  FakeDevice* device_ = nullptr;
+  std::unique_ptr<Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::PrefixService::Stub> prefix_;
+  std::unique_ptr<v1::AdminService::Stub> admin_;
+  std::unique_ptr<grpc::health::v1::Health::Stub> health_;
+};
+
+TEST_F(ServiceTest, ScanReduceAndCompact) {
+  v1::ScanResponse scanned;
+  ASSERT_TRUE(Scan(ScanRequestOf({3, 1, 2}), &scanned).ok());
+  EXPECT_EQ(Items<int32_t>(scanned.values().inline_().data()), (std::vector<int32_t>{3, 4, 6}));
+  EXPECT_EQ(scanned.timing().num_items(), 3u);
+  EXPECT_TRUE(scanned.timing().has_server_total_ns());
+
+  v1::ReduceRequest reduce;
+  reduce.mutable_spec()->set_dtype(v1::DTYPE_I32);
+  reduce.mutable_spec()->set_op(v1::OP_MAX);
+  reduce.mutable_values()->mutable_inline_()->set_data(Bytes<int32_t>({3, 9, 9}));
+  v1::ReduceResponse reduced;
+  grpc::ClientContext reduce_context;
+  ASSERT_TRUE(prefix_->Reduce(&reduce_context, reduce, &reduced).ok());
+  EXPECT_EQ(reduced.value().int64_value(), 9);
+  EXPECT_EQ(reduced.count(), 3u);
+  EXPECT_EQ(reduced.index(), 1u);
+
+  v1::CompactRequest compact;
+  compact.mutable_spec()->set_dtype(v1::DTYPE_I32);
+  compact.mutable_spec()->set_mask(v1::MASK_KIND_BYTES);
+  compact.mutable_spec()->set_return_indices(true);
+  compact.mutable_spec()->set_index_dtype(v1::DTYPE_U32);
+  compact.mutable_mask()->mutable_inline_()->set_data(std::string("\x01\x00\x01", 3));
+  compact.mutable_values()->mutable_inline_()->set_data(Bytes<int32_t>({3, 9, 8}));
+  v1::CompactResponse compacted;
+  grpc::ClientContext compact_context;
+  ASSERT_TRUE(prefix_->Compact(&compact_context, compact, &compacted).ok());
+  EXPECT_EQ(compacted.count(), 2u);
+  EXPECT_EQ(Items<int32_t>(compacted.values().inline_().data()), (std::vector<int32_t>{3, 8}));
+  EXPECT_EQ(Items<uint32_t>(compacted.indices().inline_().data()), (std::vector<uint32_t>{0, 2}));
+}
+
+TEST_F(ServiceTest, EachChunkIsAnsweredBeforeTheNextIsSent) {
+  grpc::ClientContext context;
+  auto stream = prefix_->StreamScan(&context);
+  v1::ScanResponse reply;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(stream->Write(i == 0 ? ScanRequestOf({1, 1}) : ChunkOf({1, 1})));
+    ASSERT_TRUE(stream->Read(&reply));
+    EXPECT_EQ(Items<int32_t>(reply.values().inline_().data()), (std::vector<int32_t>{2 * i + 1, 2 * i + 2}));
+    EXPECT_FALSE(reply.has_timing());
+  }
+  stream->WritesDone();
+  ASSERT_TRUE(stream->Read(&reply));
+  EXPECT_TRUE(reply.has_timing());
+  EXPECT_EQ(reply.timing().num_items(), 10u);
+  EXPECT_FALSE(stream->Read(&reply));
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(ServiceTest, ReduceOfAStream) {
+  grpc::ClientContext context;
+  v1::ReduceResponse response;
+  auto stream = prefix_->StreamReduce(&context, &response);
+  v1::ReduceRequest request;
+  request.mutable_spec()->set_dtype(v1::DTYPE_I32);
+  request.mutable_spec()->set_op(v1::OP_SUM);
+  for (int i = 0; i < 3; ++i) {
+    request.mutable_values()->mutable_inline_()->set_data(Bytes<int32_t>({1, 2}));
+    ASSERT_TRUE(stream->Write(request));
+    request.clear_spec();
+  }
+  stream->WritesDone();
+  ASSERT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(response.value().int64_value(), 9);
+  EXPECT_EQ(response.count(), 6u);
+}
+
+TEST_F(ServiceTest, ErrorsOfAStreamReachTheCallerAtOnce) {
+  grpc::ClientContext context;
+  auto stream = prefix_->StreamScan(&context);
+  ASSERT_TRUE(stream->Write(ScanRequestOf({1})));
+  v1::ScanResponse reply;
+  ASSERT_TRUE(stream->Read(&reply));
+  stream->Write(ScanRequestOf({1}));  // A second spec. The stream is not closed: the answer must not wait for that.
+  EXPECT_FALSE(stream->Read(&reply));
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Reason(status), "SPEC_REPEATED");
+}
+
+TEST_F(ServiceTest, AMessageOverTheLimitIsRefused) {
+  v1::ScanRequest request = ScanRequestOf({});
+  request.mutable_values()->mutable_inline_()->set_data(std::string(TestOptions().max_message_bytes + 1, 'x'));
+  v1::ScanResponse response;
+  EXPECT_EQ(Scan(request, &response).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(BecomesIdle());
+}
+
+TEST_F(ServiceTest, ADeadlineThatPassesInMidStreamFreesTheLane) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(300));
+  auto stream = prefix_->StreamScan(&context);
+  ASSERT_TRUE(stream->Write(ScanRequestOf({1})));
+  v1::ScanResponse reply;
+  ASSERT_TRUE(stream->Read(&reply));
+  EXPECT_FALSE(stream->Read(&reply));  // Nothing more is sent; the deadline ends it.
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(BecomesIdle());
+  EXPECT_TRUE(Scan(ScanRequestOf({1}), &reply).ok());
+}
+
+TEST_F(ServiceTest, ACallerThatVanishesInMidStreamFreesTheLaneWithinOneChunk) {
+  Gate running;
+  Gate go_on;
+  device_->before_work = [&] {
+    running.Arrive();
+    EXPECT_TRUE(go_on.WaitFor(1));
+    return absl::OkStatus();
+  };
+  {
+    // A connection of its own, which goes down with the caller.
+    grpc::ChannelArguments own;
+    own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    auto channel = grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", server_->ports().front()),
+                                             grpc::InsecureChannelCredentials(), own);
+    auto stub = v1::PrefixService::NewStub(channel);
+    grpc::ClientContext context;
+    auto stream = stub->StreamScan(&context);
+    // One message of four pieces: the lane is asked to stop before the second.
+    ASSERT_TRUE(stream->Write(ScanRequestOf(std::vector<int32_t>(4 * kMaxReplyPayloadBytes / sizeof(int32_t) - 1024))));
+    ASSERT_TRUE(running.WaitFor(1));
+    context.TryCancel();
+    stream->Finish();
+  }
+  absl::SleepFor(absl::Milliseconds(100));  // The server hears of it; the lane is still in the first piece.
+  go_on.Arrive();
+  EXPECT_TRUE(BecomesIdle());
+  EXPECT_EQ(device_->works(), 1);
+}
+
+TEST_F(ServiceTest, TooManyRequestsAreToldWhenToComeBack) {
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReaderWriter<v1::ScanRequest, v1::ScanResponse>>> streams;
+  v1::ScanResponse reply;
+  for (uint64_t i = 0; i < TestOptions().max_requests; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    streams.push_back(prefix_->StreamScan(contexts.back().get()));
+    ASSERT_TRUE(streams.back()->Write(ScanRequestOf({1})));
+    ASSERT_TRUE(streams.back()->Read(&reply));
+  }
+  const grpc::Status refused = Scan(ScanRequestOf({1}), &reply);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Reason(refused), "REQUEST_BUDGET");
+  EXPECT_EQ(Info().requests().used(), TestOptions().max_requests);
+  for (auto& stream : streams) {
+    stream->WritesDone();
+    while (stream->Read(&reply)) {
+    }
+    EXPECT_TRUE(stream->Finish().ok());
+  }
+  EXPECT_TRUE(BecomesIdle());
+  EXPECT_TRUE(Scan(ScanRequestOf({1}), &reply).ok());
+}
+
+TEST_F(ServiceTest, ALostDeviceFailsCallsAndHealth) {
+  EXPECT_EQ(Health(), grpc::health::v1::HealthCheckResponse::SERVING);
+  device_->before_work = [] { return Error(absl::StatusCode::kUnavailable, "DEVICE_LOST", "", "the card is gone"); };
+  v1::ScanResponse response;
+  EXPECT_EQ(Scan(ScanRequestOf({1}), &response).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(lost_.WaitFor(1));
+  EXPECT_EQ(Health(), grpc::health::v1::HealthCheckResponse::NOT_SERVING);
+  const grpc::Status later = Scan(ScanRequestOf({1}), &response);
+  EXPECT_EQ(later.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Reason(later), "DEVICE_LOST");
+}
+
+TEST_F(ServiceTest, DrainFinishesWhatIsInFlightAndRefusesTheRest) {
+  grpc::ClientContext context;
+  auto stream = prefix_->StreamScan(&context);
+  ASSERT_TRUE(stream->Write(ScanRequestOf({1})));
+  v1::ScanResponse reply;
+  ASSERT_TRUE(stream->Read(&reply));
+  std::thread drain([&] { EXPECT_EQ(server_->Drain(absl::Seconds(20), [] { return false; }), 0u); });
+  while (Health() != grpc::health::v1::HealthCheckResponse::NOT_SERVING) absl::SleepFor(absl::Milliseconds(1));
+  grpc::Status refused;
+  do {  // Health goes first, so one may still get in.
+    refused = Scan(ScanRequestOf({1}), &reply);
+  } while (refused.ok());
+  EXPECT_EQ(Reason(refused), "DRAINING");
+  ASSERT_TRUE(stream->Write(ChunkOf({2})));
+  ASSERT_TRUE(stream->Read(&reply));
+  EXPECT_EQ(Items<int32_t>(reply.values().inline_().data()), (std::vector<int32_t>{3}));
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Read(&reply));
+  EXPECT_TRUE(stream->Finish().ok());
+  drain.join();
+}
+
+TEST_F(ServiceTest, DrainCutsOffWhatOutlastsIt) {
+  grpc::ClientContext context;
+  auto stream = prefix_->StreamScan(&context);
+  ASSERT_TRUE(stream->Write(ScanRequestOf({1})));
+  v1::ScanResponse reply;
+  ASSERT_TRUE(stream->Read(&reply));
+  EXPECT_EQ(server_->Drain(absl::Milliseconds(50), [] { return false; }), 1u);
+  EXPECT_FALSE(stream->Finish().ok());
+}
+
+TEST_F(ServiceTest, TraceParentComesBack) {
+  grpc::ClientContext context;
+  context.AddMetadata("traceparent", "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-01");
+  v1::ScanResponse response;
+  ASSERT_TRUE(prefix_->Scan(&context, ScanRequestOf({1}), &response).ok());
+  const auto& metadata = context.GetServerInitialMetadata();
+  const auto it = metadata.find("traceparent");
+  ASSERT_NE(it, metadata.end());
+  EXPECT_EQ(std::string(it->second.data(), it->second.size()),
+            "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-01");
+}
+
+TEST_F(ServiceTest, InfoNamesDeviceLimitsAndCapabilities) {
+  const v1::GetServerInfoResponse info = Info();
+  EXPECT_EQ(info.device(), "fake");
+  EXPECT_EQ(info.lanes(), 1u);
+  EXPECT_EQ(info.max_message_bytes(), TestOptions().max_message_bytes);
+  EXPECT_EQ(info.requests().limit(), TestOptions().max_requests);
+  EXPECT_GT(info.capabilities_size(), 0);
+}
+
+TEST_F(ServiceTest, AnAddressInUseIsNamed) {
+  Options options = TestOptions();
+  options.listen = {absl::StrCat("127.0.0.1:", server_->ports().front())};
+  const auto second = Server::Start(options, std::make_unique<FakeDevice>(), [] {});
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(second.status().message().find(options.listen[0]), absl::string_view::npos) << second.status();
+}
+
+TEST_F(ServiceTest, PortFileHoldsTheBoundPort) {
+  Options options = TestOptions();
+  options.port_file = testing::TempDir() + "prefixd_port_test";
+  auto server = Server::Start(options, std::make_unique<FakeDevice>(), [] {});
+  ASSERT_TRUE(server.ok()) << server.status();
+  int port = 0;
+  std::ifstream(options.port_file) >> port;
+  EXPECT_EQ(port, (*server)->ports().front());
+  (*server)->Drain(absl::ZeroDuration(), [] { return false; });
+  EXPECT_FALSE(std::ifstream(options.port_file).good());
+  options.port_file = "/no/such/folder/port";
+  EXPECT_FALSE(Server::Start(options, std::make_unique<FakeDevice>(), [] {}).ok());
+}
+
+}  // namespace
+}  // namespace prefixd

@@ -1,0 +1,443 @@
+// Whole requests through a fake transport: everything the server does below gRPC.
+#include "server/session.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "kernels/status.h"
+#include "tests/server/fake_device.h"
+#include "tests/server/fake_transport.h"
+#include "tests/server/gate.h"
+
+namespace prefixd {
+namespace {
+
+constexpr uint64_t kMaxMessageBytes = uint64_t{4} << 20;
+constexpr size_t kPieceItems = kMaxReplyPayloadBytes / sizeof(int32_t);
+
+Spec ScanOf(ScanSpec scan = {}) { return {.detail = scan}; }
+Spec ReduceOf(ReduceSpec reduce = {}) { return {.detail = reduce}; }
+Spec CompactOf(CompactSpec compact) { return {.detail = compact}; }
+CallInfo Unary() { return {.method = "Unary", .caller = "test"}; }
+CallInfo Stream() { return {.method = "Stream", .caller = "test", .shape = CallShape::kStream}; }
+
+std::vector<int32_t> Iota(size_t n) {
+  std::vector<int32_t> items(n);
+  std::iota(items.begin(), items.end(), 1);
+  return items;
+}
+
+std::vector<int32_t> InclusiveSum(const std::vector<int32_t>& in) {
+  std::vector<int32_t> out;
+  uint32_t sum = 0;
+  for (const int32_t x : in) out.push_back(static_cast<int32_t>(sum += static_cast<uint32_t>(x)));
+  return out;
+}
+
+class SessionTest : public testing::Test {
+ protected:
+  void MakeServer(int num_lanes, uint64_t max_requests = 64) {
+    lanes_.reset();
+    admission_ = std::make_unique<Admission>(max_requests, uint64_t{1} << 30);
+    lanes_ = *LanePool::Create(device_, num_lanes);
+    context_ = {.device = &device_,
+                .lanes = lanes_.get(),
+                .admission = admission_.get(),
+                .device_name = "fake",
+                .max_message_bytes = kMaxMessageBytes,
+                .log = [this](const RequestRecord& record) { Log(record); },
+                .on_device_lost = [this](const absl::Status&) { ++device_lost_; }};
+  }
+  SessionTest() { MakeServer(2); }
+  ~SessionTest() override { lanes_.reset(); }
+
+  // Runs a request to its end and returns how it ended; the transport keeps the rest.
+  absl::Status Run(CallInfo call, std::vector<Message> messages) {
+    transport_ = std::make_unique<FakeTransport>(&context_, std::move(call), std::move(messages));
+    if (!transport_->Run()) return absl::InternalError("the request did not end");
+    return transport_->result().status;
+  }
+  std::string Reason(CallInfo call, std::vector<Message> messages) {
+    return ErrorReason(Run(std::move(call), std::move(messages)));
+  }
+
+  void Log(const RequestRecord& record) {
+    const std::lock_guard<std::mutex> lock(log_mutex_);
+    log_.push_back(absl::StrCat(record.request_id, " ", record.call.method, " ", record.num_bytes_in, " ",
+                                record.num_bytes_out, " ", static_cast<int>(record.result.status.code())));
+  }
+
+  FakeDevice device_;
+  std::unique_ptr<Admission> admission_;
+  std::unique_ptr<LanePool> lanes_;
+  ServerContext context_;
+  std::atomic<int> device_lost_{0};
+  std::mutex log_mutex_;
+  std::vector<std::string> log_;
+  std::unique_ptr<FakeTransport> transport_;
+};
+
+std::vector<Message> Messages(Spec spec, std::vector<std::string> chunks) {
+  std::vector<Message> messages;
+  for (std::string& chunk : chunks) {
+    messages.push_back(MakeMessage(messages.empty() ? std::optional<Spec>(spec) : std::nullopt, std::move(chunk)));
+  }
+  return messages;
+}
+
+TEST_F(SessionTest, UnaryScan) {
+  ASSERT_TRUE(Run(Unary(), Messages(ScanOf(), {Bytes<int32_t>({3, 1, 2, 4})})).ok());
+  EXPECT_EQ(Items<int32_t>(transport_->values()), (std::vector<int32_t>{3, 4, 6, 10}));
+  EXPECT_EQ(transport_->result().timing.num_items, 4u);
+  EXPECT_EQ(transport_->result().timing.device_name, "fake");
+  EXPECT_EQ(transport_->result().timing.strategy, Strategy::kReduceThenScan);
+  EXPECT_TRUE(transport_->result().timing.device.kernel_ns.has_value());
+}
+
+TEST_F(SessionTest, StreamsCutAnywhereGiveTheScanOfTheWhole) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937 random(seed);
+  const std::vector<int32_t> in = Iota(3 * kPieceItems + 17);
+  for (const auto answers : {FakeTransport::Answers::kInline, FakeTransport::Answers::kFromAnotherThread}) {
+    std::vector<std::string> chunks;
+    for (size_t first = 0; first < in.size();) {
+      const size_t most = random() % 3 == 0 ? 5 : 2 * kPieceItems;
+      const size_t n = std::min<size_t>(random() % most, in.size() - first);
+      chunks.push_back(Bytes(std::vector<int32_t>(in.begin() + first, in.begin() + first + n)));
+      first += n;
+    }
+    FakeTransport transport(&context_, Stream(), Messages(ScanOf(), std::move(chunks)), answers);
+    ASSERT_TRUE(transport.Run());
+    ASSERT_TRUE(transport.result().status.ok()) << transport.result().status;
+    EXPECT_EQ(Items<int32_t>(transport.values()), InclusiveSum(in));
+    for (const Reply& reply : transport.replies()) EXPECT_LE(reply.values.size(), kMaxReplyPayloadBytes);
+  }
+}
+
+TEST_F(SessionTest, ReduceCarriesItsStateOverChunksAndPieces) {
+  std::vector<int32_t> in(2 * kPieceItems + 5, 7);
+  in[kPieceItems + 3] = -9;
+  in[kPieceItems + 9] = -9;
+  const auto middle = in.begin() + 12345;
+  ASSERT_TRUE(Run(Stream(), Messages(ReduceOf({.op = Op::kMin}), {Bytes(std::vector<int32_t>(in.begin(), middle)), "",
+                                                                  Bytes(std::vector<int32_t>(middle, in.end()))}))
+                  .ok());
+  EXPECT_EQ(transport_->result().value.As<int32_t>(), -9);
+  EXPECT_EQ(transport_->result().index, kPieceItems + 3);
+  EXPECT_EQ(transport_->result().timing.num_items, in.size());
+}
+
+TEST_F(SessionTest, CompactKeepsIndicesOfTheWholeArray) {
+  const std::vector<int32_t> in = Iota(2 * kPieceItems);
+  CompactSpec compact{.selector = Selector::kByteMask, .return_indices = true};
+  std::string mask(in.size(), '\0');
+  std::vector<int32_t> expected;
+  std::vector<uint64_t> expected_indices;
+  for (size_t i = 0; i < in.size(); i += 3) {
+    mask[i] = 1;
+    expected.push_back(in[i]);
+    expected_indices.push_back(i);
+  }
+  const size_t cut = kPieceItems + 7;
+  std::vector<Message> messages;
+  messages.push_back(
+      MakeMessage(CompactOf(compact), Bytes(std::vector<int32_t>(in.begin(), in.begin() + cut)), mask.substr(0, cut)));
+  messages.push_back(
+      MakeMessage(std::nullopt, Bytes(std::vector<int32_t>(in.begin() + cut, in.end())), mask.substr(cut)));
+  ASSERT_TRUE(Run(Stream(), std::move(messages)).ok());
+  EXPECT_EQ(Items<int32_t>(transport_->values()), expected);
+  EXPECT_EQ(Items<uint64_t>(transport_->indices()), expected_indices);
+  EXPECT_EQ(transport_->result().num_kept, expected.size());
+  for (const Reply& reply : transport_->replies()) {
+    EXPECT_LE(reply.values.size() + reply.indices.size(), kMaxReplyPayloadBytes);
+  }
+}
+
+TEST_F(SessionTest, BitMasksRestartInEachChunk) {
+  const std::vector<int32_t> in = Iota(13);
+  const CompactSpec compact{.selector = Selector::kBitMask};
+  std::vector<Message> messages;
+  messages.push_back(MakeMessage(CompactOf(compact), Bytes(std::vector<int32_t>(in.begin(), in.begin() + 3)), "\xFD"));
+  messages.push_back(
+      MakeMessage(std::nullopt, Bytes(std::vector<int32_t>(in.begin() + 3, in.end())), std::string("\x01\xFE", 2)));
+  ASSERT_TRUE(Run(Stream(), std::move(messages)).ok());
+  EXPECT_EQ(Items<int32_t>(transport_->values()), (std::vector<int32_t>{1, 3, 4, 13}));
+}
+
+TEST_F(SessionTest, EmptyArraysAreValid) {
+  EXPECT_TRUE(Run(Unary(), Messages(ScanOf(), {""})).ok());
+  EXPECT_EQ(transport_->values(), "");
+  EXPECT_TRUE(Run(Stream(), Messages(ScanOf(), {"", "", ""})).ok());
+  EXPECT_TRUE(Run(Stream(), Messages(ReduceOf({.op = Op::kProd}), {""})).ok());
+  EXPECT_EQ(transport_->result().value.As<int32_t>(), 1);
+  EXPECT_EQ(transport_->result().timing.num_items, 0u);
+  EXPECT_FALSE(transport_->result().index);
+  Spec floats = ReduceOf();
+  floats.dtype = DType::kF32;
+  EXPECT_TRUE(Run(Unary(), Messages(floats, {""})).ok());
+  EXPECT_EQ(transport_->result().value, Value::Of(0.0f));  // +0.0, though sums are padded with -0.0.
+}
+
+TEST_F(SessionTest, InitStandsInFront) {
+  ASSERT_TRUE(Run(Unary(), Messages(ReduceOf({.op = Op::kMin, .init = Value::Of(3)}), {Bytes<int32_t>({3, 4})})).ok());
+  EXPECT_EQ(transport_->result().value.As<int32_t>(), 3);
+  EXPECT_FALSE(transport_->result().index);  // The init was there first.
+  ASSERT_TRUE(Run(Stream(), Messages(ScanOf({.kind = ScanKind::kExclusive, .init = Value::Of(10)}),
+                                     {Bytes<int32_t>({1, 2}), Bytes<int32_t>({3})}))
+                  .ok());
+  EXPECT_EQ(Items<int32_t>(transport_->values()), (std::vector<int32_t>{10, 11, 13}));
+}
+
+TEST_F(SessionTest, ReverseIsForUnaryCalls) {
+  ASSERT_TRUE(Run(Unary(), Messages(ScanOf({.reverse = true}), {Bytes<int32_t>({1, 2, 3})})).ok());
+  EXPECT_EQ(Items<int32_t>(transport_->values()), (std::vector<int32_t>{6, 5, 3}));
+  const absl::Status refused = Run(Stream(), Messages(ScanOf({.reverse = true}), {Bytes<int32_t>({1})}));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ErrorReason(refused), "REVERSE_ON_STREAM");
+}
+
+TEST_F(SessionTest, BadInputIsNamed) {
+  const std::string four = Bytes<int32_t>({1, 2, 3, 4});
+  EXPECT_EQ(Reason(Stream(), {}), "SPEC_MISSING");
+  std::vector<Message> no_spec;
+  no_spec.push_back(MakeMessage(std::nullopt, four));
+  EXPECT_EQ(Reason(Stream(), std::move(no_spec)), "SPEC_MISSING");
+  std::vector<Message> two_specs;
+  two_specs.push_back(MakeMessage(ScanOf(), four));
+  two_specs.push_back(MakeMessage(ScanOf(), four));
+  EXPECT_EQ(Reason(Stream(), std::move(two_specs)), "SPEC_REPEATED");
+  EXPECT_EQ(Reason(Unary(), Messages(ScanOf(), {"12345"})), "LENGTH_NOT_MULTIPLE");
+
+  for (const uint64_t wrong : {uint64_t{3}, uint64_t{5}, ~uint64_t{0}}) {
+    std::vector<Message> order = Messages(ScanOf(), {four, four});
+    order[0].chunk.first_item = 0;
+    order[1].chunk.first_item = wrong;
+    EXPECT_EQ(Reason(Stream(), std::move(order)), "CHUNK_OUT_OF_ORDER") << wrong;
+  }
+  std::vector<Message> right_order = Messages(ScanOf(), {four, four});
+  right_order[1].chunk.first_item = 4;
+  EXPECT_TRUE(Run(Stream(), std::move(right_order)).ok());
+
+  for (const uint64_t wrong : {uint64_t{0}, uint64_t{7}, uint64_t{9}, ~uint64_t{0}}) {
+    Spec declared = ScanOf();
+    declared.num_items = wrong;
+    EXPECT_EQ(Reason(Stream(), Messages(declared, {four, four})), "COUNT_MISMATCH") << wrong;
+  }
+  Spec right_count = ScanOf();
+  right_count.num_items = 8;
+  EXPECT_TRUE(Run(Stream(), Messages(right_count, {four, four})).ok());
+
+  for (const Selector selector : {Selector::kByteMask, Selector::kBitMask}) {
+    const Spec masked = CompactOf({.selector = selector});
+    for (const std::optional<std::string>& mask :
+         {std::optional<std::string>(), std::optional<std::string>(""), std::optional<std::string>("12"),
+          std::optional<std::string>("12345")}) {
+      std::vector<Message> messages;
+      messages.push_back(MakeMessage(masked, four, mask));
+      EXPECT_EQ(Reason(Unary(), std::move(messages)), "MASK_LENGTH");
+    }
+  }
+  std::vector<Message> mask_and_predicate;
+  mask_and_predicate.push_back(MakeMessage(CompactOf({}), four, "1234"));
+  EXPECT_EQ(Reason(Unary(), std::move(mask_and_predicate)), "FIELD_CONFLICT");
+
+  Spec strategy = ScanOf();
+  strategy.strategy = Strategy::kNaive;
+  EXPECT_EQ(Run(Unary(), Messages(strategy, {four})).code(), absl::StatusCode::kUnimplemented);
+
+  for (const std::string& id : {std::string(65, 'x'), std::string("two words"), std::string("tab\t")}) {
+    std::vector<Message> messages = Messages(ScanOf(), {four});
+    messages[0].request_id = id;
+    EXPECT_EQ(Reason(Unary(), std::move(messages)), "REQUEST_ID");
+  }
+}
+
+TEST_F(SessionTest, AUnaryReplyThatWouldNotFitIsRefusedBeforeItRuns) {
+  const std::string fits = Bytes(Iota(kPieceItems));
+  EXPECT_TRUE(Run(Unary(), Messages(ScanOf(), {fits})).ok());
+  const int works = device_.works();
+  const std::string too_large = Bytes(Iota(kPieceItems + 1));
+  EXPECT_EQ(Reason(Unary(), Messages(ScanOf(), {too_large})), "REPLY_TOO_LARGE");
+  EXPECT_EQ(Reason(Unary(), Messages(CompactOf({.return_indices = true}), {fits})), "REPLY_TOO_LARGE");
+  EXPECT_EQ(device_.works(), works);
+  EXPECT_TRUE(Run(Unary(), Messages(ReduceOf(), {too_large})).ok());
+}
+
+TEST_F(SessionTest, RepliesFlowWhileChunksStillArrive) {
+  const std::string chunk = Bytes<int32_t>({1, 2, 3});
+  Gate replied;
+  transport_ = std::make_unique<FakeTransport>(&context_, Stream(), Messages(ScanOf(), {chunk, chunk, chunk}));
+  std::atomic<bool> in_step{true};
+  transport_->before_read = [&](size_t i) {
+    if (i > 0 && !replied.WaitFor(static_cast<int>(i))) in_step = false;  // The next chunk only after its reply.
+  };
+  transport_->before_write_done = [&](size_t) { replied.Arrive(); };
+  ASSERT_TRUE(transport_->Run());
+  EXPECT_TRUE(transport_->result().status.ok());
+  EXPECT_TRUE(in_step);
+}
+
+TEST_F(SessionTest, ASlowReaderHoldsNoLaneAndStopsTheReading) {
+  MakeServer(1);
+  const std::string chunk = Bytes<int32_t>({1, 2, 3});
+  transport_ =
+      std::make_unique<FakeTransport>(&context_, Stream(), Messages(ScanOf(), std::vector<std::string>(50, chunk)));
+  Gate reader;
+  transport_->before_write_done = [&](size_t i) {
+    if (i != 0) return;
+    EXPECT_TRUE(reader.WaitFor(1));
+  };
+  transport_->Start();
+  // The only lane serves others meanwhile: were it held, this would not end.
+  for (int i = 0; i < 5; ++i) {
+    FakeTransport other(&context_, Unary(), Messages(ScanOf(), {chunk}));
+    ASSERT_TRUE(other.Run());
+    EXPECT_TRUE(other.result().status.ok());
+  }
+  // One reply is being written, one chunk's replies wait, kMaxQueuedChunks chunks wait, one message is being read.
+  EXPECT_LE(transport_->num_reads(), 3 + Session::kMaxQueuedChunks);
+  reader.Arrive();
+  ASSERT_TRUE(transport_->Wait());
+  EXPECT_TRUE(transport_->result().status.ok());
+  EXPECT_EQ(transport_->replies().size(), 50u);
+}
+
+TEST_F(SessionTest, RequestsRunOnTwoLanesAtTheSameTime) {
+  Gate both;
+  std::atomic<int> met{0};
+  device_.before_work = [&] {
+    both.Arrive();
+    if (both.WaitFor(2)) ++met;
+    return absl::OkStatus();
+  };
+  FakeTransport one(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})}));
+  FakeTransport two(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})}));
+  one.Start();
+  two.Start();
+  ASSERT_TRUE(one.Wait() && two.Wait());
+  EXPECT_EQ(met, 2);
+}
+
+TEST_F(SessionTest, CancellationFreesTheLaneBeforeTheNextPiece) {
+  MakeServer(1);
+  Gate running;
+  Gate go_on;
+  device_.before_work = [&] {
+    running.Arrive();
+    EXPECT_TRUE(go_on.WaitFor(1));
+    return absl::OkStatus();
+  };
+  FakeTransport transport(&context_, Stream(), Messages(ScanOf(), {Bytes(Iota(4 * kPieceItems)), Bytes(Iota(1))}));
+  transport.Start();
+  ASSERT_TRUE(running.WaitFor(1));
+  transport.session().OnCancel();
+  go_on.Arrive();
+  ASSERT_TRUE(transport.Wait());
+  EXPECT_EQ(transport.result().status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(device_.works(), 1);
+  EXPECT_TRUE(transport.replies().empty());
+}
+
+TEST_F(SessionTest, ADeadlineThatPassesStopsTheWork) {
+  MakeServer(1);
+  CallInfo call = Stream();
+  call.deadline = absl::Now() + absl::Milliseconds(200);
+  device_.before_work = [&] {
+    while (absl::Now() < call.deadline) absl::SleepFor(absl::Milliseconds(1));  // The first piece outlasts it.
+    return absl::OkStatus();
+  };
+  const absl::Status status = Run(call, Messages(ScanOf(), {Bytes(Iota(4 * kPieceItems))}));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(ErrorReason(status), "DEADLINE");
+  EXPECT_EQ(device_.works(), 1);
+}
+
+TEST_F(SessionTest, ADeviceErrorEndsTheRequestAndIsReported) {
+  device_.before_work = [] { return Error(absl::StatusCode::kUnavailable, "DEVICE_LOST", "", "gone"); };
+  const absl::Status status = Run(Stream(), Messages(ScanOf(), {Bytes<int32_t>({1}), Bytes<int32_t>({2})}));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(device_lost_, 1);
+  device_.before_work = [] { return absl::InternalError("odd"); };
+  EXPECT_EQ(Run(Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})})).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(device_lost_, 1);
+}
+
+TEST_F(SessionTest, BudgetsHoldForWholeRequests) {
+  MakeServer(1, /*max_requests=*/1);
+  Gate first_read;
+  Gate go_on;
+  transport_ = std::make_unique<FakeTransport>(&context_, Stream(),
+                                               Messages(ScanOf(), {Bytes<int32_t>({1}), Bytes<int32_t>({2})}));
+  transport_->before_read = [&](size_t i) {
+    if (i != 1) return;
+    first_read.Arrive();
+    EXPECT_TRUE(go_on.WaitFor(1));
+  };
+  transport_->Start();
+  ASSERT_TRUE(first_read.WaitFor(1));
+  {
+    FakeTransport refused(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})}));
+    ASSERT_TRUE(refused.Run());
+    EXPECT_EQ(refused.result().status.code(), absl::StatusCode::kResourceExhausted);
+  }
+  go_on.Arrive();
+  ASSERT_TRUE(transport_->Wait());
+  EXPECT_TRUE(transport_->result().status.ok());
+  transport_.reset();
+  EXPECT_TRUE(Run(Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})})).ok());
+}
+
+TEST_F(SessionTest, EachRequestIsLoggedOnce) {
+  std::vector<Message> named = Messages(ScanOf(), {Bytes<int32_t>({1, 2})});
+  named[0].request_id = "mine";
+  ASSERT_TRUE(Run(Unary(), std::move(named)).ok());
+  ASSERT_FALSE(Run(Stream(), {}).ok());
+  ASSERT_EQ(log_.size(), 2u);
+  EXPECT_EQ(log_[0], "mine Unary 8 8 0");
+  EXPECT_EQ(log_[1].substr(log_[1].find(' ')), " Stream 0 0 3");
+}
+
+TEST_F(SessionTest, ManyRequestsAtOnceWithRandomCancellations) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937 random(seed);
+  const std::vector<int32_t> in = Iota(1000);
+  constexpr int kRounds = 20;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<std::unique_ptr<FakeTransport>> transports;
+    for (int i = 0; i < 8; ++i) {
+      transports.push_back(std::make_unique<FakeTransport>(&context_, Stream(),
+                                                           Messages(ScanOf(), std::vector<std::string>(5, Bytes(in)))));
+      transports.back()->Start();
+    }
+    std::vector<bool> cancelled;
+    for (auto& transport : transports) {
+      cancelled.push_back(random() % 2 == 0);
+      if (cancelled.back()) transport->session().OnCancel();
+    }
+    for (size_t i = 0; i < transports.size(); ++i) {
+      ASSERT_TRUE(transports[i]->Wait());
+      const absl::StatusCode code = transports[i]->result().status.code();
+      if (!cancelled[i]) {
+        EXPECT_EQ(code, absl::StatusCode::kOk);
+        EXPECT_EQ(Items<int32_t>(transports[i]->values()).size(), 5 * in.size());
+      } else {
+        EXPECT_TRUE(code == absl::StatusCode::kOk || code == absl::StatusCode::kCancelled);
+      }
+    }
+    transports.clear();
+    // The lanes may still be leaving the last tasks; nothing else holds a session.
+    for (int i = 0; i < 1000 && admission_->in_use().requests > 0; ++i) absl::SleepFor(absl::Milliseconds(1));
+    ASSERT_EQ(admission_->in_use().requests, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace prefixd
