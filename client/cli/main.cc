@@ -1,0 +1,172 @@
+// prefixctl: scan, reduce and compact files from the command line.
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/cli/commands.h"
+#include "client/cli/file.h"
+#include "kernels/status.h"
+#include "kernels/types.h"
+
+namespace {
+
+using prefixd::cli::ArrayFlags;
+using prefixd::cli::Format;
+
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+
+// The names of the enumerators for which `offered` holds.
+template <class Enum, class Offered>
+std::string NamesOf(int count, Offered offered) {
+  std::string names;
+  for (int i = 0; i < count; ++i) {
+    const auto value = static_cast<Enum>(i);
+    if (offered(value)) names += prefixd::StrCat(names.empty() ? "" : ", ", Name(value));
+  }
+  return names;
+}
+
+// An option that takes one of `names`, a list separated by ", ".
+template <class Enum, class Out>
+void AddNamed(CLI::App* app, const std::string& flag, const std::string& names, const std::string& what, Out* out) {
+  const auto set = [flag, names, out](const std::string& name) {
+    Enum value;
+    if (!FromName(name, &value) || (", " + names + ", ").find(", " + name + ", ") == std::string::npos) {
+      throw CLI::ValidationError(flag, "'" + name + "' is none of " + names);
+    }
+    *out = value;
+  };
+  app->add_option_function<std::string>(flag, set, what + ": " + names)->type_name("NAME");
+}
+
+void AddArrayFlags(CLI::App* app, ArrayFlags* flags) {
+  const auto supported = [](prefixd::DType dtype) { return prefixd::IsSupported(dtype); };
+  AddNamed<prefixd::DType>(app, "--type", NamesOf<prefixd::DType>(prefixd::kNumDTypes, supported),
+                           "Element type; .npy brings its own, text is f64 without it, raw bytes need it",
+                           &flags->dtype);
+  AddNamed<prefixd::Strategy>(app, "--algorithm",
+                              NamesOf<prefixd::Strategy>(prefixd::kNumStrategies, [](auto) { return true; }),
+                              "Algorithm, if the server serves it (see info)", &flags->strategy);
+  const auto set_format = [flags](const std::string& name) {
+    flags->format = name == "npy" ? Format::kNpy : name == "text" ? Format::kText : Format::kRaw;
+  };
+  app->add_option_function<std::string>("--format", set_format, "Format of INPUT and OUTPUT, whatever their names")
+      ->check(CLI::IsMember({"npy", "text", "raw"}));
+  app->add_option("INPUT", flags->input, "File, or - for standard input")->required();
+}
+
+void AddOperator(CLI::App* app, ArrayFlags* flags) {
+  const auto offered = [](prefixd::Op op) { return op != prefixd::Op::kLinearRecurrence; };
+  AddNamed<prefixd::Op>(app, "--op", NamesOf<prefixd::Op>(prefixd::kNumOps, offered), "Operator (default sum)",
+                        &flags->op);
+  app->add_option("--init", flags->init, "Value in front of the first element");
+}
+
+void AddOutput(CLI::App* app, ArrayFlags* flags) {
+  app->add_option("OUTPUT", flags->output, "File, or - for standard output (default)");
+}
+
+absl::Duration ParseTimeout(const std::string& text) {
+  absl::Duration timeout;
+  if (text == "none" || text == "0") return absl::InfiniteDuration();
+  if (!absl::ParseDuration(text, &timeout) || timeout < absl::ZeroDuration()) {
+    throw CLI::ValidationError("--timeout", "'" + text + "' is no duration such as 30s, 1.5m or none");
+  }
+  return timeout == absl::ZeroDuration() ? absl::InfiniteDuration() : timeout;
+}
+
+// Says what went wrong; returns the exit code.
+int ReportError(const std::string& command, const std::string& server, const absl::Status& status) {
+  const std::string message(status.message());
+  if (prefixd::cli::IsUsageError(status)) {
+    std::cerr << "prefixctl: " << command << ": " << message << "\nRun prefixctl " << command
+              << " --help for more information.\n";
+    return kWrongUsage;
+  }
+  const std::string reason = prefixd::ErrorReason(status);
+  std::cerr << "prefixctl: " << command << ": " << absl::StatusCodeToString(status.code());
+  if (!reason.empty()) std::cerr << " (" << reason << ')';
+  if (absl::IsUnavailable(status) && reason.empty()) {
+    std::cerr << ": no prefixd answers at " << server << " (" << message << ")\nStart one with: prefixd --listen "
+              << server << '\n';
+  } else {
+    std::cerr << ": " << message << '\n';
+  }
+  return kFailed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_IGN);  // A closed pipe is an error of the write, reported as any other.
+  prefixd::cli::RemoveTemporaryFilesOnSignal();
+
+  CLI::App app("Scan, reduce and compact arrays on a prefixd server.", "prefixctl");
+  app.set_version_flag("--version", "prefixctl " PREFIXD_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return std::string("prefixctl: ") + error.what() + "\nRun prefixctl --help for more information.\n";
+  });
+  app.footer(
+      "Files: *.npy is NumPy's format (one dimension); *.txt, *.csv and - are text with one number a line; anything\n"
+      "else is raw little-endian elements, which need --type. OUTPUT is replaced only once it is complete.\n"
+      "Exit codes: 0 done, 1 the call or a file failed, 2 wrong usage.");
+  prefixd::cli::GlobalFlags global;
+  app.add_option("--server", global.server, "Address: HOST:PORT or unix:PATH")
+      ->envname("PREFIXD_SERVER")
+      ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--timeout", [&](const std::string& text) { global.timeout = ParseTimeout(text); },
+         "Such as 30s; 0 or none for no limit (default: none, but 5s for info and health)")
+      ->type_name("DURATION");
+  app.add_flag("--json", global.json, "Print one JSON object on standard output");
+
+  prefixd::cli::ScanFlags scan_flags;
+  CLI::App* scan = app.add_subcommand("scan", "Prefix sums and their like: each element with all before it");
+  AddOperator(scan, &scan_flags);
+  AddNamed<prefixd::ScanKind>(scan, "--kind", "inclusive, exclusive",
+                              "Whether an element counts in its own result (default inclusive)", &scan_flags.kind);
+  scan->add_flag("--reverse", scan_flags.reverse, "From the last element to the first; arrays of up to 1 MiB");
+  AddArrayFlags(scan, &scan_flags);
+  AddOutput(scan, &scan_flags);
+
+  ArrayFlags reduce_flags;
+  CLI::App* reduce = app.add_subcommand("reduce", "One value of all elements");
+  AddOperator(reduce, &reduce_flags);
+  AddArrayFlags(reduce, &reduce_flags);
+
+  prefixd::cli::CompactFlags compact_flags;
+  CLI::App* compact = app.add_subcommand("compact", "The elements that a predicate or a mask selects");
+  CLI::Option_group* selector = compact->add_option_group("Selector", "Exactly one of");
+  selector->add_option("--where", compact_flags.where, "Such as '> 0', '!= 3', is-nan, is-finite");
+  selector->add_option("--mask", compact_flags.mask, "File of bool or u8 (.npy), of bytes, or of 0 and 1 (text)");
+  selector->require_option(1);
+  compact->add_flag("--invert", compact_flags.invert, "Keep the others");
+  compact->add_option("--indices", compact_flags.indices, "File for the indices of the kept elements, as u64");
+  AddArrayFlags(compact, &compact_flags);
+  AddOutput(compact, &compact_flags);
+
+  CLI::App* info = app.add_subcommand("info", "What the server is, serves and is doing");
+  CLI::App* health = app.add_subcommand("health", "Whether the server serves: exit code 0 if it does");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
+
+  absl::Status status;
+  if (scan->parsed()) status = RunScan(global, scan_flags);
+  if (reduce->parsed()) status = RunReduce(global, reduce_flags);
+  if (compact->parsed()) status = RunCompact(global, compact_flags);
+  if (info->parsed()) status = RunInfo(global);
+  if (health->parsed()) status = RunHealth(global);
+  if (status.ok()) return 0;
+  return ReportError(app.get_subcommands().front()->get_name(), global.server, status);
+}

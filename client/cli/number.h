@@ -1,0 +1,29 @@
+// Numbers as text: strict on the way in, exact on the way out.
+#ifndef PREFIXD_CLIENT_CLI_NUMBER_H_
+#define PREFIXD_CLIENT_CLI_NUMBER_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "kernels/types.h"
+
+namespace prefixd::cli {
+
+// Needs:  IsSupported(dtype), as all below.
+// Errors: INVALID_ARGUMENT for what is not, entirely, a number of the type, or is out of its range. Floating-point
+// types
+//         take nan, inf and infinity in any case; integers are decimal.
+absl::StatusOr<Value> ParseNumber(DType dtype, std::string_view text);
+
+// The shortest text that reads back as the same value; every NaN is "nan", infinities are "inf" and "-inf".
+void AppendNumber(DType dtype, const std::byte* element, std::string* out);
+std::string FormatNumber(DType dtype, Value value);
+
+// Without the blanks around it, carriage returns among them.
+std::string_view Trim(std::string_view text);
+
+}  // namespace prefixd::cli
+
+#endif  // PREFIXD_CLIENT_CLI_NUMBER_H_

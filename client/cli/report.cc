@@ -1,0 +1,182 @@
+#include "client/cli/report.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "client/cli/file.h"
+#include "client/cli/number.h"
+#include "kernels/status.h"
+
+namespace prefixd::cli {
+namespace {
+
+// Three significant digits are enough for a person.
+std::string Short(absl::Duration duration) {
+  const double seconds = absl::ToDoubleSeconds(duration);
+  if (seconds >= 1) return absl::StrFormat("%.3gs", seconds);
+  if (seconds >= 1e-3) return absl::StrFormat("%.3gms", seconds * 1e3);
+  return absl::StrFormat("%.3gus", seconds * 1e6);
+}
+
+std::string ShortBytes(uint64_t bytes) {
+  if (bytes >= uint64_t{1} << 30) return absl::StrFormat("%.1f GiB", bytes / 1073741824.0);
+  if (bytes >= uint64_t{1} << 20) return absl::StrFormat("%.1f MiB", bytes / 1048576.0);
+  return StrCat(bytes, " bytes");
+}
+
+// The dtypes a primitive is served on, the strategies and the operators, each once, in the order they came.
+struct Served {
+  std::vector<std::string_view> dtypes, ops, strategies;
+};
+
+Served ServedBy(const client::ServerInfo& info, Primitive primitive) {
+  const auto add = [](std::vector<std::string_view>& names, std::string_view name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  Served served;
+  for (const client::Capability& capability : info.capabilities) {
+    if (capability.primitive != primitive) continue;
+    add(served.dtypes, Name(capability.dtype));
+    if (capability.op) add(served.ops, Name(*capability.op));
+    add(served.strategies, Name(capability.strategy));
+  }
+  return served;
+}
+
+std::string Join(const std::vector<std::string_view>& names) {
+  std::string joined;
+  for (std::string_view name : names) joined += StrCat(joined.empty() ? "" : " ", name);
+  return joined;
+}
+
+constexpr Primitive kPrimitives[] = {Primitive::kScan, Primitive::kReduce, Primitive::kCompact};
+
+}  // namespace
+
+Json ToJson(DType dtype, Value value) {
+  return VisitDType(dtype, [&](auto tag) -> Json {
+    using T = typename decltype(tag)::type;
+    const T number = value.As<T>();
+    if constexpr (std::is_floating_point_v<T>) {
+      if (std::isnan(number)) return "NaN";
+      if (std::isinf(number)) return number > 0 ? "Infinity" : "-Infinity";
+      // Through the shortest text, so that an f32 prints as 0.1, not as 0.10000000149011612.
+      const std::string text = FormatNumber(dtype, value);
+      double shortest = 0;
+      std::from_chars(text.data(), text.data() + text.size(), shortest);
+      return shortest;
+    } else {
+      return number;
+    }
+  });
+}
+
+Json ToJson(const client::Timing& timing, absl::Duration wall) {
+  Json json;
+  json["wall_ns"] = absl::ToInt64Nanoseconds(wall);
+  const auto set = [&](const char* name, const auto& stage) {
+    if (stage) json[name] = *stage;
+  };
+  set("queue_ns", timing.queue_ns);
+  set("host_copy_ns", timing.host_copy_ns);
+  set("host_to_device_ns", timing.host_to_device_ns);
+  set("kernel_ns", timing.kernel_ns);
+  set("device_to_host_ns", timing.device_to_host_ns);
+  set("server_total_ns", timing.server_total_ns);
+  json["device"] = timing.device;
+  json["algorithm"] = Name(timing.strategy);
+  json["launches"] = timing.launches;
+  json["num_items"] = timing.num_items;
+  json["num_bytes"] = timing.num_bytes;
+  set("kernel_gb_per_s", timing.kernel_gb_per_s);
+  json["batch_size"] = timing.batch_size;
+  json["numerics_version"] = timing.numerics_version;
+  return json;
+}
+
+Json ToJson(const client::ServerInfo& info) {
+  const auto budget = [](const client::Budget& b) { return Json{{"limit", b.limit}, {"used", b.used}}; };
+  Json json;
+  json["version"] = info.version;
+  json["numerics_version"] = info.numerics_version;
+  json["device"] = info.device;
+  json["device_memory_bytes"] = info.device_memory_bytes;
+  json["device_memory_free_bytes"] = info.device_memory_free_bytes;
+  json["lanes"] = info.lanes;
+  json["max_message_bytes"] = info.max_message_bytes;
+  json["max_reply_payload_bytes"] = info.max_reply_payload_bytes;
+  json["requests"] = budget(info.requests);
+  json["request_bytes"] = budget(info.request_bytes);
+  json["staging_bytes"] = budget(info.staging_bytes);
+  json["uptime_seconds"] = info.uptime_seconds;
+  json["capabilities"] = Json::array();
+  for (const client::Capability& capability : info.capabilities) {
+    Json one;
+    one["primitive"] = Name(capability.primitive);
+    one["type"] = Name(capability.dtype);
+    one["out_type"] = Name(capability.out_dtype);
+    if (capability.op) one["op"] = Name(*capability.op);
+    one["algorithm"] = Name(capability.strategy);
+    json["capabilities"].push_back(std::move(one));
+  }
+  return json;
+}
+
+std::string SummaryLine(uint64_t num_items, DType dtype, const client::Timing& timing, absl::Duration wall) {
+  std::string line = StrCat(num_items, " ", Name(dtype), " in ", Short(wall));
+  if (timing.kernel_ns) line += StrCat(", kernel ", Short(absl::Nanoseconds(*timing.kernel_ns)));
+  if (timing.kernel_gb_per_s) line += absl::StrFormat(" (%.3g GB/s)", *timing.kernel_gb_per_s);
+  if (!timing.device.empty()) line += StrCat(", ", timing.device);
+  if (timing.strategy != Strategy::kDefault) line += StrCat(", ", Name(timing.strategy));
+  return line;
+}
+
+std::string Table(const client::ServerInfo& info) {
+  const auto budget = [](const client::Budget& b, auto show) { return StrCat(show(b.used), " of ", show(b.limit)); };
+  const auto count = [](uint64_t n) { return StrCat(n); };
+  std::vector<std::pair<std::string, std::string>> rows = {
+      {"version", info.version},
+      {"numerics version", StrCat(info.numerics_version)},
+      {"device", info.device},
+      {"memory", StrCat(ShortBytes(info.device_memory_free_bytes), " free of ", ShortBytes(info.device_memory_bytes))},
+      {"lanes", StrCat(info.lanes)},
+      {"largest message", ShortBytes(info.max_message_bytes)},
+      {"largest reply", ShortBytes(info.max_reply_payload_bytes)},
+      {"requests", budget(info.requests, count)},
+      {"request bytes", budget(info.request_bytes, ShortBytes)},
+      {"staging", budget(info.staging_bytes, ShortBytes)},
+      {"up for", absl::FormatDuration(absl::Seconds(info.uptime_seconds))},
+  };
+  for (Primitive primitive : kPrimitives) {
+    const Served served = ServedBy(info, primitive);
+    if (served.dtypes.empty()) continue;
+    const std::string name(Name(primitive));
+    rows.emplace_back(name + " types", Join(served.dtypes));
+    if (!served.ops.empty()) rows.emplace_back(name + " operators", Join(served.ops));
+    rows.emplace_back(name + " algorithms", Join(served.strategies));
+  }
+  size_t width = 0;
+  for (const auto& [name, value] : rows) width = std::max(width, name.size());
+  std::string table;
+  for (const auto& [name, value] : rows) table += name + std::string(width + 2 - name.size(), ' ') + value + '\n';
+  return table;
+}
+
+absl::Status PrintText(std::string_view text) {
+  PREFIXD_ASSIGN_OR_RETURN(auto file, OutputFile::Open("-"));
+  PREFIXD_RETURN_IF_ERROR(file->Write(text));
+  return file->Close();
+}
+
+absl::Status PrintJson(const Json& json) {
+  // A device may have any name: bytes that are no UTF-8 are replaced.
+  return PrintText(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace prefixd::cli

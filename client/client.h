@@ -1,0 +1,290 @@
+// The C++ client of prefixd: scan, reduce and compact over gRPC.
+//
+//   Client client("127.0.0.1:50051");
+//   std::vector<float> values = {3, 1, 2};
+//   absl::StatusOr<ScanResult<float>> scanned = client.Scan<float>(values);  // [3, 4, 6]
+//   auto smallest = client.Reduce<float>(values, {.op = Op::kMin});          // 1, at index 1
+//   auto large = client.Compact<float>(values, Where<float>{Comparison::kGreater, 1.5f});  // [3, 2]
+//
+// Element types T: those of PREFIXD_FOR_EACH_DTYPE (kernels/types.h).
+// An array that fits one message with its result (1 MiB) is one unary call; a longer one becomes a stream, in chunks,
+// whose results come back while it is still being sent. The answer is the same, except that `reverse` is unary only.
+//
+// Errors: the server's code and message. prefixd::ErrorReason and ErrorField (kernels/status.h) tell reason and field,
+// RetryDelay (below) how long the server wants to be left alone. The table is in proto/prefixd/v1/primitives.proto.
+#ifndef PREFIXD_CLIENT_CLIENT_H_
+#define PREFIXD_CLIENT_CLIENT_H_
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "client/options.h"
+#include "client/spec.h"
+#include "client/stream.h"
+#include "kernels/status.h"
+#include "kernels/types.h"
+
+namespace prefixd::client {
+
+template <class T>
+struct ScanOptions {
+  Op op = Op::kSum;
+  ScanKind kind = ScanKind::kInclusive;
+  std::optional<T> init = {};  // Absent: the operator's identity.
+  bool reverse = false;        // From the last element to the first; arrays of up to 1 MiB.
+  Strategy strategy = Strategy::kDefault;
+};
+
+template <class T>
+struct ScanResult {
+  std::vector<T> values;
+  Timing timing;
+};
+
+template <class T>
+struct ReduceOptions {
+  Op op = Op::kSum;
+  std::optional<T> init = {};  // Combined in front of the first element.
+  Strategy strategy = Strategy::kDefault;
+};
+
+template <class T>
+struct ReduceResult {
+  T value = {};
+  uint64_t count = 0;             // Elements reduced.
+  std::optional<uint64_t> index;  // MIN and MAX: the first element with that value; absent where it is not one's.
+  Timing timing;
+};
+
+// The elements for which `element comparison value` holds, by IEEE rules: a comparison with NaN is false, but != is
+// true. kIsNan and kIsFinite have no use for the value.
+template <class T>
+struct Where {
+  Comparison comparison = Comparison::kGreater;
+  T value = {};
+};
+
+struct CompactOptions {
+  bool invert = false;          // Keeps what the selector rejects.
+  bool return_indices = false;  // Fills CompactResult::indices.
+  Strategy strategy = Strategy::kDefault;
+};
+
+template <class T>
+struct CompactResult {
+  std::vector<T> values;
+  std::vector<uint64_t> indices;  // Of the kept elements in the array, if asked for.
+  Timing timing;
+};
+
+// Where a call's elements come from, a chunk at a time.
+// Threads: Next and Rewind from one thread at a time, which need not be the caller's; Interrupt from another.
+class ChunkSource {
+ public:
+  virtual ~ChunkSource() = default;
+  // The next elements: max_items of them, fewer only at the end, none after it. They stay valid until the next call of
+  // Next or Rewind. An error ends the call with that error.
+  virtual absl::StatusOr<Chunk> Next(size_t max_items) = 0;
+  // Goes back to the first element, for another attempt. False: it can't, so there is none.
+  virtual bool Rewind() = 0;
+  // The call has ended: a Next that blocks should return soon, with whatever error. Rewind undoes it.
+  virtual void Interrupt() {}
+};
+
+// A connection to one server.
+// Threads: every method from any thread, any number at once.
+// Cost:    the constructor does not connect; a wrong address shows in the first call.
+class Client {
+ public:
+  explicit Client(std::string_view address, const ClientOptions& options = {});
+  ~Client();
+
+  // Scan of a whole array.
+  // Shape:  as many results as values.
+  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM) for reverse above 1 MiB.
+  // Cost:   the array crosses the wire twice, and is copied twice on this side.
+  // Example: [3,1,2,4], sum, exclusive, init 10 -> [10,13,14,16]
+  template <class T>
+  absl::StatusOr<ScanResult<T>> Scan(absl::Span<const T> values, const ScanOptions<T>& options = {},
+                                     const CallOptions& call = {});
+
+  // Reduce of a whole array.
+  // Shape:  one value; of nothing, init or the identity with count 0.
+  // Cost:   the array crosses the wire once.
+  // Example: [3,1,2,1], min -> value 1, count 4, index 1
+  template <class T>
+  absl::StatusOr<ReduceResult<T>> Reduce(absl::Span<const T> values, const ReduceOptions<T>& options = {},
+                                         const CallOptions& call = {});
+
+  // The elements that satisfy a predicate, in their order.
+  // Example: [3,1,2,4], > 1 -> values [3,2,4], indices [0,2,3]
+  template <class T>
+  absl::StatusOr<CompactResult<T>> Compact(absl::Span<const T> values, const Where<T>& where,
+                                           const CompactOptions& options = {}, const CallOptions& call = {});
+
+  // The elements whose byte in the mask is not 0, in their order.
+  // Errors: INVALID_ARGUMENT (MASK_LENGTH), before anything is sent, unless there is one byte an element.
+  // Cost:   the mask crosses the wire too.
+  template <class T>
+  absl::StatusOr<CompactResult<T>> Compact(absl::Span<const T> values, absl::Span<const uint8_t> mask,
+                                           const CompactOptions& options = {}, const CallOptions& call = {});
+
+  // What the server is and serves.
+  absl::StatusOr<ServerInfo> GetServerInfo(const CallOptions& call = {});
+
+  // Whether the server takes work: true for SERVING. A server that answers NOT_SERVING is no error.
+  absl::StatusOr<bool> CheckHealth(const CallOptions& call = {});
+
+  // ---- Element types known at run time, arrays larger than memory ----
+  // As the calls above, from a source to a sink: one unary call where the first chunk is the last and fits, else a
+  // stream. The sink gets the result in order, in pieces, on the calling thread; an error from it ends the call with
+  // that error. The source is read on another thread once a stream has begun.
+  // Retry:  after the first reply never; before it only if the source can rewind or the call is unary.
+  // Memory: a few chunks, however long the array.
+  using ScanSink = absl::FunctionRef<absl::Status(Bytes values)>;
+  absl::StatusOr<Timing> ScanChunks(const ScanSpec& spec, ChunkSource& source, ScanSink sink,
+                                    const CallOptions& call = {});
+
+  absl::StatusOr<ReduceReply> ReduceChunks(const ReduceSpec& spec, ChunkSource& source, const CallOptions& call = {});
+
+  using CompactSink = absl::FunctionRef<absl::Status(Bytes values, Bytes indices)>;
+  absl::StatusOr<Timing> CompactChunks(const CompactSpec& spec, ChunkSource& source, CompactSink sink,
+                                       const CallOptions& call = {});
+
+  // ---- Streams: see stream.h ----
+  // Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) if the spec has a value of a type that this client does not know. That
+  //         there is no server shows in Write and Finish.
+  absl::StatusOr<std::unique_ptr<ScanStream>> OpenScan(const ScanSpec& spec, const CallOptions& call = {});
+  absl::StatusOr<std::unique_ptr<ReduceStream>> OpenReduce(const ReduceSpec& spec, const CallOptions& call = {});
+  absl::StatusOr<std::unique_ptr<CompactStream>> OpenCompact(const CompactSpec& spec, const CallOptions& call = {});
+
+ private:
+  template <class T>
+  absl::StatusOr<CompactResult<T>> CompactArray(absl::Span<const T> values, CompactSpec spec, Bytes mask,
+                                                const CompactOptions& options, const CallOptions& call);
+
+  struct Connection;
+  std::unique_ptr<Connection> connection_;
+};
+
+// How long the server asks to be left alone before another attempt (google.rpc.RetryInfo); nothing if it does not say.
+// The client itself retries UNAVAILABLE only: RESOURCE_EXHAUSTED is the caller's to judge.
+std::optional<absl::Duration> RetryDelay(const absl::Status& status);
+
+// ---- Implementation details below ---------------------------------------------------------------------------------
+namespace internal {
+
+// An array in memory.
+class MemorySource : public ChunkSource {
+ public:
+  MemorySource(Bytes values, Bytes mask, size_t item_bytes) : values_(values), mask_(mask), item_bytes_(item_bytes) {}
+  absl::StatusOr<Chunk> Next(size_t max_items) override;
+  bool Rewind() override {
+    next_item_ = 0;
+    return true;
+  }
+
+ private:
+  const Bytes values_;
+  const Bytes mask_;
+  const size_t item_bytes_;
+  size_t next_item_ = 0;
+};
+
+// What is wrong with a chunk can be seen here, before anything is sent.
+absl::Status CheckMaskLength(size_t mask_bytes, size_t num_items);
+absl::Status CheckChunk(const Chunk& chunk, const ScanSpec& spec);
+absl::Status CheckChunk(const Chunk& chunk, const ReduceSpec& spec);
+absl::Status CheckChunk(const Chunk& chunk, const CompactSpec& spec);
+
+template <class T>
+void Append(Bytes bytes, std::vector<T>* out) {
+  const size_t old_size = out->size();
+  out->resize(old_size + bytes.size() / sizeof(T));
+  if (!bytes.empty()) std::memcpy(out->data() + old_size, bytes.data(), (out->size() - old_size) * sizeof(T));
+}
+
+template <class T>
+std::optional<Value> ToValue(const std::optional<T>& value) {
+  return value ? std::optional(Value::Of(*value)) : std::nullopt;
+}
+
+}  // namespace internal
+
+template <class T>
+absl::StatusOr<ScanResult<T>> Client::Scan(absl::Span<const T> values, const ScanOptions<T>& options,
+                                           const CallOptions& call) {
+  const ScanSpec spec = {.dtype = kDTypeOf<T>,
+                         .op = options.op,
+                         .kind = options.kind,
+                         .init = internal::ToValue(options.init),
+                         .reverse = options.reverse,
+                         .strategy = options.strategy,
+                         .num_items = values.size()};
+  internal::MemorySource source(AsBytes(values), {}, sizeof(T));
+  ScanResult<T> result;
+  result.values.reserve(values.size());
+  const auto append = [&](Bytes bytes) {
+    internal::Append(bytes, &result.values);
+    return absl::OkStatus();
+  };
+  PREFIXD_ASSIGN_OR_RETURN(result.timing, ScanChunks(spec, source, append, call));
+  return result;
+}
+
+template <class T>
+absl::StatusOr<ReduceResult<T>> Client::Reduce(absl::Span<const T> values, const ReduceOptions<T>& options,
+                                               const CallOptions& call) {
+  const ReduceSpec spec = {.dtype = kDTypeOf<T>,
+                           .op = options.op,
+                           .init = internal::ToValue(options.init),
+                           .strategy = options.strategy,
+                           .num_items = values.size()};
+  internal::MemorySource source(AsBytes(values), {}, sizeof(T));
+  PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReduceChunks(spec, source, call));
+  return ReduceResult<T>{reply.value.As<T>(), reply.count, reply.index, std::move(reply.timing)};
+}
+
+template <class T>
+absl::StatusOr<CompactResult<T>> Client::Compact(absl::Span<const T> values, const Where<T>& where,
+                                                 const CompactOptions& options, const CallOptions& call) {
+  return CompactArray(values, {.predicate = Predicate{where.comparison, Value::Of(where.value)}}, {}, options, call);
+}
+
+template <class T>
+absl::StatusOr<CompactResult<T>> Client::Compact(absl::Span<const T> values, absl::Span<const uint8_t> mask,
+                                                 const CompactOptions& options, const CallOptions& call) {
+  PREFIXD_RETURN_IF_ERROR(internal::CheckMaskLength(mask.size(), values.size()));
+  return CompactArray(values, {}, AsBytes(mask), options, call);
+}
+
+template <class T>
+absl::StatusOr<CompactResult<T>> Client::CompactArray(absl::Span<const T> values, CompactSpec spec, Bytes mask,
+                                                      const CompactOptions& options, const CallOptions& call) {
+  spec.dtype = kDTypeOf<T>;
+  spec.invert = options.invert;
+  spec.return_indices = options.return_indices;
+  spec.strategy = options.strategy;
+  spec.num_items = values.size();
+  internal::MemorySource source(AsBytes(values), mask, sizeof(T));
+  CompactResult<T> result;
+  const auto append = [&](Bytes kept, Bytes indices) {
+    internal::Append(kept, &result.values);
+    internal::Append(indices, &result.indices);
+    return absl::OkStatus();
+  };
+  PREFIXD_ASSIGN_OR_RETURN(result.timing, CompactChunks(spec, source, append, call));
+  return result;
+}
+
+}  // namespace prefixd::client
+
+#endif  // PREFIXD_CLIENT_CLIENT_H_

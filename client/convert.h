@@ -1,0 +1,30 @@
+// Between the client's types and the messages of the contract. Private to the library, as everything with protobuf.
+#ifndef PREFIXD_CLIENT_CONVERT_H_
+#define PREFIXD_CLIENT_CONVERT_H_
+
+#include <grpcpp/support/status.h>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/spec.h"
+#include "prefixd/v1/admin.pb.h"
+#include "prefixd/v1/primitives.pb.h"
+
+namespace prefixd::client {
+
+// Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) for a value of a type that IsSupported does not list.
+absl::StatusOr<v1::ScanSpec> ToWire(const ScanSpec& spec);
+absl::StatusOr<v1::ReduceSpec> ToWire(const ReduceSpec& spec);
+absl::StatusOr<v1::CompactSpec> ToWire(const CompactSpec& spec);
+
+Timing FromWire(const v1::Timing& timing);
+// Errors: INTERNAL if the value is not one of the dtype.
+absl::StatusOr<ReduceReply> FromWire(const v1::ReduceResponse& response, DType dtype);
+ServerInfo FromWire(const v1::GetServerInfoResponse& response);
+
+// Keeps code and message; reason, field and retry delay from the details, if there are any.
+absl::Status FromWire(const grpc::Status& status);
+
+}  // namespace prefixd::client
+
+#endif  // PREFIXD_CLIENT_CONVERT_H_

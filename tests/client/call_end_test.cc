@@ -1,0 +1,218 @@
+// Calls that end early: cancelled, too late, or because a source, a sink or the server fails.
+#include "client/client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+
+#include "tests/client/fake_server.h"
+#include "tests/client/sum_scan.h"
+
+namespace prefixd::client {
+namespace {
+
+TEST(ClientCancellation, FromAnotherThread) {
+  FakeServer server;
+  absl::Notification unary_began;
+  absl::Notification stream_began;
+  const auto wait_for_the_end = [](grpc::ServerContext* context) {
+    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return grpc::Status::OK;
+  };
+  server.prefix.scan = [&](auto* context, const v1::ScanRequest&, v1::ScanResponse*) {
+    unary_began.Notify();
+    return wait_for_the_end(context);
+  };
+  server.prefix.stream_scan = [&](auto* context, ScanRpc*) {
+    stream_began.Notify();
+    return wait_for_the_end(context);
+  };
+  Client client(server.address());
+  const std::vector<int64_t> large(16 * kUnaryItems);
+  for (const bool stream : {false, true}) {
+    Cancellation cancellation;
+    std::thread stopper([&] {
+      (stream ? stream_began : unary_began).WaitForNotification();
+      cancellation.Cancel();
+    });
+    const absl::Span<const int64_t> values(large.data(), stream ? large.size() : 1);
+    const auto result = client.Scan<int64_t>(values, {}, {.timeout = absl::Seconds(60), .cancellation = &cancellation});
+    stopper.join();
+    EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled) << result.status();
+    // It stays cancelled, for later calls too.
+    EXPECT_EQ(client.Scan<int64_t>(values, {}, {.cancellation = &cancellation}).status().code(),
+              absl::StatusCode::kCancelled);
+  }
+}
+
+TEST(ClientCancellation, EndsThePauseBetweenAttempts) {
+  FakeServer server;
+  int calls = 0;
+  server.prefix.scan = [&](auto*, const v1::ScanRequest&, v1::ScanResponse*) {
+    ++calls;
+    return kUnavailable;
+  };
+  Client client(server.address(),
+                {.retry_window = absl::Hours(2), .initial_backoff = absl::Hours(1), .max_backoff = absl::Hours(1)});
+  Cancellation cancellation;
+  std::thread stopper([&] {
+    absl::SleepFor(absl::Milliseconds(100));
+    cancellation.Cancel();
+  });
+  EXPECT_FALSE(client.Scan<int64_t>({1}, {}, {.cancellation = &cancellation}).ok());
+  stopper.join();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(ClientDeadline, EndsCallsAndRetries) {
+  FakeServer server;
+  std::atomic<bool> server_saw_the_end = false;
+  server.prefix.scan = [&](auto* context, const v1::ScanRequest&, v1::ScanResponse*) {
+    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    server_saw_the_end = true;
+    return grpc::Status::OK;
+  };
+  server.prefix.stream_scan = [&](auto* context, ScanRpc*) {
+    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return grpc::Status::OK;
+  };
+  server.prefix.reduce = [&](auto*, const v1::ReduceRequest&, v1::ReduceResponse*) { return kUnavailable; };
+  Client client(server.address(), FastRetries());
+  const CallOptions soon = {.timeout = absl::Milliseconds(100)};
+  EXPECT_EQ(client.Scan<int64_t>({1}, {}, soon).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(client.Scan<int64_t>(std::vector<int64_t>(9 * kUnaryItems), {}, soon).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  const absl::Time start = absl::Now();
+  EXPECT_FALSE(client.Reduce<int64_t>({1}, {}, soon).ok());
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10));  // The retries alone would go on for twenty.
+  while (!server_saw_the_end) absl::SleepFor(absl::Milliseconds(1));
+}
+
+// ---- Sources, sinks and servers that misbehave ---------------------------------------------------------------------
+// Gives one chunk, then blocks until it is interrupted.
+class BlockingSource : public ChunkSource {
+ public:
+  absl::StatusOr<Chunk> Next(size_t max_items) override {
+    if (chunks_++ < 1) {
+      data_.resize(max_items * sizeof(int64_t));
+      return Chunk{AsBytes(data_)};
+    }
+    blocks.Notify();
+    interrupted_.WaitForNotification();
+    return absl::CancelledError("interrupted");
+  }
+  bool Rewind() override { return false; }
+  void Interrupt() override { interrupted_.Notify(); }
+  absl::Notification blocks;
+
+ private:
+  int chunks_ = 0;
+  std::string data_;
+  absl::Notification interrupted_;
+};
+
+TEST(ClientChunks, FailedCallInterruptsABlockedSource) {
+  FakeServer server;
+  int calls = 0;
+  BlockingSource source;
+  server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) {
+    ++calls;
+    v1::ScanRequest request;
+    rpc->Read(&request);
+    source.blocks.WaitForNotification();
+    return kUnavailable;
+  };
+  Client client(server.address(), FastRetries());
+  const auto result = client.ScanChunks({.dtype = DType::kI64}, source, [](Bytes) { return absl::OkStatus(); });
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable) << result.status();
+  EXPECT_EQ(result.status().message(), "not now");
+  EXPECT_EQ(calls, 1);  // A source that can't rewind has one attempt.
+}
+
+// An endless source, until it fails.
+class FailingSource : public ChunkSource {
+ public:
+  explicit FailingSource(int good_chunks) : good_chunks_(good_chunks) {}
+  absl::StatusOr<Chunk> Next(size_t max_items) override {
+    if (good_chunks_-- == 0) return absl::UnavailableError("the disk is gone");
+    data_.resize(max_items * sizeof(int64_t));
+    return Chunk{AsBytes(data_)};
+  }
+  bool Rewind() override {
+    ++rewinds;
+    return true;
+  }
+  int rewinds = 0;
+
+ private:
+  int good_chunks_;
+  std::string data_;
+};
+
+TEST(ClientChunks, ErrorOfTheSourceEndsTheCall) {
+  FakeServer server;
+  server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) { return SumScan(rpc); };
+  server.prefix.stream_reduce = [&](auto*, grpc::ServerReader<v1::ReduceRequest>* reader, v1::ReduceResponse*) {
+    for (v1::ReduceRequest request; reader->Read(&request);) continue;
+    return grpc::Status::OK;
+  };
+  Client client(server.address(), FastRetries());
+  for (const int good_chunks : {0, 1, 5}) {
+    FailingSource source(good_chunks);
+    const auto scan = client.ScanChunks({.dtype = DType::kI64}, source, [](Bytes) { return absl::OkStatus(); });
+    EXPECT_EQ(scan.status().message(), "the disk is gone");
+    FailingSource reduce_source(good_chunks);
+    const auto reduce = client.ReduceChunks({.dtype = DType::kI64}, reduce_source);
+    EXPECT_EQ(reduce.status().message(), "the disk is gone");
+    EXPECT_EQ(source.rewinds + reduce_source.rewinds, 0);  // Unavailable, but not the server.
+  }
+}
+
+TEST(ClientChunks, ErrorOfTheSinkEndsTheCall) {
+  FakeServer server;
+  server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) { return SumScan(rpc); };
+  Client client(server.address(), FastRetries());
+  FailingSource source(1000000);  // Never gets that far.
+  int calls = 0;
+  const auto result = client.ScanChunks({.dtype = DType::kI64}, source, [&](Bytes) {
+    ++calls;
+    return absl::ResourceExhaustedError("the disk is full");
+  });
+  EXPECT_EQ(result.status().message(), "the disk is full");
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(ClientChunks, ServerThatLosesElementsIsFoundOut) {
+  FakeServer server;
+  server.prefix.scan = [&](auto*, const v1::ScanRequest&, v1::ScanResponse* response) {
+    response->mutable_values()->mutable_inline_()->set_data(Data<int64_t>({1}));
+    return grpc::Status::OK;
+  };
+  server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) {
+    for (v1::ScanRequest request; rpc->Read(&request);) continue;
+    return grpc::Status::OK;
+  };
+  server.prefix.compact = [&](auto*, const v1::CompactRequest&, v1::CompactResponse* response) {
+    response->set_count(2);
+    response->mutable_values()->mutable_inline_()->set_data(Data<int64_t>({1}));
+    return grpc::Status::OK;
+  };
+  server.prefix.reduce = [&](auto*, const v1::ReduceRequest&, v1::ReduceResponse* response) {
+    response->mutable_value()->set_double_value(1);
+    return grpc::Status::OK;
+  };
+  Client client(server.address());
+  EXPECT_EQ(client.Scan<int64_t>({1, 2}).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(client.Scan<int64_t>(std::vector<int64_t>(2 * kUnaryItems)).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(client.Compact<int64_t>({1, 2}, {Comparison::kGreater, 0}).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(client.Reduce<int64_t>({1, 2}).status().code(), absl::StatusCode::kInternal);
+}
+
+}  // namespace
+}  // namespace prefixd::client

@@ -1,0 +1,255 @@
+// Whole calls: what goes over the wire, and what comes back.
+#include "client/client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/client/fake_server.h"
+#include "tests/client/sum_scan.h"
+
+namespace prefixd::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(ClientScan, SmallArrayIsOneUnaryCall) {
+  FakeServer server;
+  v1::ScanRequest seen;
+  server.prefix.scan = [&](auto*, const v1::ScanRequest& request, v1::ScanResponse* response) {
+    seen = request;
+    response->mutable_values()->mutable_inline_()->set_data(Data<float>({10, 13, 14}));
+    response->mutable_timing()->set_kernel_ns(0);
+    response->mutable_timing()->mutable_algorithm()->set_strategy(v1::STRATEGY_SEQUENTIAL);
+    return grpc::Status::OK;
+  };
+  Client client(server.address());
+  const auto result = client.Scan<float>(
+      {3, 1, 2},
+      {.op = Op::kMax, .kind = ScanKind::kExclusive, .init = 10.f, .reverse = true, .strategy = Strategy::kSequential},
+      {.request_id = "me-1"});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(result->values, ElementsAre(10, 13, 14));
+  EXPECT_EQ(result->timing.kernel_ns, 0);            // Measured as nothing,
+  EXPECT_EQ(result->timing.queue_ns, std::nullopt);  // which is not the same as not measured.
+  EXPECT_EQ(result->timing.strategy, Strategy::kSequential);
+  EXPECT_EQ(seen.request_id(), "me-1");
+  EXPECT_EQ(seen.spec().dtype(), v1::DTYPE_F32);
+  EXPECT_EQ(seen.spec().op(), v1::OP_MAX);
+  EXPECT_EQ(seen.spec().kind(), v1::SCAN_KIND_EXCLUSIVE);
+  EXPECT_EQ(seen.spec().init().double_value(), 10);
+  EXPECT_TRUE(seen.spec().reverse());
+  EXPECT_EQ(seen.spec().algorithm().strategy(), v1::STRATEGY_SEQUENTIAL);
+  EXPECT_EQ(seen.spec().num_items(), 3);
+  EXPECT_EQ(seen.values().inline_().data(), Data<float>({3, 1, 2}));
+}
+
+TEST(ClientScan, OneMebibyteIsUnaryAndOneElementMoreAStream) {
+  FakeServer server;
+  int unary = 0;
+  int streams = 0;
+  server.prefix.scan = [&](auto*, const v1::ScanRequest& request, v1::ScanResponse* response) {
+    ++unary;
+    *response->mutable_values()->mutable_inline_() = request.values().inline_();
+    return grpc::Status::OK;
+  };
+  server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) {
+    ++streams;
+    return SumScan(rpc);
+  };
+  Client client(server.address());
+  std::vector<int64_t> values(kUnaryItems, 0);
+  ASSERT_TRUE(client.Scan<int64_t>(values).ok());
+  EXPECT_EQ(unary, 1);
+  EXPECT_EQ(streams, 0);
+  values.push_back(0);
+  ASSERT_TRUE(client.Scan<int64_t>(values).ok());
+  EXPECT_EQ(unary, 1);
+  EXPECT_EQ(streams, 1);
+}
+
+TEST(ClientScan, LargeArraysStreamInOrder) {
+  const uint64_t seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  FakeServer server;
+  server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) { return SumScan(rpc); };
+  Client client(server.address());
+  for (size_t extra : {size_t{1}, kUnaryItems - 1, kUnaryItems, 3 * kUnaryItems + seed % 1000}) {
+    const std::vector<int64_t> values = RandomInts(kUnaryItems + extra, seed + extra);
+    const auto result = client.Scan<int64_t>(values);
+    ASSERT_TRUE(result.ok()) << result.status();
+    ASSERT_TRUE(result->values == PrefixSums(values)) << extra;
+    EXPECT_EQ(result->timing.num_items, values.size());
+  }
+}
+
+// The server answers each chunk before it reads the next, so neither side can go on if this side only writes: 64 MiB
+// are far more than all buffers between them.
+TEST(ClientScan, ReadsRepliesWhileItWrites) {
+  FakeServer server;
+  server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) { return SumScan(rpc); };
+  Client client(server.address());
+  const std::vector<int64_t> values(64 * kUnaryItems, 1);
+  const auto result = client.Scan<int64_t>(values, {}, {.timeout = absl::Seconds(60)});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->values.back(), static_cast<int64_t>(values.size()));
+}
+
+TEST(ClientScan, EmptyArrayStillAsksTheServer) {
+  FakeServer server;
+  server.prefix.scan = [&](auto*, const v1::ScanRequest& request, v1::ScanResponse* response) {
+    EXPECT_TRUE(request.has_spec());
+    response->mutable_timing()->set_device("here");
+    return grpc::Status::OK;
+  };
+  Client client(server.address());
+  const auto result = client.Scan<int32_t>({});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(result->values, IsEmpty());
+  EXPECT_EQ(result->timing.device, "here");
+}
+
+TEST(ClientReduce, UnaryAndStream) {
+  FakeServer server;
+  server.prefix.reduce = [&](auto*, const v1::ReduceRequest& request, v1::ReduceResponse* response) {
+    EXPECT_EQ(request.spec().op(), v1::OP_MIN);
+    EXPECT_EQ(request.spec().init().uint64_value(), ~uint64_t{0});
+    response->mutable_value()->set_uint64_value(1);
+    response->set_count(3);
+    response->set_index(2);
+    return grpc::Status::OK;
+  };
+  server.prefix.stream_reduce = [&](auto*, grpc::ServerReader<v1::ReduceRequest>* reader,
+                                    v1::ReduceResponse* response) {
+    uint64_t sum = 0;
+    uint64_t count = 0;
+    for (v1::ReduceRequest request; reader->Read(&request);) {
+      EXPECT_LE(request.values().inline_().data().size(), kMaxPayloadBytes);
+      EXPECT_EQ(request.values().inline_().first_item(), count);
+      for (uint64_t value : Elements<uint64_t>(request.values().inline_().data())) {
+        sum += value;
+        ++count;
+      }
+    }
+    response->mutable_value()->set_uint64_value(sum);
+    response->set_count(count);
+    return grpc::Status::OK;
+  };
+  Client client(server.address());
+  const auto small = client.Reduce<uint64_t>({7, 3, 1}, {.op = Op::kMin, .init = ~uint64_t{0}});
+  ASSERT_TRUE(small.ok()) << small.status();
+  EXPECT_EQ(small->value, 1);
+  EXPECT_EQ(small->index, 2);
+  std::vector<uint64_t> values(5 * kUnaryItems + 17);
+  std::iota(values.begin(), values.end(), uint64_t{1} << 62);
+  const auto large = client.Reduce<uint64_t>(values);
+  ASSERT_TRUE(large.ok()) << large.status();
+  EXPECT_EQ(large->value, std::accumulate(values.begin(), values.end(), uint64_t{0}));
+  EXPECT_EQ(large->count, values.size());
+  EXPECT_EQ(large->index, std::nullopt);
+}
+
+TEST(ClientCompact, PredicateOnTheWire) {
+  FakeServer server;
+  v1::CompactRequest seen;
+  server.prefix.compact = [&](auto*, const v1::CompactRequest& request, v1::CompactResponse* response) {
+    seen = request;
+    response->set_count(2);
+    response->mutable_values()->mutable_inline_()->set_data(Data<int32_t>({3, 4}));
+    response->mutable_indices()->mutable_inline_()->set_data(Data<uint64_t>({0, 2}));
+    return grpc::Status::OK;
+  };
+  Client client(server.address());
+  const auto result = client.Compact<int32_t>({3, -5, 4}, Where<int32_t>{Comparison::kLessEqual, -2},
+                                              {.invert = true, .return_indices = true});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(result->values, ElementsAre(3, 4));
+  EXPECT_THAT(result->indices, ElementsAre(0, 2));
+  EXPECT_EQ(seen.spec().predicate().comparison(), v1::COMPARISON_LESS_EQUAL);
+  EXPECT_EQ(seen.spec().predicate().value().int64_value(), -2);
+  EXPECT_TRUE(seen.spec().invert());
+  EXPECT_TRUE(seen.spec().return_indices());
+  EXPECT_FALSE(seen.has_mask());
+}
+
+TEST(ClientCompact, StreamsMaskWithItsValues) {
+  const uint64_t seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  FakeServer server;
+  server.prefix.stream_compact = [&](auto*, CompactRpc* rpc) {
+    uint64_t count = 0;
+    uint64_t next_item = 0;
+    for (v1::CompactRequest request; rpc->Read(&request);) {
+      EXPECT_EQ(request.has_spec(), next_item == 0);
+      const auto values = Elements<int64_t>(request.values().inline_().data());
+      const std::string& mask = request.mask().inline_().data();
+      EXPECT_EQ(mask.size(), values.size());
+      // Request and worst-case reply fit a message.
+      EXPECT_LE(values.size() * (sizeof(int64_t) + sizeof(uint64_t)), kMaxPayloadBytes);
+      std::vector<int64_t> kept;
+      std::vector<uint64_t> indices;
+      for (size_t i = 0; i < values.size(); ++i) {
+        if (mask[i] == 0) continue;
+        kept.push_back(values[i]);
+        indices.push_back(next_item + i);
+      }
+      next_item += values.size();
+      v1::CompactResponse response;
+      response.set_count(count += kept.size());
+      response.mutable_values()->mutable_inline_()->set_data(Data(kept));
+      response.mutable_indices()->mutable_inline_()->set_data(Data(indices));
+      rpc->Write(response);
+    }
+    return grpc::Status::OK;
+  };
+  Client client(server.address());
+  const std::vector<int64_t> values = RandomInts(300000, seed);
+  std::vector<uint8_t> mask(values.size());
+  std::mt19937_64 random(seed);
+  for (uint8_t& bit : mask) bit = random() % 3 == 0;
+  std::vector<int64_t> expected;
+  std::vector<uint64_t> expected_indices;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (mask[i] == 0) continue;
+    expected.push_back(values[i]);
+    expected_indices.push_back(i);
+  }
+  const auto result = client.Compact<int64_t>(values, mask, {.return_indices = true});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->values == expected);
+  EXPECT_TRUE(result->indices == expected_indices);
+}
+
+TEST(ClientCompact, MaskOfAnotherLengthIsRefusedHere) {
+  Client client("127.0.0.1:1");  // Where nobody is: the answer must not need one.
+  const auto result = client.Compact<float>({1, 2, 3}, std::vector<uint8_t>{1, 0});
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorReason(result.status()), "MASK_LENGTH");
+  EXPECT_EQ(ErrorField(result.status()), "mask.inline.data");
+}
+
+TEST(Client, ServesManyThreads) {
+  FakeServer server;
+  server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) { return SumScan(rpc); };
+  Client client(server.address());
+  std::vector<std::thread> threads;
+  std::atomic<int> good = 0;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      const std::vector<int64_t> values = RandomInts(3 * kUnaryItems, i);
+      const auto result = client.Scan<int64_t>(values);
+      good += result.ok() && result->values == PrefixSums(values);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, 4);
+}
+
+}  // namespace
+}  // namespace prefixd::client

@@ -1,0 +1,83 @@
+#include "client/cli/file_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "kernels/status.h"
+#include "tests/client/temporary_folder.h"
+
+namespace prefixd::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class FileSourceTest : public testing::Test {
+ protected:
+  std::unique_ptr<ArrayReader> Values(const std::string& text) {
+    return *OpenArray(*InputFile::Open(folder_.Write("v.txt", text), absl::InfiniteFuture()), Format::kText,
+                      DType::kI32);
+  }
+  std::unique_ptr<ArrayReader> Mask(const std::string& text) {
+    return *OpenMask(*InputFile::Open(folder_.Write("m.txt", text), absl::InfiniteFuture()), Format::kText);
+  }
+
+  const TemporaryFolder folder_;
+  Progress progress_;
+};
+
+TEST_F(FileSourceTest, ChunksWithTheirMaskTwice) {
+  const auto values = Values("1\n2\n3\n");
+  const auto mask = Mask("1\n0\n1\n");
+  FileSource source(*values, mask.get(), progress_);
+  for (int pass = 0; pass < 2; ++pass) {
+    auto chunk = source.Next(2);
+    ASSERT_TRUE(chunk.ok()) << chunk.status();
+    EXPECT_EQ(chunk->values.size(), 8);
+    EXPECT_EQ(chunk->mask.size(), 2);
+    EXPECT_FALSE(chunk->last);
+    chunk = source.Next(2);
+    ASSERT_TRUE(chunk.ok()) << chunk.status();
+    EXPECT_EQ(chunk->values.size(), 4);
+    EXPECT_EQ(chunk->mask[0], std::byte{1});
+    EXPECT_TRUE(chunk->last);
+    EXPECT_EQ(source.items_read(), 3);
+    ASSERT_TRUE(source.Rewind());
+  }
+}
+
+TEST_F(FileSourceTest, MaskOfAnotherLength) {
+  for (const size_t chunk_items : {1, 2, 3, 4, 100}) {
+    for (const char* mask_text : {"", "1\n", "1\n0\n", "1\n0\n1\n0\n", "1\n0\n1\n0\n1\n"}) {
+      const auto values = Values("1\n2\n3\n");
+      const auto mask = Mask(mask_text);
+      FileSource source(*values, mask.get(), progress_);
+      absl::StatusOr<client::Chunk> chunk;
+      do {
+        chunk = source.Next(chunk_items);
+      } while (chunk.ok() && !chunk->last);
+      ASSERT_FALSE(chunk.ok()) << mask_text << " in chunks of " << chunk_items;
+      EXPECT_EQ(ErrorReason(chunk.status()), "MASK_LENGTH");
+      EXPECT_THAT(chunk.status().message(), AllOf(HasSubstr("m.txt"), HasSubstr("v.txt")));
+    }
+  }
+}
+
+TEST_F(FileSourceTest, KnownLengthTellsTheLastChunk) {
+  const auto path = folder_.Write("v.bin", std::string(16, 'x'));
+  const auto values = *OpenArray(*InputFile::Open(path, absl::InfiniteFuture()), Format::kRaw, DType::kI64);
+  FileSource source(*values, nullptr, progress_);
+  EXPECT_TRUE(source.Next(2)->last);  // Full, and yet the last: so that 1 MiB is a unary call.
+}
+
+TEST(ProgressLine, WithAndWithoutATotal) {
+  constexpr uint64_t kMiB = 1 << 20;
+  EXPECT_EQ(ProgressLine(50 * kMiB, 100 * kMiB, absl::Seconds(2)), "50.0 of 100.0 MiB (50%), 25.0 MiB/s, 2s left");
+  EXPECT_EQ(ProgressLine(50 * kMiB, std::nullopt, absl::Seconds(2)), "50.0 MiB, 25.0 MiB/s");
+  EXPECT_EQ(ProgressLine(0, 100 * kMiB, absl::Seconds(2)), "0.0 of 100.0 MiB (0%), 0.0 MiB/s");
+}
+
+}  // namespace
+}  // namespace prefixd::cli

@@ -1,0 +1,84 @@
+#include "client/cli/number.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+
+namespace prefixd::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ParseNumber, Accepts) {
+  EXPECT_EQ(ParseNumber(DType::kI32, "-2147483648")->As<int32_t>(), std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(ParseNumber(DType::kI64, "-9223372036854775808")->As<int64_t>(), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(ParseNumber(DType::kU64, "18446744073709551615")->As<uint64_t>(), ~uint64_t{0});
+  EXPECT_EQ(ParseNumber(DType::kU32, "+7")->As<uint32_t>(), 7u);
+  EXPECT_EQ(ParseNumber(DType::kF32, "0.1")->As<float>(), 0.1f);
+  EXPECT_EQ(ParseNumber(DType::kF64, "1e-310")->As<double>(), 1e-310);
+  EXPECT_EQ(ParseNumber(DType::kF64, ".5")->As<double>(), 0.5);
+  EXPECT_TRUE(std::signbit(ParseNumber(DType::kF64, "-0")->As<double>()));
+  EXPECT_TRUE(std::isnan(ParseNumber(DType::kF32, "NaN")->As<float>()));
+  EXPECT_EQ(ParseNumber(DType::kF32, "-Infinity")->As<float>(), -INFINITY);
+}
+
+TEST(ParseNumber, Refuses) {
+  for (const char* text : {"", "+", "-", "+-1", "++1", "1x", "x", "1 2", "1,2", "0x10", "--1", "1.5", "1e3", "nan"}) {
+    EXPECT_THAT(ParseNumber(DType::kI32, text).status().message(), HasSubstr("is no number of type i32")) << text;
+  }
+  EXPECT_FALSE(ParseNumber(DType::kI32, std::string_view("1\0", 2)).ok());
+  EXPECT_FALSE(ParseNumber(DType::kU32, "-1").ok());
+  for (const char* text : {"", "abc", "1.5.2", "1e", "infinit", "1d", "0x1p3", "1,5"}) {
+    EXPECT_FALSE(ParseNumber(DType::kF64, text).ok()) << text;
+  }
+}
+
+TEST(ParseNumber, KnowsTheRange) {
+  EXPECT_THAT(ParseNumber(DType::kI32, "2147483648").status().message(), HasSubstr("out of the range of i32"));
+  EXPECT_FALSE(ParseNumber(DType::kU64, "18446744073709551616").ok());
+  EXPECT_FALSE(ParseNumber(DType::kF32, "1e39").ok());
+  EXPECT_FALSE(ParseNumber(DType::kF64, "1e309").ok());
+  EXPECT_FALSE(ParseNumber(DType::kF64, "1e-400").ok());
+}
+
+template <class T>
+void ExpectRoundTrip(T number) {
+  const DType dtype = kDTypeOf<T>;
+  const Value value = Value::Of(number);
+  const std::string text = FormatNumber(dtype, value);
+  const auto parsed = ParseNumber(dtype, text);
+  ASSERT_TRUE(parsed.ok()) << text;
+  ASSERT_EQ(*parsed, value) << text;
+}
+
+TEST(FormatNumber, ReadsBackBitForBit) {
+  const uint64_t seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 20000; ++i) {
+    const Value value = {random()};
+    const Value half = {value.bits >> 32};
+    ExpectRoundTrip(value.As<int64_t>());
+    ExpectRoundTrip(value.As<uint64_t>());
+    ExpectRoundTrip(half.As<int32_t>());
+    ExpectRoundTrip(half.As<uint32_t>());
+    if (!std::isnan(value.As<double>())) ExpectRoundTrip(value.As<double>());
+    if (!std::isnan(half.As<float>())) ExpectRoundTrip(half.As<float>());
+  }
+}
+
+TEST(FormatNumber, IsShortAndPlain) {
+  EXPECT_EQ(FormatNumber(DType::kF32, Value::Of(0.1f)), "0.1");
+  EXPECT_EQ(FormatNumber(DType::kF64, Value::Of(-0.0)), "-0");
+  EXPECT_EQ(FormatNumber(DType::kF64, Value::Of(-std::nan(""))), "nan");
+  EXPECT_EQ(FormatNumber(DType::kF64, Value::Of(-std::numeric_limits<double>::infinity())), "-inf");
+  EXPECT_EQ(FormatNumber(DType::kI32, Value::Of(int32_t{-5})), "-5");
+  EXPECT_EQ(FormatNumber(DType::kF64, Value::Of(-std::numeric_limits<double>::denorm_min())), "-5e-324");
+}
+
+}  // namespace
+}  // namespace prefixd::cli

@@ -1,0 +1,41 @@
+#include "client/cli/predicate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace prefixd::cli {
+namespace {
+
+TEST(ParsePredicate, EveryComparison) {
+  const struct {
+    const char* text;
+    Comparison comparison;
+  } kCases[] = {{"< 2", Comparison::kLess},         {"<=2", Comparison::kLessEqual}, {" >  2 ", Comparison::kGreater},
+                {">=2", Comparison::kGreaterEqual}, {"== 2", Comparison::kEqual},    {"!=2", Comparison::kNotEqual}};
+  for (const auto& [text, comparison] : kCases) {
+    const auto predicate = ParsePredicate(DType::kI32, text);
+    ASSERT_TRUE(predicate.ok()) << text;
+    EXPECT_EQ(predicate->comparison, comparison) << text;
+    EXPECT_EQ(predicate->value.As<int32_t>(), 2) << text;
+  }
+  EXPECT_EQ(ParsePredicate(DType::kF64, ">-1.5")->value.As<double>(), -1.5);
+  EXPECT_TRUE(std::isnan(ParsePredicate(DType::kF32, "!= nan")->value.As<float>()));
+}
+
+TEST(ParsePredicate, WithoutAValue) {
+  EXPECT_EQ(ParsePredicate(DType::kF32, "is-nan")->comparison, Comparison::kIsNan);
+  EXPECT_EQ(ParsePredicate(DType::kF32, " is-finite ")->comparison, Comparison::kIsFinite);
+  EXPECT_EQ(ParsePredicate(DType::kF32, "finite")->comparison, Comparison::kIsFinite);
+}
+
+TEST(ParsePredicate, Refused) {
+  for (const char* text : {"", " ", "2", ">", "> ", "=> 2", "= 2", "<> 2", ">>2", "> 2 3", "> x", "> 2.5",
+                           "> 3000000000", "is-nan 2", "isnan", "! 2"}) {
+    EXPECT_FALSE(ParsePredicate(DType::kI32, text).ok()) << text;
+  }
+  EXPECT_EQ(ParsePredicate(DType::kI32, "> ").status().message(), "'> ' compares with nothing");
+}
+
+}  // namespace
+}  // namespace prefixd::cli

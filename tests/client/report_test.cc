@@ -1,0 +1,62 @@
+#include "client/cli/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace prefixd::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Json, NumbersOfEveryKind) {
+  EXPECT_EQ(ToJson(DType::kI64, Value::Of(std::numeric_limits<int64_t>::min())).dump(), "-9223372036854775808");
+  EXPECT_EQ(ToJson(DType::kU64, Value::Of(~uint64_t{0})).dump(), "18446744073709551615");
+  EXPECT_EQ(ToJson(DType::kU32, Value::Of(~uint32_t{0})).dump(), "4294967295");
+  EXPECT_EQ(ToJson(DType::kF32, Value::Of(0.1f)).dump(), "0.1");
+  EXPECT_EQ(ToJson(DType::kF64, Value::Of(0.1)).dump(), "0.1");
+  EXPECT_EQ(ToJson(DType::kF64, Value::Of(std::nan(""))).dump(), "\"NaN\"");
+  EXPECT_EQ(ToJson(DType::kF32, Value::Of(INFINITY)).dump(), "\"Infinity\"");
+  EXPECT_EQ(ToJson(DType::kF64, Value::Of(-std::numeric_limits<double>::infinity())).dump(), "\"-Infinity\"");
+}
+
+TEST(Json, LeavesOutStagesThatWereNotMeasured) {
+  client::Timing timing;
+  timing.kernel_ns = 0;
+  const Json json = ToJson(timing, absl::Milliseconds(2));
+  EXPECT_EQ(json["wall_ns"], 2000000);
+  EXPECT_EQ(json["kernel_ns"], 0);
+  EXPECT_FALSE(json.contains("host_to_device_ns"));
+}
+
+TEST(SummaryLine, SaysWhatIsKnown) {
+  client::Timing timing;
+  EXPECT_EQ(SummaryLine(3, DType::kF32, timing, absl::Milliseconds(12)), "3 f32 in 12ms");
+  timing.kernel_ns = 410000;
+  timing.kernel_gb_per_s = 19.51;
+  timing.device = "cpu (2 threads)";
+  timing.strategy = Strategy::kReduceThenScan;
+  EXPECT_EQ(SummaryLine(1000000, DType::kF32, timing, absl::Microseconds(12300)),
+            "1000000 f32 in 12.3ms, kernel 410us (19.5 GB/s), cpu (2 threads), reduce_then_scan");
+}
+
+TEST(Table, ListsEachNameOnce) {
+  client::ServerInfo info;
+  info.device = "cpu";
+  for (const Op op : {Op::kSum, Op::kMax}) {
+    for (const DType dtype : {DType::kI32, DType::kF32}) {
+      info.capabilities.push_back({Primitive::kScan, dtype, dtype, op, Strategy::kSequential});
+    }
+  }
+  const std::string table = Table(info);
+  EXPECT_THAT(table, HasSubstr("scan types        i32 f32\n"));
+  EXPECT_THAT(table, HasSubstr("scan operators    sum max\n"));
+  EXPECT_THAT(table, HasSubstr("scan algorithms   sequential\n"));
+  EXPECT_THAT(table, Not(HasSubstr("reduce")));
+}
+
+}  // namespace
+}  // namespace prefixd::cli
