@@ -1,0 +1,137 @@
+"""What goes wrong is named, exits with the right code, and leaves nothing behind."""
+
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+import numpy as np
+
+from harness import BIN_DIR, E2ETest, wait_until
+
+
+class BadInputTest(E2ETest):
+    def save(self, name, array):
+        np.save(self.folder / name, array)
+        return self.folder / name
+
+    def assert_left_behind(self, *names):
+        self.assertEqual(sorted(os.listdir(self.folder)), sorted(names))
+
+    def test_files_that_are_no_good(self):
+        good = np.arange(6, dtype=np.float32)
+        cases = {
+            "big_endian.npy": (good.astype(">f4"), "big-endian"),
+            "fortran.npy": (np.asfortranarray(good.reshape(2, 3)), "Fortran"),
+            "complex.npy": (good.astype(np.complex64), "c8"),
+            "text.npy": (np.array(["a"]), "U1"),
+            "matrix.npy": (good.reshape(2, 3), "dimension"),
+        }
+        for name, (array, word) in cases.items():
+            with self.subTest(name):
+                path = self.save(name, array)
+                self.assert_fails("scan", path, self.folder / "y.npy", says=(name, word))
+                path.unlink()
+                self.assert_left_behind()
+
+    def test_truncated_and_overlong_npy(self):
+        path = self.save("x.npy", np.arange(1000, dtype=np.int32))
+        whole = path.read_bytes()
+        for cut in (3, 9, 40, len(whole) - 1, len(whole) - 400):
+            with self.subTest(cut=cut):
+                path.write_bytes(whole[:cut])
+                self.assert_fails("scan", path, self.folder / "y.npy", says="x.npy")
+                self.assert_left_behind("x.npy")
+        path.write_bytes(whole + b"1234")
+        self.assert_fails("scan", path, self.folder / "y.npy", says="x.npy")
+        self.assert_left_behind("x.npy")
+
+    def test_large_truncated_file_leaves_no_half_result(self):
+        path = self.save("x.npy", np.arange(3_000_000, dtype=np.int64))
+        path.write_bytes(path.read_bytes()[:-8])
+        self.assert_fails("scan", path, self.folder / "y.npy", says="x.npy")
+        self.assert_left_behind("x.npy")
+
+    def test_a_word_that_is_no_number_is_found_by_line(self):
+        (self.folder / "x.txt").write_text("1\n2\nthree\n4\n")
+        self.assert_fails("scan", self.folder / "x.txt", self.folder / "y.txt", says=("x.txt", "3", "three"))
+        self.assert_left_behind("x.txt")
+        (self.folder / "x.txt").write_text("1\n4294967296\n")
+        self.assert_fails("reduce", "--type", "i32", self.folder / "x.txt", says=("x.txt", "2", "4294967296"))
+
+    def test_files_that_can_not_be_read(self):
+        self.assert_fails("scan", self.folder / "none.npy", says="none.npy")
+        self.assert_fails("reduce", "--type", "i32", self.folder, says=str(self.folder))
+        (self.folder / "x.bin").write_bytes(b"12345")
+        self.assert_fails("reduce", "--type", "i32", self.folder / "x.bin", says="x.bin")
+        self.assert_fails("scan", self.save("x.npy", np.arange(3)), self.folder / "no" / "y.npy", says="y.npy")
+
+    def test_masks_of_the_wrong_length(self):
+        for count in (10, 2_000_000):
+            path = self.save("x.npy", np.arange(count, dtype=np.int32))
+            for wrong in (0, count - 1, count + 1):
+                with self.subTest(count=count, wrong=wrong):
+                    mask = self.save("m.npy", np.ones(wrong, dtype=bool))
+                    self.assert_fails("compact", "--mask", mask, path, self.folder / "y.npy", says="mask")
+                    self.assert_left_behind("x.npy", "m.npy")
+
+    def test_wrong_usage_exits_with_two(self):
+        path = self.save("x.npy", np.arange(3, dtype=np.int32))
+        for arguments in (["scan"], ["scan", "--op", "foo", path], ["scan", "--type", "i33", path],
+                          ["--timeout", "soon", "scan", path], ["compact", path], ["nonsense"], [],
+                          ["compact", "--where", "about 3", path], ["compact", "--where", "> 1", "--mask", path, path],
+                          ["reduce", self.folder / "x.raw"], ["scan", "--kind", "sideways", path]):
+            with self.subTest(arguments=arguments):
+                self.ctl(*arguments, expect=2)
+
+    def test_the_servers_own_errors_come_through(self):
+        path = self.save("x.npy", np.arange(3, dtype=np.float32))
+        self.assert_fails("scan", "--op", "and", path, says=("INVALID_ARGUMENT", "UNSUPPORTED_COMBINATION"))
+        self.assert_fails("scan", "--algorithm", "naive", path, says=("UNIMPLEMENTED", "naive"))
+        large = self.save("large.npy", np.ones(1_000_000, dtype=np.float32))
+        self.assert_fails("scan", "--reverse", large, says="reverse")
+
+    def test_no_server_says_how_to_start_one(self):
+        path = self.save("x.npy", np.arange(3, dtype=np.int32))
+        began = time.monotonic()
+        for arguments in (["scan", path], ["info"], ["health"]):
+            self.assert_fails(*arguments, server="127.0.0.1:1", says=("127.0.0.1:1", "prefixd --listen"))
+        self.assertLess(time.monotonic() - began, 30)
+
+    def test_an_interrupted_run_leaves_nothing_behind(self):
+        source = self.folder / "pipe"
+        os.mkfifo(source)
+        process = subprocess.Popen(
+            [BIN_DIR / "prefixctl", "--server", self.server.address, "scan", "--type", "i32", "--format", "raw", source,
+             self.folder / "y.bin"], stderr=subprocess.DEVNULL)
+        with open(source, "wb") as pipe:
+            pipe.write(np.ones(3 << 20, dtype=np.int32).tobytes())
+            pipe.flush()
+            wait_until(lambda: len(os.listdir(self.folder)) > 1)  # The temporary output is there.
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+        self.assertNotEqual(process.returncode, 0)
+        self.assert_left_behind("pipe")
+
+    def test_a_full_disk_is_an_error(self):
+        path = self.save("x.npy", np.ones(1_000_000, dtype=np.int32))
+        self.assert_fails("scan", path, "/dev/full", "--format", "npy", says="/dev/full")
+
+    def test_a_deadline_is_kept(self):
+        source = self.folder / "pipe"
+        os.mkfifo(source)
+        process = subprocess.Popen(
+            [BIN_DIR / "prefixctl", "--server", self.server.address, "--timeout", "500ms", "reduce", "--type", "i32",
+             "--format", "raw", source], stderr=subprocess.PIPE)
+        with open(source, "wb") as pipe:
+            pipe.write(np.ones(3 << 20, dtype=np.int32).tobytes())
+            pipe.flush()
+            time.sleep(1)  # Longer than the deadline; the array has not ended yet.
+        self.assertIn(b"DEADLINE_EXCEEDED", process.stderr.read())
+        process.stderr.close()
+        self.assertEqual(process.wait(60), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,131 @@
+"""prefixctl against a real prefixd, compared with NumPy."""
+
+import random
+import unittest
+
+import numpy as np
+
+from harness import BIN_DIR, E2ETest
+
+NUMPY = {"i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64, "f32": np.float32, "f64": np.float64}
+SCAN = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
+        "or": np.bitwise_or, "xor": np.bitwise_xor}
+
+
+def small_numbers(dtype, count, seed):
+    """Small integers, so that floating-point sums are exact and comparable bit for bit."""
+    return np.random.default_rng(seed).integers(0, 50, count).astype(dtype)
+
+
+class CliTest(E2ETest):
+    def setUp(self):
+        super().setUp()
+        self.seed = random.SystemRandom().getrandbits(32)
+        print(f"{self.id()}: seed {self.seed}")
+
+    def test_scan_every_type_and_operator(self):
+        for name, dtype in NUMPY.items():
+            x = small_numbers(dtype, 10007, self.seed)
+            np.save(self.folder / "x.npy", x)
+            for op, ufunc in SCAN.items():
+                if op in ("and", "or", "xor") and name[0] == "f":
+                    continue
+                values = x if op != "prod" else (x % 2 + 1).astype(dtype) if name[0] != "f" else np.ones_like(x)
+                np.save(self.folder / "x.npy", values)
+                with self.subTest(dtype=name, op=op):
+                    self.ctl("scan", "--op", op, self.folder / "x.npy", self.folder / "y.npy")
+                    np.testing.assert_array_equal(np.load(self.folder / "y.npy"), ufunc.accumulate(values, dtype=dtype))
+                    value = self.ctl_json("reduce", "--op", op, self.folder / "x.npy")
+                    self.assertEqual(value["value"], ufunc.reduce(values, dtype=dtype).item())
+                    self.assertEqual(value["count"], len(values))
+
+    def test_exclusive_init_and_reverse(self):
+        x = small_numbers(np.int64, 1000, self.seed)
+        np.save(self.folder / "x.npy", x)
+        self.ctl("scan", "--kind", "exclusive", "--init", "100", self.folder / "x.npy", self.folder / "y.npy")
+        np.testing.assert_array_equal(np.load(self.folder / "y.npy"), 100 + np.cumsum(x) - x)
+        self.ctl("scan", "--reverse", self.folder / "x.npy", self.folder / "y.npy")
+        np.testing.assert_array_equal(np.load(self.folder / "y.npy"), np.cumsum(x[::-1])[::-1])
+
+    def test_large_files_stream_through(self):
+        x = small_numbers(np.float64, 5_000_011, self.seed)
+        np.save(self.folder / "x.npy", x)
+        self.ctl("scan", self.folder / "x.npy", self.folder / "y.npy")
+        np.testing.assert_array_equal(np.load(self.folder / "y.npy"), np.cumsum(x))
+        self.ctl("compact", "--where", "> 24", "--indices", self.folder / "i.npy", self.folder / "x.npy",
+                 self.folder / "z.npy")
+        np.testing.assert_array_equal(np.load(self.folder / "z.npy"), x[x > 24])
+        np.testing.assert_array_equal(np.load(self.folder / "i.npy"), np.flatnonzero(x > 24))
+        mask = np.random.default_rng(self.seed).random(len(x)) < 0.5
+        np.save(self.folder / "m.npy", mask)
+        for invert in (False, True):
+            flags = ["--invert"] if invert else []
+            self.ctl("compact", "--mask", self.folder / "m.npy", *flags, self.folder / "x.npy", self.folder / "z.npy")
+            np.testing.assert_array_equal(np.load(self.folder / "z.npy"), x[mask ^ invert])
+        least = self.ctl_json("reduce", "--op", "min", self.folder / "x.npy")
+        self.assertEqual((least["value"], least["index"]), (x.min(), x.argmin()))
+
+    def test_text_and_pipes(self):
+        done = self.ctl("scan", "--type", "i32", "-", stdin=b"3\n1\n2\n4\n")
+        self.assertEqual(done.stdout, b"3\n4\n6\n10\n")
+        (self.folder / "x.csv").write_text("0.5\nnan\ninf\n-0.0\n")
+        done = self.ctl("compact", "--where", "is-nan", "--invert", self.folder / "x.csv")
+        self.assertEqual(done.stdout.split(), [b"0.5", b"inf", b"-0"])
+        self.assertEqual(self.ctl_json("reduce", self.folder / "x.csv")["value"], "NaN")
+        (self.folder / "x.csv").write_text("-inf\n1\n")
+        self.assertEqual(self.ctl_json("reduce", self.folder / "x.csv")["value"], "-Infinity")
+
+    def test_every_comparison(self):
+        x = np.array([1, 5, 3, 5, 9], dtype=np.int32)
+        np.save(self.folder / "x.npy", x)
+        for where, keep in {"< 5": x < 5, "<= 5": x <= 5, "> 5": x > 5, ">= 5": x >= 5, "== 5": x == 5,
+                            "!= 5": x != 5, "is-finite": x == x}.items():
+            with self.subTest(where=where):
+                self.ctl("compact", "--where", where, self.folder / "x.npy", self.folder / "y.npy")
+                np.testing.assert_array_equal(np.load(self.folder / "y.npy"), x[keep])
+
+    def test_raw_files(self):
+        x = small_numbers(np.uint32, 777, self.seed)
+        (self.folder / "x.bin").write_bytes(x.tobytes())
+        self.ctl("scan", "--type", "u32", self.folder / "x.bin", self.folder / "y.bin")
+        np.testing.assert_array_equal(np.fromfile(self.folder / "y.bin", np.uint32), np.cumsum(x, dtype=np.uint32))
+
+    def test_empty_arrays(self):
+        np.save(self.folder / "x.npy", np.array([], dtype=np.float32))
+        self.ctl("scan", self.folder / "x.npy", self.folder / "y.npy")
+        self.assertEqual(np.load(self.folder / "y.npy").shape, (0,))
+        self.assertEqual(np.load(self.folder / "y.npy").dtype, np.float32)
+        reduced = self.ctl_json("reduce", "--op", "min", self.folder / "x.npy")
+        self.assertEqual((reduced["value"], reduced["count"]), ("Infinity", 0))
+        self.assertNotIn("index", reduced)
+        self.assertEqual(self.ctl_json("compact", "--where", "> 0", self.folder / "x.npy", self.folder / "y.npy")["count"], 0)
+
+    def test_timing_is_reported(self):
+        np.save(self.folder / "x.npy", np.arange(10, dtype=np.float32))
+        timing = self.ctl_json("reduce", self.folder / "x.npy")["timing"]
+        self.assertEqual(timing["num_items"], 10)
+        self.assertGreaterEqual(timing["server_total_ns"], timing["kernel_ns"])
+        for word in ("algorithm", "device", "launches", "numerics_version"):
+            self.assertIn(word, timing)
+        self.assertIn("10 f32", self.ctl("reduce", self.folder / "x.npy").stderr.decode())
+
+    def test_info_and_health(self):
+        info = self.ctl_json("info")
+        self.assertEqual(info["version"], self.ctl("--version").stdout.decode().split()[-1])
+        self.assertIn("SERVING", self.ctl("health").stdout.decode())
+        self.assertIn("lanes", self.ctl("info").stdout.decode())
+
+    def test_output_may_replace_its_input(self):
+        np.save(self.folder / "x.npy", np.ones(1000, dtype=np.int32))
+        self.ctl("scan", self.folder / "x.npy", self.folder / "x.npy")
+        np.testing.assert_array_equal(np.load(self.folder / "x.npy"), np.arange(1, 1001, dtype=np.int32))
+
+    def test_programs_have_help(self):
+        import subprocess
+        for program in ("prefixd", "prefixctl"):
+            done = subprocess.run([BIN_DIR / program, "--help"], capture_output=True, check=True)
+            self.assertIn(b"Usage", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

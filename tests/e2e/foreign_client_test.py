@@ -1,0 +1,194 @@
+"""A client in another language: Python with grpcio, stubs made from the proto, every bad request by hand."""
+
+import os
+import unittest
+
+import numpy as np
+
+from harness import E2ETest, grpc, wait_until
+
+from google.rpc import error_details_pb2, status_pb2
+from grpc.health.v1 import health_pb2, health_pb2_grpc
+from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2, primitives_pb2_grpc, types_pb2
+
+DTYPES = {np.int32: types_pb2.DTYPE_I32, np.uint32: types_pb2.DTYPE_U32, np.int64: types_pb2.DTYPE_I64,
+          np.uint64: types_pb2.DTYPE_U64, np.float32: types_pb2.DTYPE_F32, np.float64: types_pb2.DTYPE_F64}
+
+
+def scan_request(x, op=types_pb2.OP_SUM, **spec):
+    request = primitives_pb2.ScanRequest()
+    request.spec.dtype = DTYPES[x.dtype.type]
+    request.spec.op = op
+    for name, value in spec.items():
+        setattr(request.spec, name, value)
+    request.values.inline.data = x.tobytes()
+    return request
+
+
+def chunk(x, first_item=None):
+    request = primitives_pb2.ScanRequest()
+    request.values.inline.data = x.tobytes()
+    if first_item is not None:
+        request.values.inline.first_item = first_item
+    return request
+
+
+def reason(error):
+    """The reason of google.rpc.ErrorInfo, and the field of BadRequest if there is one."""
+    for key, value in error.trailing_metadata():
+        if key == "grpc-status-details-bin":
+            status = status_pb2.Status.FromString(value)
+            assert status.code == error.code().value[0]
+            info = error_details_pb2.ErrorInfo()
+            assert status.details[0].Unpack(info) and info.domain == "prefixd"
+            return info.reason
+    return None
+
+
+class ForeignClientTest(E2ETest):
+    def setUp(self):
+        super().setUp()
+        self.channel = grpc.insecure_channel(self.server.address)
+        self.addCleanup(self.channel.close)
+        self.stub = primitives_pb2_grpc.PrefixServiceStub(self.channel)
+
+    def assert_refused(self, call, code, expected_reason):
+        with self.assertRaises(grpc.RpcError) as caught:
+            call()
+        self.assertEqual((caught.exception.code(), reason(caught.exception)), (code, expected_reason),
+                         caught.exception.details())
+
+    def assert_idle(self):
+        admin = admin_pb2_grpc.AdminServiceStub(self.channel)
+        wait_until(lambda: admin.GetServerInfo(admin_pb2.GetServerInfoRequest()).requests.used == 0)
+
+    def test_unary_calls(self):
+        for dtype in DTYPES:
+            x = np.arange(1000, dtype=dtype)
+            with self.subTest(dtype=dtype):
+                reply = self.stub.Scan(scan_request(x))
+                np.testing.assert_array_equal(np.frombuffer(reply.values.inline.data, dtype), np.cumsum(x, dtype=dtype))
+                self.assertEqual(reply.timing.num_items, 1000)
+                self.assertTrue(reply.timing.HasField("kernel_ns"))
+
+    def test_a_stream_of_any_cut(self):
+        x = np.random.default_rng().integers(-1000, 1000, 1_000_003).astype(np.int64)
+        cuts = np.sort(np.random.default_rng().integers(0, len(x), 20))
+        parts = np.split(x, cuts)
+
+        def requests():
+            first = 0
+            for i, part in enumerate(parts):
+                request = chunk(part, first)
+                if i == 0:
+                    request.spec.CopyFrom(scan_request(x[:0], num_items=len(x)).spec)
+                first += len(part)
+                yield request
+
+        out, last = b"", None
+        for reply in self.stub.StreamScan(requests()):
+            self.assertLessEqual(len(reply.values.inline.data), 1 << 20)
+            out += reply.values.inline.data
+            last = reply
+        np.testing.assert_array_equal(np.frombuffer(out, np.int64), np.cumsum(x))
+        self.assertEqual(last.timing.num_items, len(x))
+
+    def test_compact_by_bit_mask(self):
+        x = np.arange(1001, dtype=np.float32)
+        keep = np.random.default_rng().random(len(x)) < 0.3
+        request = primitives_pb2.CompactRequest()
+        request.spec.dtype = types_pb2.DTYPE_F32
+        request.spec.mask = primitives_pb2.MASK_KIND_BITS
+        request.spec.return_indices = True
+        request.mask.inline.data = np.packbits(keep, bitorder="little").tobytes()
+        request.values.inline.data = x.tobytes()
+        reply = self.stub.Compact(request)
+        np.testing.assert_array_equal(np.frombuffer(reply.values.inline.data, np.float32), x[keep])
+        np.testing.assert_array_equal(np.frombuffer(reply.indices.inline.data, np.uint64), np.flatnonzero(keep))
+        self.assertEqual(reply.count, keep.sum())
+
+    def test_bad_requests(self):
+        invalid, code = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode
+        x = np.arange(8, dtype=np.int32)
+        good = scan_request(x)
+        f32 = x.astype(np.float32)
+        odd = scan_request(x)
+        odd.values.inline.data += b"1"
+        unknown = scan_request(x)
+        unknown.spec.op = 99
+        missing = scan_request(x)
+        missing.spec.op = 0
+        resident = scan_request(x)
+        resident.values.array.name = "arrays/1"
+        cases = [
+            ("no spec", chunk(x), invalid, "SPEC_MISSING"),
+            ("op on floats", scan_request(f32, types_pb2.OP_XOR), invalid, "UNSUPPORTED_COMBINATION"),
+            ("odd length", odd, invalid, "LENGTH_NOT_MULTIPLE"),
+            ("count too large", scan_request(x, num_items=9), invalid, "COUNT_MISMATCH"),
+            ("count too small", scan_request(x, num_items=7), invalid, "COUNT_MISMATCH"),
+            ("unknown op", unknown, invalid, "UNKNOWN_ENUM"),
+            ("no op", missing, invalid, "UNKNOWN_ENUM"),
+            ("wide", scan_request(f32, precision=types_pb2.PRECISION_WIDE), code.UNIMPLEMENTED, "NOT_IMPLEMENTED"),
+            ("out dtype", scan_request(x, out_dtype=types_pb2.DTYPE_I64), code.UNIMPLEMENTED, "NOT_IMPLEMENTED"),
+            ("i8", scan_request(x, dtype=types_pb2.DTYPE_I8), code.UNIMPLEMENTED, "NOT_IMPLEMENTED"),
+            ("resident", resident, code.UNIMPLEMENTED, "NOT_IMPLEMENTED"),
+            ("reply", scan_request(np.ones(1 << 19, dtype=np.int32)), code.OUT_OF_RANGE, "REPLY_TOO_LARGE"),
+        ]
+        for name, request, status_code, expected in cases:
+            with self.subTest(name):
+                self.assert_refused(lambda r=request: self.stub.Scan(r), status_code, expected)
+        streams = [
+            ("no message", [], invalid, "SPEC_MISSING"),
+            ("no spec", [chunk(x)], invalid, "SPEC_MISSING"),
+            ("two specs", [good, good], invalid, "SPEC_REPEATED"),
+            ("order", [good, chunk(x, 16)], invalid, "CHUNK_OUT_OF_ORDER"),
+            ("repeated chunk", [good, chunk(x, 0)], invalid, "CHUNK_OUT_OF_ORDER"),
+            ("count", [scan_request(x, num_items=20), chunk(x)], invalid, "COUNT_MISMATCH"),
+            ("reverse", [scan_request(x, reverse=True)], code.FAILED_PRECONDITION, "REVERSE_ON_STREAM"),
+        ]
+        for name, requests, status_code, expected in streams:
+            with self.subTest(stream=name):
+                self.assert_refused(lambda r=requests: list(self.stub.StreamScan(iter(r))), status_code, expected)
+        self.assert_idle()
+
+    def test_a_message_over_the_limit(self):
+        request = scan_request(np.ones(2 << 20, dtype=np.int32))
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.stub.Scan(request)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+
+    def test_garbage_instead_of_a_message(self):
+        call = self.channel.unary_unary("/prefixd.v1.PrefixService/Scan")
+        for _ in range(200):
+            with self.assertRaises(grpc.RpcError):
+                call(os.urandom(1 + os.urandom(1)[0]))
+        self.assertEqual(len(self.stub.Scan(scan_request(np.ones(3, np.int32))).values.inline.data), 12)
+        self.assert_idle()
+
+    def test_a_deadline_in_mid_stream(self):
+        def requests():
+            yield scan_request(np.ones(10, np.int32))
+            wait_until(lambda: not call.is_active())
+
+        call = self.stub.StreamScan(requests(), timeout=0.3)
+        with self.assertRaises(grpc.RpcError) as caught:
+            list(call)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
+        self.assert_idle()
+
+    def test_reflection_names_the_services(self):
+        # ServerReflectionRequest{list_services: ""} and its answer, as bytes: the proto of reflection is not ours.
+        call = self.channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+        answer = next(call(iter([b"\x3a\x00"])))
+        for service in (b"prefixd.v1.PrefixService", b"prefixd.v1.AdminService", b"grpc.health.v1.Health"):
+            self.assertIn(service, answer)
+
+    def test_health(self):
+        health = health_pb2_grpc.HealthStub(self.channel)
+        serving = health_pb2.HealthCheckResponse.SERVING
+        self.assertEqual(health.Check(health_pb2.HealthCheckRequest()).status, serving)
+        self.assertEqual(next(health.Watch(health_pb2.HealthCheckRequest())).status, serving)
+
+
+if __name__ == "__main__":
+    unittest.main()

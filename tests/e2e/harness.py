@@ -1,0 +1,119 @@
+"""Real processes for the end-to-end tests: a prefixd, and runs of prefixctl.
+
+Environment: PREFIXD_BIN_DIR, the folder with both programs; PREFIXD_STUBS_DIR, the Python stubs made from the proto;
+PREFIXD_E2E_DEVICE, the --device to serve with (default auto).
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BIN_DIR = pathlib.Path(os.environ["PREFIXD_BIN_DIR"])
+STUBS_DIR = os.environ["PREFIXD_STUBS_DIR"]
+DEVICE = os.environ.get("PREFIXD_E2E_DEVICE", "auto")
+LIMIT_SECONDS = 120  # For anything that is waited for: a hang fails instead.
+
+sys.path.insert(0, STUBS_DIR)
+import grpc  # noqa: E402
+
+# The stubs of grpc/health/v1 live in a package of the same name as the library.
+grpc.__path__.append(os.path.join(STUBS_DIR, "grpc"))
+
+
+class Server:
+    """A prefixd on a free port of loopback. Use as a context manager; leaving it checks that it drains and exits 0."""
+
+    def __init__(self, *flags, env=None):
+        self._folder = tempfile.TemporaryDirectory(prefix="prefixd_e2e_")
+        folder = pathlib.Path(self._folder.name)
+        self.log_path = folder / "log"
+        port_file = folder / "port"
+        self._log = open(self.log_path, "wb")
+        self.process = subprocess.Popen(
+            [BIN_DIR / "prefixd", "--device", DEVICE, "--listen", "127.0.0.1:0", "--port-file", port_file, *flags],
+            stderr=self._log, env={**os.environ, **(env or {})})
+        wait_until(lambda: port_file.exists() or self.process.poll() is not None)
+        if not port_file.exists():
+            raise RuntimeError(f"prefixd did not start: {self.log()}")
+        self.address = f"127.0.0.1:{port_file.read_text().strip()}"
+
+    def log(self):
+        return self.log_path.read_text()
+
+    def memory_kib(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0])
+
+    def stop(self):
+        """Sends SIGTERM and returns the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(LIMIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, exc_type, *_):
+        code = self.stop()
+        self._log.close()
+        log = self.log()
+        self._folder.cleanup()
+        if exc_type is None and code != 0:
+            raise AssertionError(f"prefixd exited with {code}:\n{log}")
+
+
+def wait_until(condition):
+    end = time.monotonic() + LIMIT_SECONDS
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("what was waited for did not happen")
+        time.sleep(0.01)
+
+
+class E2ETest(unittest.TestCase):
+    """One server for all tests of a class, a fresh folder for each."""
+
+    SERVER_FLAGS = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(*cls.SERVER_FLAGS)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.__exit__(None)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="prefixd_e2e_")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def ctl(self, *arguments, stdin=None, expect=0, server=None, env=None):
+        """Runs prefixctl; stdin and stdout are bytes. Checks the exit code and returns the finished process."""
+        done = subprocess.run(
+            [BIN_DIR / "prefixctl", *map(str, arguments)], input=stdin, stdin=None if stdin is not None else subprocess.DEVNULL,
+            capture_output=True, timeout=LIMIT_SECONDS,
+            env={**os.environ, "PREFIXD_SERVER": server or self.server.address, **(env or {})})
+        self.assertEqual(done.returncode, expect, f"{arguments}: {done.stderr.decode()}")
+        return done
+
+    def ctl_json(self, *arguments, **options):
+        return json.loads(self.ctl("--json", *arguments, **options).stdout)
+
+    def assert_fails(self, *arguments, code=1, says=(), **options):
+        """The command fails with this exit code, and its message has all of these words."""
+        message = self.ctl(*arguments, expect=code, **options).stderr.decode()
+        for word in [says] if isinstance(says, str) else says:
+            self.assertIn(word, message)
+        return message

@@ -1,0 +1,199 @@
+"""prefixd as an operator meets it: start, log, limits, memory, vanishing callers, drain."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import numpy as np
+
+from harness import BIN_DIR, LIMIT_SECONDS, Server, grpc, wait_until
+
+from grpc.health.v1 import health_pb2, health_pb2_grpc
+from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2_grpc
+from foreign_client_test import chunk, reason, scan_request
+
+
+def requests_in_flight(channel):
+    return admin_pb2_grpc.AdminServiceStub(channel).GetServerInfo(admin_pb2.GetServerInfoRequest()).requests.used
+
+
+class LifecycleTest(unittest.TestCase):
+    def run_prefixd(self, *flags, env=None):
+        return subprocess.run([BIN_DIR / "prefixd", *flags], capture_output=True, timeout=LIMIT_SECONDS,
+                              env={**os.environ, **(env or {})})
+
+    def test_wrong_flags_exit_with_two(self):
+        for flags in (["--lanes", "0"], ["--device", "tpu"], ["--nonsense"], ["--log-format", "xml"]):
+            with self.subTest(flags=flags):
+                done = self.run_prefixd(*flags)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(flags[0].encode(), done.stderr)
+        self.assertEqual(self.run_prefixd(env={"PREFIXD_LANES": "0"}).returncode, 2)
+
+    def test_what_can_not_start_exits_with_one(self):
+        done = self.run_prefixd("--device", "cuda:99")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"cuda:99", done.stderr)
+        with Server() as server:
+            done = self.run_prefixd("--device", "cpu", "--listen", server.address)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(server.address.encode(), done.stderr)
+
+    def test_unix_sockets_and_several_addresses(self):
+        with tempfile.TemporaryDirectory() as folder:
+            address = f"unix:{folder}/prefixd.sock"
+            with Server("--listen", address) as server:
+                for target in (address, server.address):
+                    with grpc.insecure_channel(target) as channel:
+                        stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+                        self.assertEqual(stub.Scan(scan_request(np.ones(4, np.int32))).timing.num_items, 4)
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_one_log_line_a_request(self):
+        with Server("--log-format", "json") as server:
+            with grpc.insecure_channel(server.address) as channel:
+                stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+                request = scan_request(np.ones(4, np.float32))
+                request.request_id = "mine"
+                stub.Scan(request)
+                with self.assertRaises(grpc.RpcError):
+                    stub.Scan(chunk(np.ones(4, np.float32)))
+                with self.assertRaises(grpc.RpcError):  # Invalid UTF-8: protobuf logs it, and the log stays JSON.
+                    channel.unary_unary("/prefixd.v1.PrefixService/Scan")(b"\x12\x01\xff")
+            server.stop()
+            lines = [json.loads(line) for line in server.log().splitlines()]
+        good, bad = [line for line in lines if line["message"] == "request"]
+        self.assertEqual((good["id"], good["method"], good["dtype"], good["op"], good["items"], good["status"]),
+                         ("mine", "Scan", "f32", "sum", 4, "OK"))
+        self.assertEqual((good["bytes_in"], good["bytes_out"]), (16, 16))
+        self.assertIn("kernel_us", good)
+        self.assertIn("127.0.0.1", good["caller"])
+        self.assertEqual((bad["status"], bad["reason"]), ("INVALID_ARGUMENT", "SPEC_MISSING"))
+
+    def test_requests_over_the_budget_are_refused_and_then_taken(self):
+        with Server("--max-requests", "2") as server, grpc.insecure_channel(server.address) as channel:
+            stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+            end = threading.Event()
+
+            def requests():
+                yield scan_request(np.ones(1, np.int32))
+                end.wait(LIMIT_SECONDS)
+
+            streams = [stub.StreamScan(requests()) for _ in range(2)]
+            for stream in streams:
+                next(stream)
+            with self.assertRaises(grpc.RpcError) as caught:
+                stub.Scan(scan_request(np.ones(1, np.int32)))
+            self.assertEqual(reason(caught.exception), "REQUEST_BUDGET")
+            end.set()
+            for stream in streams:
+                list(stream)
+            wait_until(lambda: requests_in_flight(channel) == 0)
+            stub.Scan(scan_request(np.ones(1, np.int32)))
+
+    def test_streams_pass_through_in_bounded_memory(self):
+        """1 GiB through one stream, with a reader that falls behind, while the server stays within its share."""
+        chunks, items = 1024, 1 << 18
+        ones = np.ones(items, np.int32)
+        with Server() as server, grpc.insecure_channel(server.address) as channel:
+            stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+            # Once through, so that what is allocated once is.
+            list(stub.StreamScan(iter([scan_request(ones)] + [chunk(ones)] * 8)))
+            before = server.memory_kib()
+            requests = (scan_request(ones) if i == 0 else chunk(ones) for i in range(chunks))
+            total, most = 0, 0
+            for i, reply in enumerate(stub.StreamScan(requests)):
+                total += len(reply.values.inline.data)
+                if i == 10:
+                    time.sleep(0.5)
+                if i % 50 == 0:
+                    most = max(most, server.memory_kib())
+            self.assertEqual(total, chunks * items * 4)
+            # A stream's share is 16 MiB; the rest is gRPC's own windows and the allocator's habits.
+            self.assertLess(most - before, 200 << 10)
+
+    def test_a_caller_that_is_killed_in_mid_stream_leaves_nothing_behind(self):
+        script = """
+import sys
+sys.path[:0] = [{folder!r}]
+import numpy as np
+from harness import grpc
+from prefixd.v1 import primitives_pb2_grpc
+from foreign_client_test import chunk, scan_request
+def requests():
+    yield scan_request(np.ones(1 << 18, np.int32))
+    print("sent", flush=True)
+    while True:
+        yield chunk(np.ones(1 << 18, np.int32))
+for reply in primitives_pb2_grpc.PrefixServiceStub(grpc.insecure_channel({address!r})).StreamScan(requests()):
+    pass
+"""
+        with Server("--lanes", "1") as server, grpc.insecure_channel(server.address) as channel:
+            folder = str(pathlib.Path(__file__).parent)
+            process = subprocess.Popen([sys.executable, "-c", script.format(folder=folder, address=server.address)],
+                                       stdout=subprocess.PIPE)
+            process.stdout.readline()
+            wait_until(lambda: requests_in_flight(channel) == 1)
+            process.kill()
+            process.wait()
+            process.stdout.close()
+            wait_until(lambda: requests_in_flight(channel) == 0)
+            stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+            stub.Scan(scan_request(np.ones(1, np.int32)))
+
+    def test_sigterm_finishes_what_is_in_flight(self):
+        server = Server()
+        with grpc.insecure_channel(server.address) as channel:
+            stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+            go_on = threading.Event()
+
+            def requests():
+                yield scan_request(np.ones(2, np.int32))
+                go_on.wait(LIMIT_SECONDS)
+                yield chunk(np.ones(2, np.int32))
+
+            stream = stub.StreamScan(requests())
+            next(stream)
+            watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
+            self.assertEqual(next(watch).status, health_pb2.HealthCheckResponse.SERVING)
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(next(watch).status, health_pb2.HealthCheckResponse.NOT_SERVING)
+            go_on.set()
+            np.testing.assert_array_equal(np.frombuffer(next(stream).values.inline.data, np.int32), [3, 4])
+            self.assertTrue(next(stream).HasField("timing"))
+        began = time.monotonic()
+        self.assertEqual(server.stop(), 0)
+        self.assertLess(time.monotonic() - began, 8)  # gRPC's own pause would be ten seconds.
+        server.__exit__(None)
+
+    def test_a_second_signal_stops_at_once(self):
+        server = Server("--drain-timeout-seconds", "600")
+        with grpc.insecure_channel(server.address) as channel:
+            stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+            end = threading.Event()
+
+            def requests():
+                yield scan_request(np.ones(2, np.int32))
+                end.wait(LIMIT_SECONDS)
+
+            stream = stub.StreamScan(requests())
+            next(stream)
+            server.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: "draining" in server.log())
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(LIMIT_SECONDS), 0)
+            end.set()
+            with self.assertRaises(grpc.RpcError):
+                list(stream)
+        server.__exit__(None)
+
+
+if __name__ == "__main__":
+    unittest.main()
