@@ -290,7 +290,10 @@ TEST_F(ServiceTest, DrainFinishesWhatIsInFlightAndRefusesTheRest) {
   v1::ScanResponse reply;
   ASSERT_TRUE(stream->Read(&reply));
   std::thread drain([&] { EXPECT_EQ(server_->Drain(absl::Seconds(20), [] { return false; }), 0u); });
-  while (Health() != grpc::health::v1::HealthCheckResponse::NOT_SERVING) absl::SleepFor(absl::Milliseconds(1));
+  for (int i = 0; i < 2000 && Health() == grpc::health::v1::HealthCheckResponse::SERVING; ++i) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_EQ(Health(), grpc::health::v1::HealthCheckResponse::NOT_SERVING);
   grpc::Status refused;
   do {  // Health goes first, so one may still get in.
     refused = Scan(ScanRequestOf({1}), &reply);

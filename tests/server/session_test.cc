@@ -345,6 +345,41 @@ TEST_F(SessionTest, CancellationFreesTheLaneBeforeTheNextPiece) {
   EXPECT_TRUE(transport.replies().empty());
 }
 
+TEST_F(SessionTest, CancellationEndsARequestThatWaitsForItsCaller) {
+  Gate waiting;
+  Gate cancelled;
+  FakeTransport transport(&context_, Stream(), Messages(ScanOf(), {Bytes<int32_t>({1})}));
+  transport.before_read = [&](size_t i) {
+    if (i != 1) return;
+    waiting.Arrive();
+    EXPECT_TRUE(cancelled.WaitFor(1));
+  };
+  transport.Start();
+  ASSERT_TRUE(waiting.WaitFor(1));
+  transport.session().OnCancel();
+  EXPECT_TRUE(transport.Wait());
+  EXPECT_EQ(transport.result().status.code(), absl::StatusCode::kCancelled);
+  cancelled.Arrive();
+}
+
+TEST_F(SessionTest, ABadChunkStopsTheWorkOnThoseBeforeIt) {
+  Gate running;
+  Gate refused;
+  device_.before_work = [&] {
+    running.Arrive();
+    EXPECT_TRUE(refused.WaitFor(1));
+    return absl::OkStatus();
+  };
+  FakeTransport transport(&context_, Stream(), Messages(ScanOf(), {Bytes(Iota(4 * kPieceItems))}));
+  transport.Start();
+  ASSERT_TRUE(running.WaitFor(1));
+  transport.session().OnInvalidMessage(absl::InvalidArgumentError("bad"));
+  refused.Arrive();
+  ASSERT_TRUE(transport.Wait());
+  EXPECT_EQ(transport.result().status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(device_.works(), 1);
+}
+
 TEST_F(SessionTest, ADeadlineThatPassesStopsTheWork) {
   MakeServer(1);
   CallInfo call = Stream();
