@@ -3,6 +3,8 @@
 # 264 years of sunspots through it, and stops it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# Code for the cards that are here, where there are any.
+if nvidia-smi -L >/dev/null 2>&1; then export CUDAARCHS=${CUDAARCHS:-native}; fi
 
 step() { printf '\n== %s\n' "$*"; }
 show() {

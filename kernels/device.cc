@@ -46,7 +46,7 @@ absl::StatusOr<Strategy> Device::Resolve(Primitive primitive, Strategy strategy)
     names += StrCat(names.empty() ? "" : ", ", Name(candidate));
   }
   return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm.strategy",
-               StrCat("strategy ", Name(strategy), " is not implemented for ", Name(primitive), " on ", Info().name,
+               StrCat("strategy ", Name(strategy), " is not implemented for ", Name(primitive), " on ", info().name,
                       ", which serves: ", names));
 }
 

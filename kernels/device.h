@@ -178,15 +178,18 @@ class Lane {
 struct DeviceInfo {
   std::string name;  // "cpu (2 threads)", "NVIDIA H200".
   uint64_t memory_bytes = 0;
-  uint64_t memory_free_bytes = 0;
 };
 
 class Device {
  public:
   virtual ~Device() = default;
 
-  // Cost: may ask the driver for the free memory.
-  virtual DeviceInfo Info() const = 0;
+  // Cost: none; what was found when the device was opened.
+  virtual const DeviceInfo& info() const = 0;
+
+  // What an allocation could get. 0 if the device can't say.
+  // Cost: asks the driver.
+  virtual uint64_t FreeMemoryBytes() const = 0;
 
   virtual absl::StatusOr<std::unique_ptr<Lane>> CreateLane() = 0;
 

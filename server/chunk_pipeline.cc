@@ -94,43 +94,42 @@ absl::Status ChunkPipeline::Check(const Chunk& chunk) {
   return absl::OkStatus();
 }
 
-absl::Status ChunkPipeline::Run(BorrowedLane& lane, const Chunk& chunk, const StopSignal& stop,
-                                std::vector<Reply>* replies) {
-  absl::Status status = RunPieces(lane, chunk, stop, replies);
+absl::StatusOr<uint64_t> ChunkPipeline::RunPiece(BorrowedLane& lane, const Chunk& chunk, uint64_t first,
+                                                 const StopSignal& stop, std::optional<Reply>* reply) {
+  PREFIXD_RETURN_IF_ERROR(stop.Check());
+  const uint64_t num_items = std::min(piece_items_, chunk.values.size() / SizeOf(spec_.dtype) - first);
+  absl::Status status = Pass(lane, chunk, first, num_items, reply);
   // Staging belongs to the next task from here on, so nothing may still be reading it.
   if (const absl::Status idle = lane.lane->Synchronize(); status.ok()) status = idle;
   device_times_ += lane.lane->TakeStageTimes();
-  return status;
+  PREFIXD_RETURN_IF_ERROR(status);
+  items_done_ += num_items;
+  return num_items;
 }
 
-absl::Status ChunkPipeline::RunPieces(BorrowedLane& lane, const Chunk& chunk, const StopSignal& stop,
-                                      std::vector<Reply>* replies) {
+absl::Status ChunkPipeline::Pass(BorrowedLane& lane, const Chunk& chunk, uint64_t first, uint64_t num_items,
+                                 std::optional<Reply>* reply) {
   const size_t item_bytes = SizeOf(spec_.dtype);
-  const uint64_t chunk_items = chunk.values.size() / item_bytes;
-  if (chunk_items > 0 && state_.data() == nullptr) {
-    PREFIXD_ASSIGN_OR_RETURN(state_, lane.lane->Allocate(sizeof(ReduceState)));
+  CopyIn(lane.in, chunk.values.substr(first * item_bytes, num_items * item_bytes));
+  PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToDevice(lane.in.device.data(), lane.in.host.data(), num_items * item_bytes));
+  if (chunk.mask) {
+    const Selector selector = std::get<CompactSpec>(spec_.detail).selector;
+    const uint64_t mask_bytes = MaskBytes(selector, num_items);
+    CopyIn(lane.mask, chunk.mask->substr(MaskBytes(selector, first), mask_bytes));
+    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToDevice(lane.mask.device.data(), lane.mask.host.data(), mask_bytes));
   }
-  for (uint64_t first = 0; first < chunk_items; first += piece_items_) {
-    PREFIXD_RETURN_IF_ERROR(stop.Check());
-    const uint64_t num_items = std::min(piece_items_, chunk_items - first);
-    CopyIn(lane.in, chunk.values.substr(first * item_bytes, num_items * item_bytes));
-    PREFIXD_RETURN_IF_ERROR(
-        lane.lane->CopyToDevice(lane.in.device.data(), lane.in.host.data(), num_items * item_bytes));
-    if (chunk.mask) {
-      const Selector selector = std::get<CompactSpec>(spec_.detail).selector;
-      const uint64_t mask_bytes = MaskBytes(selector, num_items);
-      CopyIn(lane.mask, chunk.mask->substr(MaskBytes(selector, first), mask_bytes));
-      PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToDevice(lane.mask.device.data(), lane.mask.host.data(), mask_bytes));
-    }
-    PREFIXD_RETURN_IF_ERROR(
-        std::visit([&](const auto& detail) { return RunPiece(detail, lane, num_items, replies); }, spec_.detail));
-    items_done_ += num_items;
-  }
+  return std::visit([&](const auto& detail) { return Run(detail, lane, num_items, reply); }, spec_.detail);
+}
+
+absl::Status ChunkPipeline::MakeState(BorrowedLane& lane) {
+  if (state_.data() != nullptr) return absl::OkStatus();
+  PREFIXD_ASSIGN_OR_RETURN(state_, lane.lane->Allocate(sizeof(ReduceState)));
   return absl::OkStatus();
 }
 
-absl::Status ChunkPipeline::RunPiece(const ScanSpec& scan, BorrowedLane& lane, uint64_t num_items,
-                                     std::vector<Reply>* replies) {
+absl::Status ChunkPipeline::Run(const ScanSpec& scan, BorrowedLane& lane, uint64_t num_items,
+                                std::optional<Reply>* reply) {
+  PREFIXD_RETURN_IF_ERROR(MakeState(lane));
   ScanArgs args;
   args.dtype = spec_.dtype;
   args.op = scan.op;
@@ -147,12 +146,13 @@ absl::Status ChunkPipeline::RunPiece(const ScanSpec& scan, BorrowedLane& lane, u
   const uint64_t size_bytes = num_items * SizeOf(spec_.dtype);
   PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.values.host.data(), args.out, size_bytes));
   PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
-  replies->push_back({.values = CopyOut(lane.values, size_bytes), .indices = {}});
+  *reply = {.values = CopyOut(lane.values, size_bytes), .indices = {}};
   return absl::OkStatus();
 }
 
-absl::Status ChunkPipeline::RunPiece(const ReduceSpec& reduce, BorrowedLane& lane, uint64_t num_items,
-                                     std::vector<Reply>* /*replies*/) {
+absl::Status ChunkPipeline::Run(const ReduceSpec& reduce, BorrowedLane& lane, uint64_t num_items,
+                                std::optional<Reply>* /*reply*/) {
+  PREFIXD_RETURN_IF_ERROR(MakeState(lane));
   auto* d_state = reinterpret_cast<ReduceState*>(state_.data());
   ReduceArgs args;
   args.dtype = spec_.dtype;
@@ -172,8 +172,8 @@ absl::Status ChunkPipeline::RunPiece(const ReduceSpec& reduce, BorrowedLane& lan
   return absl::OkStatus();
 }
 
-absl::Status ChunkPipeline::RunPiece(const CompactSpec& compact, BorrowedLane& lane, uint64_t num_items,
-                                     std::vector<Reply>* replies) {
+absl::Status ChunkPipeline::Run(const CompactSpec& compact, BorrowedLane& lane, uint64_t num_items,
+                                std::optional<Reply>* reply) {
   auto* d_count = reinterpret_cast<uint64_t*>(lane.scalar.device.data());
   CompactArgs args;
   args.dtype = spec_.dtype;
@@ -206,9 +206,9 @@ absl::Status ChunkPipeline::RunPiece(const CompactSpec& compact, BorrowedLane& l
   }
   PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
   items_kept_ += kept;
-  replies->push_back({.values = CopyOut(lane.values, values_bytes),
-                      .indices = CopyOut(lane.indices, indices_bytes),
-                      .num_kept = items_kept_});
+  *reply = {.values = CopyOut(lane.values, values_bytes),
+            .indices = CopyOut(lane.indices, indices_bytes),
+            .num_kept = items_kept_};
   return absl::OkStatus();
 }
 
@@ -243,14 +243,19 @@ void ChunkPipeline::Describe(Result* result) const {
 void ChunkPipeline::CopyIn(const StagingBlock& block, std::string_view bytes) {
   const auto start = std::chrono::steady_clock::now();
   std::memcpy(block.host.data(), bytes.data(), bytes.size());
-  host_copy_ns_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+  AddHostCopy(start);
 }
 
 std::string ChunkPipeline::CopyOut(const StagingBlock& block, uint64_t size_bytes) {
   const auto start = std::chrono::steady_clock::now();
   std::string bytes(reinterpret_cast<const char*>(block.host.data()), size_bytes);
-  host_copy_ns_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+  AddHostCopy(start);
   return bytes;
+}
+
+void ChunkPipeline::AddHostCopy(std::chrono::steady_clock::time_point start) {
+  host_copy_ns_ =
+      host_copy_ns_.value_or(0) + std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace prefixd

@@ -2,14 +2,17 @@
 // piece through a lane (copy in, run, copy out). What joins the pieces (the carry of a scan, the state of a reduce)
 // stays on the device between chunks, so an array of any length passes through in bounded memory.
 //
-// Threads: Check by one thread and Run by another at the same time, each for one chunk at a time, in the same order.
-//          Finish after both.
+// Threads: Check by one thread and RunPiece by another at the same time, each for one chunk at a time, in the same
+//          order. Finish after both.
 #ifndef PREFIXD_SERVER_CHUNK_PIPELINE_H_
 #define PREFIXD_SERVER_CHUNK_PIPELINE_H_
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <vector>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,10 +35,12 @@ class ChunkPipeline {
   //         OUT_OF_RANGE (REPLY_TOO_LARGE) for a unary call.
   absl::Status Check(const Chunk& chunk);
 
-  // Runs a checked chunk and appends its replies: at least one for a chunk with elements, but none for a reduce.
+  // Runs the piece of a checked chunk that begins at its element `first`, and returns how many elements that were.
+  // Sets *reply, but not for a reduce. The pieces of a chunk, and the chunks, are run in order.
   // Blocks on the device: for lane threads. On return the lane is idle, also after an error.
-  // Errors: those of the lane, and of `stop`, which is asked before every piece.
-  absl::Status Run(BorrowedLane& lane, const Chunk& chunk, const StopSignal& stop, std::vector<Reply>* replies);
+  // Errors: those of the lane, and of `stop`, which is asked before anything is enqueued.
+  absl::StatusOr<uint64_t> RunPiece(BorrowedLane& lane, const Chunk& chunk, uint64_t first, const StopSignal& stop,
+                                    std::optional<Reply>* reply);
 
   // Checks that the whole array came. Errors: INVALID_ARGUMENT (COUNT_MISMATCH).
   absl::Status Finish() const;
@@ -48,14 +53,18 @@ class ChunkPipeline {
  private:
   ChunkPipeline(const Spec& spec, CallShape shape);
 
-  absl::Status RunPieces(BorrowedLane& lane, const Chunk& chunk, const StopSignal& stop, std::vector<Reply>* replies);
-  absl::Status RunPiece(const ScanSpec& scan, BorrowedLane& lane, uint64_t num_items, std::vector<Reply>* replies);
-  absl::Status RunPiece(const ReduceSpec& reduce, BorrowedLane& lane, uint64_t num_items, std::vector<Reply>* replies);
-  absl::Status RunPiece(const CompactSpec& compact, BorrowedLane& lane, uint64_t num_items,
-                        std::vector<Reply>* replies);
+  // Copies num_items elements in from `first` on, runs them and copies out what they make.
+  absl::Status Pass(BorrowedLane& lane, const Chunk& chunk, uint64_t first, uint64_t num_items,
+                    std::optional<Reply>* reply);
+  absl::Status Run(const ScanSpec& scan, BorrowedLane& lane, uint64_t num_items, std::optional<Reply>* reply);
+  absl::Status Run(const ReduceSpec& reduce, BorrowedLane& lane, uint64_t num_items, std::optional<Reply>* reply);
+  absl::Status Run(const CompactSpec& compact, BorrowedLane& lane, uint64_t num_items, std::optional<Reply>* reply);
+  // The device memory that joins the pieces, allocated with the first of them.
+  absl::Status MakeState(BorrowedLane& lane);
   // Copies between messages and staging, and counts the time.
   void CopyIn(const StagingBlock& block, std::string_view bytes);
   std::string CopyOut(const StagingBlock& block, uint64_t size_bytes);
+  void AddHostCopy(std::chrono::steady_clock::time_point start);
 
   const Spec spec_;
   const CallShape shape_;
@@ -64,13 +73,13 @@ class ChunkPipeline {
 
   uint64_t items_checked_ = 0;  // Check's.
 
-  // Run's.
+  // RunPiece's.
   uint64_t items_done_ = 0;
   uint64_t items_kept_ = 0;
   Buffer state_;  // Device: one element of carry, or one ReduceState.
   ReduceState reduced_;
   StageTimes device_times_;
-  int64_t host_copy_ns_ = 0;
+  std::optional<int64_t> host_copy_ns_;
 };
 
 }  // namespace prefixd

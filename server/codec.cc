@@ -281,8 +281,8 @@ absl::StatusOr<Spec> DecodeSpec(const v1::CompactSpec& wire) {
 // ---- Timing --------------------------------------------------------------------------------------------------------
 void EncodeTiming(const Timing& timing, v1::Timing* wire) {
   const StageTimes& device = timing.device;
-  wire->set_queue_ns(timing.queue_ns);
-  wire->set_host_copy_ns(timing.host_copy_ns);
+  if (timing.queue_ns) wire->set_queue_ns(*timing.queue_ns);
+  if (timing.host_copy_ns) wire->set_host_copy_ns(*timing.host_copy_ns);
   if (device.host_to_device_ns) wire->set_host_to_device_ns(*device.host_to_device_ns);
   if (device.kernel_ns) wire->set_kernel_ns(*device.kernel_ns);
   if (device.device_to_host_ns) wire->set_device_to_host_ns(*device.device_to_host_ns);
@@ -312,10 +312,7 @@ absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ScanRequest>& req
 }
 
 absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ReduceRequest>& request) {
-  if (request->has_sink()) {
-    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "sink",
-                 "only a segmented reduce makes an array: leave the sink out");
-  }
+  PREFIXD_RETURN_IF_ERROR(CheckInline(request->sink(), "sink"));
   PREFIXD_ASSIGN_OR_RETURN(Message message, DecodeValues(request));
   if (request->has_spec()) {
     PREFIXD_ASSIGN_OR_RETURN(message.spec, DecodeSpec(request->spec()));
@@ -352,8 +349,8 @@ void Encode(Reply reply, v1::ScanResponse* response) {
 
 void Encode(Reply reply, v1::CompactResponse* response) {
   response->set_count(reply.num_kept);
-  response->mutable_values()->mutable_inline_()->set_data(std::move(reply.values));
-  response->mutable_indices()->mutable_inline_()->set_data(std::move(reply.indices));
+  if (!reply.values.empty()) response->mutable_values()->mutable_inline_()->set_data(std::move(reply.values));
+  if (!reply.indices.empty()) response->mutable_indices()->mutable_inline_()->set_data(std::move(reply.indices));
 }
 
 void Encode(const Result& result, v1::ScanResponse* response) {
@@ -398,7 +395,7 @@ void EncodeCapabilities(const Device& device, v1::GetServerInfoResponse* respons
   }
 }
 
-grpc::Status ToGrpcStatus(const absl::Status& status) {
+grpc::Status ToGrpcStatus(const absl::Status& status, const std::string& request_id) {
   if (status.ok()) return grpc::Status::OK;
   const auto code = static_cast<grpc::StatusCode>(status.code());
   const std::string message(status.message());
@@ -410,6 +407,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   google::rpc::ErrorInfo info;
   info.set_reason(reason.empty() ? "DEVICE_ERROR" : reason);
   info.set_domain(std::string(kErrorDomain));
+  (*info.mutable_metadata())["request_id"] = request_id;
   details.add_details()->PackFrom(info);
   if (const std::string field = ErrorField(status); !field.empty()) {
     google::rpc::BadRequest bad_request;

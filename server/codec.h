@@ -34,8 +34,9 @@ void Encode(const Result& result, v1::CompactResponse* response);
 // The list for GetServerInfo: what `device` serves, from kernels/types.h.
 void EncodeCapabilities(const Device& device, v1::GetServerInfoResponse* response);
 
-// Code, message and google.rpc details (ErrorInfo; BadRequest, QuotaFailure and RetryInfo where they fit).
-grpc::Status ToGrpcStatus(const absl::Status& status);
+// Code, message and google.rpc details (ErrorInfo with the request's id; BadRequest, QuotaFailure and RetryInfo where
+// they fit).
+grpc::Status ToGrpcStatus(const absl::Status& status, const std::string& request_id);
 
 }  // namespace prefixd
 

@@ -18,7 +18,7 @@ absl::StatusOr<StagingBlock> MakeBlock(Device& device, Lane& lane, size_t size_b
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LanePool>> LanePool::Create(Device& device, int num_lanes) {
-  std::unique_ptr<LanePool> pool(new LanePool);
+  std::unique_ptr<LanePool> pool(new LanePool(device));
   pool->lanes_.resize(num_lanes);
   for (BorrowedLane& lane : pool->lanes_) {
     PREFIXD_ASSIGN_OR_RETURN(lane.lane, device.CreateLane());
@@ -30,6 +30,7 @@ absl::StatusOr<std::unique_ptr<LanePool>> LanePool::Create(Device& device, int n
     pool->staging_bytes_ += kScalarBytes;
     PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
   }
+  pool->LookAtMemory();
   for (BorrowedLane& lane : pool->lanes_) {
     pool->threads_.emplace_back([pool = pool.get(), &lane] { pool->RunLane(lane); });
   }
@@ -64,7 +65,16 @@ void LanePool::RunLane(BorrowedLane& lane) {
       queue_.pop_front();
     }
     task(lane);
+    LookAtMemory();
   }
+}
+
+void LanePool::LookAtMemory() {
+  const auto now = std::chrono::steady_clock::now();
+  auto last = looked_at_memory_.load(std::memory_order_relaxed);
+  if (now - last < std::chrono::seconds(1)) return;
+  if (!looked_at_memory_.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
+  free_memory_bytes_.store(device_.FreeMemoryBytes(), std::memory_order_relaxed);
 }
 
 }  // namespace prefixd

@@ -7,6 +7,8 @@
 #ifndef PREFIXD_SERVER_LANE_POOL_H_
 #define PREFIXD_SERVER_LANE_POOL_H_
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <memory>
@@ -51,13 +53,19 @@ class LanePool {
 
   int num_lanes() const { return static_cast<int>(lanes_.size()); }
   size_t staging_bytes() const { return staging_bytes_; }
+  // What the device had free when a lane last looked: after a task, at most once a second.
+  uint64_t free_memory_bytes() const { return free_memory_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  LanePool() = default;
+  explicit LanePool(const Device& device) : device_(device) {}
   void RunLane(BorrowedLane& lane);
+  void LookAtMemory();
 
+  const Device& device_;
   std::vector<BorrowedLane> lanes_;
   size_t staging_bytes_ = 0;
+  std::atomic<uint64_t> free_memory_bytes_{0};
+  std::atomic<std::chrono::steady_clock::time_point> looked_at_memory_{};
   Mutex mutex_;
   CondVar wake_;
   std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);

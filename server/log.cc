@@ -1,10 +1,14 @@
 #include "server/log.h"
 
 #include <atomic>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 
+#include "absl/synchronization/notification.h"
 #include "kernels/status.h"
+#include "spdlog/async.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 
@@ -45,7 +49,11 @@ bool IsOurs(absl::StatusCode code) {
 
 void StartLog(const std::string& level, const std::string& format) {
   g_json = format == "json";
-  auto logger = std::make_shared<spdlog::logger>("prefixd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  constexpr size_t kQueuedLines = 8192;
+  spdlog::init_thread_pool(kQueuedLines, /*thread_count=*/1);
+  auto logger =
+      std::make_shared<spdlog::async_logger>("prefixd", std::make_shared<spdlog::sinks::stderr_sink_mt>(),
+                                             spdlog::thread_pool(), spdlog::async_overflow_policy::overrun_oldest);
   logger->set_level(spdlog::level::from_str(level));
   logger->set_pattern(g_json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v)" : "%Y-%m-%dT%H:%M:%S.%fZ %l %v",
                       spdlog::pattern_time_type::utc);
@@ -53,11 +61,21 @@ void StartLog(const std::string& level, const std::string& format) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+void FlushLog(absl::Duration limit) {
+  // Shutting down waits for the writer, which may be stuck; so does nothing else here.
+  const auto done = std::make_shared<absl::Notification>();
+  std::thread([done] {
+    spdlog::shutdown();
+    done->Notify();
+  }).detach();
+  done->WaitForNotificationWithTimeout(limit);
+}
+
 void LogRequest(const RequestRecord& record) {
   const Result& result = record.result;
   const Timing& timing = result.timing;
   nlohmann::ordered_json fields = {{"message", "request"},
-                                   {"id", record.request_id},
+                                   {"id", result.request_id},
                                    {"caller", record.call.caller},
                                    {"method", record.call.method}};
   if (!record.call.trace_parent.empty()) fields["traceparent"] = record.call.trace_parent;

@@ -23,6 +23,7 @@ namespace {
 
 // Leaves without destroying the gRPC server: in gRPC 1.51 that takes ten seconds once the callback API was used.
 [[noreturn]] void Leave(int code) {
+  FlushLog(absl::Seconds(1));
 #if defined(__SANITIZE_ADDRESS__)
   if (__lsan_do_recoverable_leak_check() != 0 && code == kExitOk) code = kExitFailed;
 #endif
@@ -51,11 +52,15 @@ int Main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
 
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(options.device);
+  if (device.status().code() == absl::StatusCode::kFailedPrecondition && options.device == "auto") {
+    LogWarning(StrCat("serving on the CPU, for the card can't be used: ", std::string(device.status().message())));
+    device = OpenDevice("cpu");
+  }
   if (!device.ok()) {
     LogError(StrCat("can't open device ", options.device, ": ", device.status().message()));
-    return kExitFailed;
+    Leave(kExitFailed);
   }
-  const DeviceInfo info = (*device)->Info();
+  const std::string device_name = (*device)->info().name;
   static std::atomic<bool> device_lost{false};
   auto server = Server::Start(options, *std::move(device), [] {
     device_lost = true;
@@ -63,11 +68,11 @@ int Main(int argc, char** argv) {
   });
   if (!server.ok()) {
     LogError(StrCat("can't start: ", server.status().message()));
-    return kExitFailed;
+    Leave(kExitFailed);
   }
   LogInfo(StrCat("prefixd ", kVersion, " ready on ", absl::StrJoin(options.listen, ", "),
                  (*server)->ports().empty() ? "" : StrCat(" (port ", absl::StrJoin((*server)->ports(), ", "), ")"),
-                 ", device ", info.name, ", ", options.lanes, " lanes"));
+                 ", device ", device_name, ", ", options.lanes, " lanes"));
 
   int signal_number = 0;
   sigwait(&signals, &signal_number);

@@ -1,10 +1,22 @@
 #include "server/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
 
+#include "kernels/status.h"
+#include "server/session.h"
 #include "server/version.h"
 
 namespace prefixd {
+namespace {
+
+int WrongUsage(const std::string& what) {
+  std::cerr << what << "\nRun with --help for more information.\n";
+  return kExitUsage;
+}
+
+}  // namespace
 
 std::variant<Options, int> ParseOptions(int argc, char** argv) {
   Options options;
@@ -32,12 +44,13 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
       ->envname("PREFIXD_PORT_FILE");
   app.add_option("--max-message-bytes", options.max_message_bytes, "Largest request message, in bytes")
       ->envname("PREFIXD_MAX_MESSAGE_BYTES")
-      ->check(CLI::Range(uint64_t{64} << 10, uint64_t{1} << 30));
+      ->check(CLI::Range(uint64_t{2} << 20, uint64_t{1} << 30));
   app.add_option("--max-requests", options.max_requests, "Requests in flight; more are refused")
       ->envname("PREFIXD_MAX_REQUESTS")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
   app.add_option("--max-request-bytes", options.max_request_bytes,
-                 "Memory for requests in flight, in bytes; more are refused. A stream counts as four messages")
+                 "Memory for requests in flight, in bytes; more are refused. A stream counts as three of the largest "
+                 "messages and 2 MiB")
       ->envname("PREFIXD_MAX_REQUEST_BYTES")
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
   app.add_option("--drain-timeout-seconds", options.drain_timeout_seconds,
@@ -60,10 +73,13 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
   // One stream must fit, or every stream would be refused.
-  if (options.max_request_bytes < 4 * options.max_message_bytes) {
-    std::cerr << "--max-request-bytes must be at least 4 times --max-message-bytes, which is "
-              << options.max_message_bytes << "\nRun with --help for more information.\n";
-    return kExitUsage;
+  if (const uint64_t least = Session::StreamBytes(options.max_message_bytes); options.max_request_bytes < least) {
+    return WrongUsage(StrCat("--max-request-bytes must be at least ", least, ", what one stream of messages of ",
+                             options.max_message_bytes, " bytes may hold"));
+  }
+  const auto is_tcp = [](const std::string& address) { return !address.starts_with("unix:"); };
+  if (!options.port_file.empty() && std::none_of(options.listen.begin(), options.listen.end(), is_tcp)) {
+    return WrongUsage("--port-file needs a HOST:PORT among --listen");
   }
   return options;
 }

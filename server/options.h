@@ -19,7 +19,7 @@ struct Options {
   // Limits.
   uint64_t max_message_bytes = uint64_t{4} << 20;
   uint64_t max_requests = 1024;
-  uint64_t max_request_bytes = uint64_t{1} << 30;
+  uint64_t max_request_bytes = uint64_t{2} << 30;
   uint64_t drain_timeout_seconds = 30;
 
   // The log.

@@ -76,8 +76,8 @@ struct Reply {
 
 // Where the time went. A stage that was not measured is nullopt.
 struct Timing {
-  int64_t queue_ns = 0;
-  int64_t host_copy_ns = 0;
+  std::optional<int64_t> queue_ns;
+  std::optional<int64_t> host_copy_ns;
   StageTimes device;
   int64_t server_total_ns = 0;
   std::string device_name;
@@ -88,6 +88,7 @@ struct Timing {
 // How a request ended.
 struct Result {
   absl::Status status;
+  std::string request_id;
   Timing timing;
   uint64_t num_kept = 0;  // Compact.
   // Reduce.

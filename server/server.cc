@@ -1,12 +1,17 @@
 #include "server/server.h"
 
 #include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
@@ -24,12 +29,41 @@ constexpr int kKeepaliveTimeMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
 // For what is not ours to finish, such as health watches and streams that never sent a message.
 constexpr absl::Duration kCloseTimeout = absl::Milliseconds(100);
+constexpr absl::Duration kMaxCloseTime = absl::Seconds(1);
+// Callers may ask us as often as we ask them.
+constexpr int kMinPingIntervalMs = 10'000;
 
 bool IsUnix(std::string_view address) { return address.starts_with("unix:"); }
 
 bool IsLoopback(std::string_view address) {
   return IsUnix(address) || address.starts_with("127.") || address.starts_with("localhost:") ||
          address.starts_with("[::1]:");
+}
+
+// The path of "unix:PATH" or "unix:///PATH".
+std::string SocketPath(std::string_view address) {
+  address.remove_prefix(std::string_view("unix:").size());
+  if (address.starts_with("//")) address.remove_prefix(2);
+  return std::string(address);
+}
+
+// 0 if there is no such file.
+uint64_t InodeOf(const std::string& path) {
+  struct stat status = {};
+  return stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
+// Whether somebody serves the socket. gRPC would take it over without asking.
+bool IsServed(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return false;  // gRPC will say that it is too long.
+  path.copy(address.sun_path, path.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const bool served = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  close(fd);
+  return served;
 }
 
 // The whole file appears at once, so that whoever waits for it never reads half a number.
@@ -56,7 +90,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
   server->context_ = {.device = server->device_.get(),
                       .lanes = server->lanes_.get(),
                       .admission = server->admission_.get(),
-                      .device_name = server->device_->Info().name,
+                      .device_name = server->device_->info().name,
                       .max_message_bytes = options.max_message_bytes,
                       .log = LogRequest,
                       .on_device_lost = [server = server.get()](const absl::Status& s) { server->OnDeviceLost(s); }};
@@ -74,13 +108,18 @@ absl::Status Server::Listen(const Options& options) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
   // Without this a second server on the same port would silently take half of the callers.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  if (!options.port_file.empty()) unlink(options.port_file.c_str());  // A crash may have left one, with an old port.
   builder.RegisterService(prefix_service_.get());
   builder.RegisterService(admin_service_.get());
   std::vector<int> bound(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
     const std::string& address = options.listen[i];
+    if (IsUnix(address) && IsServed(SocketPath(address))) {
+      return absl::UnavailableError(StrCat("can't listen on ", address, ": another server does"));
+    }
     if (!IsLoopback(address)) {
       LogWarning(StrCat("listening on ", address,
                         ", which is not loopback: callers are not authenticated, keep it behind a proxy"));
@@ -98,15 +137,16 @@ absl::Status Server::Listen(const Options& options) {
     }
     return absl::UnavailableError(StrCat("can't listen on ", absl::StrJoin(options.listen, ", ")));
   }
+  health_ = grpc_->GetHealthCheckService();
   for (size_t i = 0; i < bound.size(); ++i) {
     if (IsUnix(options.listen[i])) {
-      socket_files_.push_back(options.listen[i].substr(std::string_view("unix:").size()));
+      const std::string path = SocketPath(options.listen[i]);
+      socket_files_.push_back({path, InodeOf(path)});
     } else {
       ports_.push_back(bound[i]);
     }
   }
   if (!options.port_file.empty()) {
-    if (ports_.empty()) return absl::InternalError("--port-file needs a TCP address in --listen");
     PREFIXD_RETURN_IF_ERROR(WritePortFile(options.port_file, ports_.front()));
     port_file_ = options.port_file;
   }
@@ -120,7 +160,7 @@ Server::~Server() {
 
 uint64_t Server::Drain(absl::Duration timeout, const std::function<bool()>& hurry) {
   const absl::Time deadline = absl::Now() + timeout;
-  grpc_->GetHealthCheckService()->SetServingStatus(false);
+  health_.load()->SetServingStatus(false);
   if (!device_lost_) {
     admission_->Close(Error(absl::StatusCode::kUnavailable, "DRAINING", "", "the server is stopping: retry elsewhere"));
   }
@@ -128,9 +168,17 @@ uint64_t Server::Drain(absl::Duration timeout, const std::function<bool()>& hurr
     absl::SleepFor(absl::Milliseconds(20));
   }
   const uint64_t cut_off = admission_->in_use().requests;
-  grpc_->Shutdown(absl::ToChronoTime(absl::Now() + kCloseTimeout));
+  // On a thread of its own, for Shutdown waits for every reactor, also for one that a hung device holds.
+  const auto closed = std::make_shared<absl::Notification>();
+  std::thread([grpc = grpc_, closed] {
+    grpc->Shutdown(absl::ToChronoTime(absl::Now() + kCloseTimeout));
+    closed->Notify();
+  }).detach();
+  closed->WaitForNotificationWithTimeout(kMaxCloseTime);
   if (!port_file_.empty()) unlink(port_file_.c_str());
-  for (const std::string& path : socket_files_) unlink(path.c_str());
+  for (const SocketFile& file : socket_files_) {
+    if (InodeOf(file.path) == file.inode) unlink(file.path.c_str());
+  }
   return cut_off;
 }
 
@@ -138,7 +186,8 @@ void Server::OnDeviceLost(const absl::Status& status) {
   if (device_lost_.exchange(true)) return;
   LogError(StrCat("the device failed: ", status.message()));
   admission_->Close(status);
-  if (grpc_ != nullptr) grpc_->GetHealthCheckService()->SetServingStatus(false);
+  // A request may come, and lose the device, before Listen has returned: Drain will see to the health then.
+  if (grpc::HealthCheckServiceInterface* health = health_.load()) health->SetServingStatus(false);
   on_device_lost_();
 }
 

@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server.h"
 #include "kernels/device.h"
 #include "server/admission.h"
@@ -42,11 +43,18 @@ class Server {
   const std::vector<int>& ports() const { return ports_; }
 
   // Reports NOT_SERVING, refuses new requests, and waits for those in flight: until none is left, `timeout` has passed
-  // or `hurry` returns true (it is asked about 50 times a second). Then closes; returns how many were cut off.
+  // or `hurry` returns true (it is asked about 50 times a second). Then closes, for a second at most: a device that
+  // hangs can't keep the process. Returns how many were cut off.
   uint64_t Drain(absl::Duration timeout, const std::function<bool()>& hurry);
 
  private:
   Server() = default;
+  // A Unix socket that is ours for as long as the path leads to the same inode.
+  struct SocketFile {
+    std::string path;
+    uint64_t inode = 0;
+  };
+
   absl::Status Listen(const Options& options);
   void OnDeviceLost(const absl::Status& status);
 
@@ -59,10 +67,11 @@ class Server {
   std::atomic<bool> device_lost_{false};
   std::unique_ptr<PrefixService> prefix_service_;
   std::unique_ptr<AdminService> admin_service_;
-  std::unique_ptr<grpc::Server> grpc_;
+  std::shared_ptr<grpc::Server> grpc_;
+  std::atomic<grpc::HealthCheckServiceInterface*> health_{nullptr};  // Once grpc_ serves.
   std::vector<int> ports_;
   std::string port_file_;
-  std::vector<std::string> socket_files_;
+  std::vector<SocketFile> socket_files_;
 };
 
 }  // namespace prefixd

@@ -1,16 +1,33 @@
 #include "server/service.h"
 
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "kernels/status.h"
 #include "server/codec.h"
 #include "server/version.h"
 
 namespace prefixd {
 namespace {
 
+using grpc::ByteBuffer;
+
 constexpr char kTraceParent[] = "traceparent";
+
+// W3C trace context, version 00: 00-{32 hex}-{16 hex}-{2 hex}. Anything else is dropped: gRPC refuses to send back
+// some of what it accepts, and ends the process over it.
+bool IsTraceParent(std::string_view value) {
+  constexpr std::string_view kShape = "00-hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh-hhhhhhhhhhhhhhhh-hh";
+  if (value.size() != kShape.size()) return false;
+  for (size_t i = 0; i < kShape.size(); ++i) {
+    const bool hex = (value[i] >= '0' && value[i] <= '9') || (value[i] >= 'a' && value[i] <= 'f');
+    if (kShape[i] == 'h' ? !hex : value[i] != kShape[i]) return false;
+  }
+  return true;
+}
 
 CallInfo Describe(grpc::CallbackServerContext* call, std::string method, CallShape shape) {
   CallInfo info;
@@ -19,129 +36,172 @@ CallInfo Describe(grpc::CallbackServerContext* call, std::string method, CallSha
   info.shape = shape;
   const std::chrono::system_clock::time_point deadline = call->deadline();
   if (deadline != std::chrono::system_clock::time_point::max()) info.deadline = absl::FromChrono(deadline);
-  // W3C trace context: the caller finds its own id in our reply and in our log.
-  if (const auto it = call->client_metadata().find(kTraceParent); it != call->client_metadata().end()) {
-    info.trace_parent.assign(it->second.data(), it->second.size());
-    call->AddInitialMetadata(kTraceParent, info.trace_parent);
+  const auto& metadata = call->client_metadata();
+  if (const auto it = metadata.find(kTraceParent); it != metadata.end()) {
+    const std::string_view value(it->second.data(), it->second.size());
+    if (IsTraceParent(value)) {
+      info.trace_parent = value;  // The caller finds its own id in our reply and in our log.
+      call->AddInitialMetadata(kTraceParent, info.trace_parent);
+    }
   }
   return info;
 }
 
-// A message that belongs to gRPC and lives until the call ends.
+// Hands the session what came.
 template <class Request>
-std::shared_ptr<const Request> Unowned(const Request* request) {
-  return std::shared_ptr<const Request>(std::shared_ptr<void>(), request);
+void Receive(ByteBuffer bytes, Session* session) {
+  auto request = std::make_shared<Request>();
+  if (!grpc::SerializationTraits<Request>::Deserialize(&bytes, request.get()).ok()) {
+    session->OnInvalidMessage(Error(absl::StatusCode::kInvalidArgument, "MALFORMED", "",
+                                    StrCat("the message is no ", Request::descriptor()->full_name(),
+                                           ": check that it was made from the same contract")),
+                              "");
+    return;
+  }
+  auto message = Decode(std::shared_ptr<const Request>(request));
+  if (message.ok()) {
+    session->OnMessage(*std::move(message));
+  } else {
+    session->OnInvalidMessage(message.status(), request->request_id());
+  }
+}
+
+ByteBuffer Serialize(const google::protobuf::Message& message) {
+  ByteBuffer bytes;
+  bool own_buffer = false;
+  // Fails only for messages of 2 GiB, which a reply of 1 MiB is not.
+  grpc::GenericSerialize<grpc::ProtoBufferWriter, google::protobuf::Message>(message, &bytes, &own_buffer)
+      .IgnoreError();
+  return bytes;
 }
 
 // One message in, one out.
 template <class Request, class Response>
 class UnaryReactor final : public grpc::ServerUnaryReactor, public Transport {
  public:
-  UnaryReactor(ServerContext* context, CallInfo info, const Request* request, Response* response)
-      : request_(request), response_(response), session_(Session::Create(context, std::move(info), this)) {
+  UnaryReactor(ServerContext* context, grpc::CallbackServerContext* call, const char* method, const ByteBuffer* request,
+               ByteBuffer* response)
+      : call_(call),
+        request_(request),
+        response_bytes_(response),
+        session_(Session::Create(context, Describe(call, method, CallShape::kUnary), this)) {
     session_->Start();
   }
 
   void Read() override {
     if (std::exchange(request_read_, true)) {
       session_->OnReadEnd();
-    } else if (auto message = Decode(Unowned(request_)); message.ok()) {
-      session_->OnMessage(*std::move(message));
     } else {
-      session_->OnInvalidMessage(message.status());
+      Receive<Request>(*request_, session_.get());
     }
   }
   void Write(Reply reply) override {
-    if constexpr (!std::is_same_v<Request, v1::ReduceRequest>) Encode(std::move(reply), response_);
+    if constexpr (!std::is_same_v<Response, v1::ReduceResponse>) Encode(std::move(reply), &response_);
     session_->OnWriteDone(true);
   }
   void Finish(const Result& result) override {
-    if (result.status.ok()) Encode(result, response_);
-    grpc::ServerUnaryReactor::Finish(ToGrpcStatus(result.status));
+    if (result.status.ok()) {
+      Encode(result, &response_);
+      *response_bytes_ = Serialize(response_);
+    }
+    grpc::ServerUnaryReactor::Finish(ToGrpcStatus(result.status, result.request_id));
   }
 
   void OnCancel() override { session_->OnCancel(); }
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    session_->OnDone(!call_->IsCancelled());
+    delete this;
+  }
 
  private:
-  const Request* const request_;
-  Response* const response_;
+  grpc::CallbackServerContext* const call_;
+  const ByteBuffer* const request_;
+  ByteBuffer* const response_bytes_;
+  Response response_;
   bool request_read_ = false;
   const std::shared_ptr<Session> session_;
 };
 
-// Messages in; Base says how replies go out. Base is the gRPC reactor.
+// Messages in; subclasses say how replies go out. Base is the gRPC reactor.
 template <class Base, class Request>
 class ReadingReactor : public Base, public Transport {
  public:
-  ReadingReactor(ServerContext* context, CallInfo info) : session_(Session::Create(context, std::move(info), this)) {}
+  ReadingReactor(ServerContext* context, grpc::CallbackServerContext* call, const char* method)
+      : session_(Session::Create(context, Describe(call, method, CallShape::kStream), this)), call_(call) {}
 
-  void Read() final {
-    request_ = std::make_shared<Request>();
-    this->StartRead(request_.get());
-  }
+  void Read() final { this->StartRead(&request_); }
   void OnReadDone(bool ok) final {
-    if (!ok) {
-      session_->OnReadEnd();
-    } else if (auto message = Decode(std::shared_ptr<const Request>(std::move(request_))); message.ok()) {
-      session_->OnMessage(*std::move(message));
+    if (ok) {
+      Receive<Request>(std::exchange(request_, ByteBuffer()), session_.get());
     } else {
-      session_->OnInvalidMessage(message.status());
+      session_->OnReadEnd();
     }
   }
   void OnCancel() final { session_->OnCancel(); }
-  void OnDone() final { delete this; }
+  void OnDone() final {
+    session_->OnDone(!call_->IsCancelled());
+    delete this;
+  }
 
  protected:
   const std::shared_ptr<Session> session_;
 
  private:
-  std::shared_ptr<Request> request_;
+  grpc::CallbackServerContext* const call_;
+  ByteBuffer request_;
 };
 
 template <class Request, class Response>
-class BidiReactor final : public ReadingReactor<grpc::ServerBidiReactor<Request, Response>, Request> {
+class BidiReactor final : public ReadingReactor<grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>, Request> {
+  using Base = ReadingReactor<grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>, Request>;
+
  public:
-  BidiReactor(ServerContext* context, CallInfo info)
-      : ReadingReactor<grpc::ServerBidiReactor<Request, Response>, Request>(context, std::move(info)) {
+  BidiReactor(ServerContext* context, grpc::CallbackServerContext* call, const char* method)
+      : Base(context, call, method) {
     this->session_->Start();
   }
 
   void Write(Reply reply) override {
-    response_.Clear();
-    Encode(std::move(reply), &response_);
+    Response response;
+    Encode(std::move(reply), &response);
+    response_ = Serialize(response);
     this->StartWrite(&response_);
   }
   void Finish(const Result& result) override {
     if (!result.status.ok()) {
-      grpc::ServerBidiReactor<Request, Response>::Finish(ToGrpcStatus(result.status));
+      grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>::Finish(ToGrpcStatus(result.status, result.request_id));
       return;
     }
-    response_.Clear();
-    Encode(result, &response_);
+    Response response;
+    Encode(result, &response);
+    response_ = Serialize(response);
     this->StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
   }
   void OnWriteDone(bool ok) override { this->session_->OnWriteDone(ok); }
 
  private:
-  Response response_;
+  ByteBuffer response_;
 };
 
-class ReduceReactor final : public ReadingReactor<grpc::ServerReadReactor<v1::ReduceRequest>, v1::ReduceRequest> {
+class ReduceReactor final : public ReadingReactor<grpc::ServerReadReactor<ByteBuffer>, v1::ReduceRequest> {
  public:
-  ReduceReactor(ServerContext* context, CallInfo info, v1::ReduceResponse* response)
-      : ReadingReactor(context, std::move(info)), response_(response) {
+  ReduceReactor(ServerContext* context, grpc::CallbackServerContext* call, ByteBuffer* response)
+      : ReadingReactor(context, call, "StreamReduce"), response_(response) {
     session_->Start();
   }
 
   void Write(Reply /*reply*/) override { session_->OnWriteDone(true); }  // A reduce has none.
   void Finish(const Result& result) override {
-    if (result.status.ok()) Encode(result, response_);
-    grpc::ServerReadReactor<v1::ReduceRequest>::Finish(ToGrpcStatus(result.status));
+    if (result.status.ok()) {
+      v1::ReduceResponse response;
+      Encode(result, &response);
+      *response_ = Serialize(response);
+    }
+    grpc::ServerReadReactor<ByteBuffer>::Finish(ToGrpcStatus(result.status, result.request_id));
   }
 
  private:
-  v1::ReduceResponse* const response_;
+  ByteBuffer* const response_;
 };
 
 void SetBudget(uint64_t limit, uint64_t used, v1::Budget* budget) {
@@ -151,41 +211,38 @@ void SetBudget(uint64_t limit, uint64_t used, v1::Budget* budget) {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* PrefixService::Scan(grpc::CallbackServerContext* call, const v1::ScanRequest* request,
-                                              v1::ScanResponse* response) {
-  return new UnaryReactor(context_, Describe(call, "Scan", CallShape::kUnary), request, response);
+grpc::ServerUnaryReactor* PrefixService::Scan(grpc::CallbackServerContext* call, const ByteBuffer* request,
+                                              ByteBuffer* response) {
+  return new UnaryReactor<v1::ScanRequest, v1::ScanResponse>(context_, call, "Scan", request, response);
 }
 
-grpc::ServerUnaryReactor* PrefixService::Reduce(grpc::CallbackServerContext* call, const v1::ReduceRequest* request,
-                                                v1::ReduceResponse* response) {
-  return new UnaryReactor(context_, Describe(call, "Reduce", CallShape::kUnary), request, response);
+grpc::ServerUnaryReactor* PrefixService::Reduce(grpc::CallbackServerContext* call, const ByteBuffer* request,
+                                                ByteBuffer* response) {
+  return new UnaryReactor<v1::ReduceRequest, v1::ReduceResponse>(context_, call, "Reduce", request, response);
 }
 
-grpc::ServerUnaryReactor* PrefixService::Compact(grpc::CallbackServerContext* call, const v1::CompactRequest* request,
-                                                 v1::CompactResponse* response) {
-  return new UnaryReactor(context_, Describe(call, "Compact", CallShape::kUnary), request, response);
+grpc::ServerUnaryReactor* PrefixService::Compact(grpc::CallbackServerContext* call, const ByteBuffer* request,
+                                                 ByteBuffer* response) {
+  return new UnaryReactor<v1::CompactRequest, v1::CompactResponse>(context_, call, "Compact", request, response);
 }
 
-grpc::ServerBidiReactor<v1::ScanRequest, v1::ScanResponse>* PrefixService::StreamScan(
-    grpc::CallbackServerContext* call) {
-  return new BidiReactor<v1::ScanRequest, v1::ScanResponse>(context_, Describe(call, "StreamScan", CallShape::kStream));
+grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* PrefixService::StreamScan(grpc::CallbackServerContext* call) {
+  return new BidiReactor<v1::ScanRequest, v1::ScanResponse>(context_, call, "StreamScan");
 }
 
-grpc::ServerReadReactor<v1::ReduceRequest>* PrefixService::StreamReduce(grpc::CallbackServerContext* call,
-                                                                        v1::ReduceResponse* response) {
-  return new ReduceReactor(context_, Describe(call, "StreamReduce", CallShape::kStream), response);
+grpc::ServerReadReactor<ByteBuffer>* PrefixService::StreamReduce(grpc::CallbackServerContext* call,
+                                                                 ByteBuffer* response) {
+  return new ReduceReactor(context_, call, response);
 }
 
-grpc::ServerBidiReactor<v1::CompactRequest, v1::CompactResponse>* PrefixService::StreamCompact(
-    grpc::CallbackServerContext* call) {
-  return new BidiReactor<v1::CompactRequest, v1::CompactResponse>(context_,
-                                                                  Describe(call, "StreamCompact", CallShape::kStream));
+grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* PrefixService::StreamCompact(grpc::CallbackServerContext* call) {
+  return new BidiReactor<v1::CompactRequest, v1::CompactResponse>(context_, call, "StreamCompact");
 }
 
 grpc::ServerUnaryReactor* AdminService::GetServerInfo(grpc::CallbackServerContext* call,
                                                       const v1::GetServerInfoRequest* /*request*/,
                                                       v1::GetServerInfoResponse* response) {
-  const DeviceInfo device = context_->device->Info();
+  const DeviceInfo& device = context_->device->info();
   const Admission::Use limits = context_->admission->limits();
   const Admission::Use use = context_->admission->in_use();
   const uint64_t staging = context_->lanes->staging_bytes();
@@ -193,7 +250,7 @@ grpc::ServerUnaryReactor* AdminService::GetServerInfo(grpc::CallbackServerContex
   response->set_numerics_version(kNumericsVersion);
   response->set_device(device.name);
   response->set_device_memory_bytes(device.memory_bytes);
-  response->set_device_memory_free_bytes(device.memory_free_bytes);
+  response->set_device_memory_free_bytes(context_->lanes->free_memory_bytes());
   response->set_lanes(context_->lanes->num_lanes());
   response->set_max_message_bytes(context_->max_message_bytes);
   response->set_max_reply_payload_bytes(kMaxReplyPayloadBytes);

@@ -12,21 +12,28 @@
 
 namespace prefixd {
 
-class PrefixService final : public v1::PrefixService::CallbackService {
+// Every method takes and gives raw bytes, so that a message that does not parse can be told from the end of a stream:
+// gRPC's own parser reports both alike.
+using RawPrefixService = v1::PrefixService::WithRawCallbackMethod_Scan<
+    v1::PrefixService::WithRawCallbackMethod_Reduce<v1::PrefixService::WithRawCallbackMethod_Compact<
+        v1::PrefixService::WithRawCallbackMethod_StreamScan<v1::PrefixService::WithRawCallbackMethod_StreamReduce<
+            v1::PrefixService::WithRawCallbackMethod_StreamCompact<v1::PrefixService::Service>>>>>>;
+
+class PrefixService final : public RawPrefixService {
  public:
   // The context must outlive the service.
   explicit PrefixService(ServerContext* context) : context_(context) {}
 
-  grpc::ServerUnaryReactor* Scan(grpc::CallbackServerContext* call, const v1::ScanRequest* request,
-                                 v1::ScanResponse* response) override;
-  grpc::ServerUnaryReactor* Reduce(grpc::CallbackServerContext* call, const v1::ReduceRequest* request,
-                                   v1::ReduceResponse* response) override;
-  grpc::ServerUnaryReactor* Compact(grpc::CallbackServerContext* call, const v1::CompactRequest* request,
-                                    v1::CompactResponse* response) override;
-  grpc::ServerBidiReactor<v1::ScanRequest, v1::ScanResponse>* StreamScan(grpc::CallbackServerContext* call) override;
-  grpc::ServerReadReactor<v1::ReduceRequest>* StreamReduce(grpc::CallbackServerContext* call,
-                                                           v1::ReduceResponse* response) override;
-  grpc::ServerBidiReactor<v1::CompactRequest, v1::CompactResponse>* StreamCompact(
+  grpc::ServerUnaryReactor* Scan(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                 grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* Reduce(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                   grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* Compact(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                    grpc::ByteBuffer* response) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StreamScan(grpc::CallbackServerContext* call) override;
+  grpc::ServerReadReactor<grpc::ByteBuffer>* StreamReduce(grpc::CallbackServerContext* call,
+                                                          grpc::ByteBuffer* response) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StreamCompact(
       grpc::CallbackServerContext* call) override;
 
  private:

@@ -7,7 +7,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "kernels/status.h"
 
 namespace prefixd {
@@ -37,7 +36,7 @@ std::shared_ptr<Session> Session::Create(ServerContext* context, CallInfo call, 
 }
 
 Session::Session(ServerContext* context, CallInfo call, Transport* transport)
-    : context_(context), call_(std::move(call)), transport_(transport), started_(absl::Now()), stop_(call_.deadline) {}
+    : context_(context), call_(std::move(call)), transport_(transport), stop_(call_.deadline) {}
 
 void Session::Start() { Pump(); }
 
@@ -45,16 +44,18 @@ void Session::OnMessage(Message message) {
   {
     MutexLock lock(mutex_);
     reading_ = false;
+    NameRequest(message.request_id);
     num_bytes_in_ += message.chunk.values.size() + (message.chunk.mask ? message.chunk.mask->size() : 0);
     if (absl::Status status = Accept(message); !status.ok()) Fail(std::move(status));
   }
   Pump();
 }
 
-void Session::OnInvalidMessage(absl::Status status) {
+void Session::OnInvalidMessage(absl::Status status, const std::string& request_id) {
   {
     MutexLock lock(mutex_);
     reading_ = false;
+    NameRequest(request_id);
     Fail(std::move(status));
   }
   Pump();
@@ -110,16 +111,22 @@ absl::Status Session::Accept(Message& message) {
 
 absl::Status Session::Begin(Message& message) {
   PREFIXD_RETURN_IF_ERROR(CheckRequestId(message.request_id));
-  if (!message.request_id.empty()) request_id_ = message.request_id;
   if (!message.spec) {
     return Error(absl::StatusCode::kInvalidArgument, "SPEC_MISSING", "spec",
                  "the first message has no spec: say there what to do");
   }
+  spec_ = message.spec;
   const uint64_t bytes = call_.shape == CallShape::kStream ? StreamBytes(context_->max_message_bytes)
                                                            : num_bytes_in_ + kMaxReplyPayloadBytes;
   PREFIXD_ASSIGN_OR_RETURN(ticket_, context_->admission->Admit(bytes));
-  PREFIXD_ASSIGN_OR_RETURN(pipeline_, ChunkPipeline::Create(*context_->device, *message.spec, call_.shape));
+  PREFIXD_ASSIGN_OR_RETURN(pipeline_, ChunkPipeline::Create(*context_->device, *spec_, call_.shape));
   return absl::OkStatus();
+}
+
+void Session::NameRequest(const std::string& request_id) {
+  if (started_) return;
+  started_ = std::chrono::steady_clock::now();
+  request_id_ = !request_id.empty() && CheckRequestId(request_id).ok() ? request_id : NewRequestId();
 }
 
 void Session::Fail(absl::Status status) {
@@ -158,77 +165,83 @@ std::function<void()> Session::NextAction() {
     num_bytes_out_ += reply->values.size() + reply->indices.size();
     return [this, reply] { transport_->Write(std::move(*reply)); };
   }
-  // The next chunk waits until the replies to the last are on their way: a slow reader holds no lane and no more
-  // memory.
+  // The next piece waits until the reply to the last is on its way: a slow reader holds no lane and no more memory.
   if (!incoming_.empty() && !running_ && outgoing_.empty()) {
     running_ = true;
-    auto chunk = std::make_shared<Chunk>(std::move(incoming_.front()));
-    incoming_.pop_front();
-    return [this, chunk] {
-      context_->lanes->Submit([self = shared_from_this(), chunk, submitted = absl::Now()](BorrowedLane& lane) {
-        self->RunChunk(lane, *chunk, submitted);
-      });
+    return [this, chunk = incoming_.front(), first = first_] {
+      context_->lanes->Submit([self = shared_from_this(), chunk, first, submitted = std::chrono::steady_clock::now()](
+                                  BorrowedLane& lane) { self->RunPiece(lane, chunk, first, submitted); });
     };
   }
-  if (status_.ok() && !reading_ && !read_ended_ && incoming_.size() < kMaxQueuedChunks) {
+  if (status_.ok() && !reading_ && !read_ended_ && incoming_.size() < kMaxHeldChunks) {
     reading_ = true;
     return [this] { transport_->Read(); };
   }
   const bool complete = read_ended_ && incoming_.empty() && outgoing_.empty();
   if (running_ || writing_ || (status_.ok() && !complete)) return nullptr;
   finished_ = true;
-  return [this] { End(); };
+  return [this] { Finish(); };
 }
 
-void Session::End() {
+void Session::Finish() {
   Result result;
   {
     MutexLock lock(mutex_);
-    result = MakeResult();
     if (request_id_.empty()) request_id_ = NewRequestId();
-    context_->log({.call = call_,
-                   .request_id = request_id_,
-                   .spec = pipeline_ == nullptr ? nullptr : &pipeline_->spec(),
-                   .num_bytes_in = num_bytes_in_,
-                   .num_bytes_out = num_bytes_out_,
-                   .result = result});
+    result_.status = status_;
+    result_.request_id = request_id_;
+    result_.timing.device_name = context_->device_name;
+    result_.timing.queue_ns = queue_ns_;
+    if (pipeline_ != nullptr) pipeline_->Describe(&result_);
+    if (started_) {
+      result_.timing.server_total_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - *started_).count();
+    }
     // The device memory of the request goes back now, not when the transport is done with the session.
     pipeline_.reset();
+    result = result_;
   }
   transport_->Finish(result);
 }
 
-void Session::RunChunk(BorrowedLane& lane, const Chunk& chunk, absl::Time submitted) {
-  const absl::Duration queued = absl::Now() - submitted;
+void Session::OnDone(bool delivered) {
+  MutexLock lock(mutex_);
+  if (!delivered && result_.status.ok()) {
+    result_.status = Error(absl::StatusCode::kCancelled, "CANCELLED", "", "the caller went away before the end");
+  }
+  context_->log({.call = call_,
+                 .spec = spec_ ? &*spec_ : nullptr,
+                 .num_bytes_in = num_bytes_in_,
+                 .num_bytes_out = num_bytes_out_,
+                 .result = result_});
+}
+
+void Session::RunPiece(BorrowedLane& lane, const Chunk& chunk, uint64_t first,
+                       std::chrono::steady_clock::time_point submitted) {
+  const int64_t queue_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - submitted).count();
   ChunkPipeline* pipeline = nullptr;
   {
     MutexLock lock(mutex_);
     pipeline = pipeline_.get();  // Lives at least until running_ is false.
   }
-  std::vector<Reply> replies;
-  absl::Status status = pipeline->Run(lane, chunk, stop_, &replies);
-  if (ErrorReason(status) == "DEVICE_LOST") context_->on_device_lost(status);
+  std::optional<Reply> reply;
+  const absl::StatusOr<uint64_t> num_items = pipeline->RunPiece(lane, chunk, first, stop_, &reply);
+  if (ErrorReason(num_items.status()) == "DEVICE_LOST") context_->on_device_lost(num_items.status());
   {
     MutexLock lock(mutex_);
     running_ = false;
-    queued_ += queued;
-    if (!status.ok()) {
-      Fail(std::move(status));
+    queue_ns_ = queue_ns_.value_or(0) + queue_ns;
+    if (!num_items.ok()) {
+      Fail(num_items.status());
     } else if (status_.ok()) {
-      for (Reply& reply : replies) outgoing_.push_back(std::move(reply));
+      if (reply) outgoing_.push_back(*std::move(reply));
+      first_ += *num_items;
+      if (first_ * SizeOf(spec_->dtype) == chunk.values.size()) {
+        incoming_.pop_front();
+        first_ = 0;
+      }
     }
   }
   Pump();
-}
-
-Result Session::MakeResult() {
-  Result result;
-  result.status = status_;
-  result.timing.device_name = context_->device_name;
-  result.timing.queue_ns = absl::ToInt64Nanoseconds(queued_);
-  if (pipeline_ != nullptr) pipeline_->Describe(&result);
-  result.timing.server_total_ns = absl::ToInt64Nanoseconds(absl::Now() - started_);
-  return result;
 }
 
 }  // namespace prefixd

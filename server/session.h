@@ -1,6 +1,7 @@
 // One request from its first message to its end, whatever carries it. A Session takes messages from its Transport, runs
-// them through a ChunkPipeline on borrowed lanes, and hands replies and the result back; it decides when to read, so
-// that a request never holds more than kMaxQueuedChunks messages and the replies to one.
+// them through a ChunkPipeline on borrowed lanes, piece by piece, and hands replies and the result back; it decides
+// when to read and when to run, so that a request never holds more than kMaxHeldChunks messages, one that is being
+// read, and two replies.
 //
 // Threads: the On... methods may be called from any thread, also from inside a Transport's method. The Transport's
 //          methods are called one at a time, without a lock held, from whatever thread had news. Nothing here blocks
@@ -10,11 +11,12 @@
 #ifndef PREFIXD_SERVER_SESSION_H_
 #define PREFIXD_SERVER_SESSION_H_
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -36,7 +38,7 @@ class Transport {
   virtual void Read() = 0;
   // Sends a reply: one OnWriteDone follows.
   virtual void Write(Reply reply) = 0;
-  // Ends the request. The last call, made exactly once, when no Write is under way.
+  // Ends the request. The last call, made exactly once, when no Write is under way. One OnDone follows.
   virtual void Finish(const Result& result) = 0;
 };
 
@@ -52,7 +54,6 @@ struct CallInfo {
 // What the log says of a request that ended.
 struct RequestRecord {
   const CallInfo& call;
-  const std::string& request_id;
   const Spec* spec;  // Null if none came.
   uint64_t num_bytes_in;
   uint64_t num_bytes_out;
@@ -73,7 +74,8 @@ struct ServerContext {
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  static constexpr size_t kMaxQueuedChunks = 2;
+  // The one that is being run among them.
+  static constexpr size_t kMaxHeldChunks = 2;
 
   static std::shared_ptr<Session> Create(ServerContext* context, CallInfo call, Transport* transport);
 
@@ -81,13 +83,18 @@ class Session : public std::enable_shared_from_this<Session> {
   void Start();
 
   void OnMessage(Message message);
-  void OnInvalidMessage(absl::Status status);  // A message that has no meaning: the request fails with `status`.
-  void OnReadEnd();                            // No message comes any more.
+  // A message that has no meaning: the request fails with `status`. The id is that of the message, if it could be read.
+  void OnInvalidMessage(absl::Status status, const std::string& request_id);
+  void OnReadEnd();  // No message comes any more.
   void OnWriteDone(bool ok);
   void OnCancel();  // The caller is gone.
+  // Nothing of the request is under way any more; logs it. `delivered`: the caller could be told how it ended.
+  void OnDone(bool delivered);
 
   // Bytes that a stream is charged for: what it may hold at once.
-  static uint64_t StreamBytes(uint64_t max_message_bytes) { return (kMaxQueuedChunks + 2) * max_message_bytes; }
+  static constexpr uint64_t StreamBytes(uint64_t max_message_bytes) {
+    return (kMaxHeldChunks + 1) * max_message_bytes + 2 * kMaxReplyPayloadBytes;
+  }
 
  private:
   Session(ServerContext* context, CallInfo call, Transport* transport);
@@ -100,22 +107,24 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Status Begin(Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // On a lane thread.
-  void RunChunk(BorrowedLane& lane, const Chunk& chunk, absl::Time submitted);
-  // Logs and finishes the request.
-  void End();
-  Result MakeResult() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunPiece(BorrowedLane& lane, const Chunk& chunk, uint64_t first,
+                std::chrono::steady_clock::time_point submitted);
+  void Finish();
+  void NameRequest(const std::string& request_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ServerContext* const context_;
   const CallInfo call_;
   Transport* const transport_;
-  const absl::Time started_;
   StopSignal stop_;
 
   Mutex mutex_;
+  std::optional<std::chrono::steady_clock::time_point> started_ ABSL_GUARDED_BY(mutex_);  // The first message came.
   std::string request_id_ ABSL_GUARDED_BY(mutex_);
   Admission::Ticket ticket_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<ChunkPipeline> pipeline_ ABSL_GUARDED_BY(mutex_);  // Its Run is called without the lock.
+  std::optional<Spec> spec_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<ChunkPipeline> pipeline_ ABSL_GUARDED_BY(mutex_);  // Its RunPiece is called without the lock.
   std::deque<Chunk> incoming_ ABSL_GUARDED_BY(mutex_);
+  uint64_t first_ ABSL_GUARDED_BY(mutex_) = 0;  // Elements of incoming_.front() that were run.
   std::deque<Reply> outgoing_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   bool pumping_ ABSL_GUARDED_BY(mutex_) = false;
@@ -124,7 +133,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Duration queued_ ABSL_GUARDED_BY(mutex_);
+  Result result_ ABSL_GUARDED_BY(mutex_);  // Once finished.
+  std::optional<int64_t> queue_ns_ ABSL_GUARDED_BY(mutex_);
   uint64_t num_bytes_in_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t num_bytes_out_ ABSL_GUARDED_BY(mutex_) = 0;
 };

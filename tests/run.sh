@@ -5,6 +5,8 @@
 # usage: tests/run.sh [PRESET...]     default: release asan tsan
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# Code for the cards that are here, where there are any.
+if nvidia-smi -L >/dev/null 2>&1; then export CUDAARCHS=${CUDAARCHS:-native}; fi
 
 presets=("$@")
 [[ ${#presets[@]} -gt 0 ]] || presets=(release asan tsan)

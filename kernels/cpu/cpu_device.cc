@@ -27,7 +27,10 @@ absl::StatusOr<Buffer> AllocateHost(size_t size_bytes) {
   // Linux promises more memory than it has, and takes it back with a signal: ask for no more than could ever be there.
   void* data =
       size_bytes > MemoryBytes(_SC_PHYS_PAGES) ? nullptr : ::operator new(size_bytes, kAlignment, std::nothrow);
-  if (data == nullptr) return absl::ResourceExhaustedError(StrCat("no ", size_bytes, " bytes of host memory"));
+  if (data == nullptr) {
+    return Error(absl::StatusCode::kResourceExhausted, "DEVICE_MEMORY", "",
+                 StrCat("no ", size_bytes, " bytes of host memory"));
+  }
   return Buffer(data, size_bytes, [](void* p) { ::operator delete(p, kAlignment); });
 }
 
@@ -78,17 +81,18 @@ class CpuLane final : public Lane {
 
 class CpuDevice final : public Device {
  public:
-  DeviceInfo Info() const override {
-    return {.name = StrCat("cpu (", cpu::Concurrency(), " threads)"),
-            .memory_bytes = MemoryBytes(_SC_PHYS_PAGES),
-            .memory_free_bytes = MemoryBytes(_SC_AVPHYS_PAGES)};
-  }
+  const DeviceInfo& info() const override { return info_; }
+  uint64_t FreeMemoryBytes() const override { return MemoryBytes(_SC_AVPHYS_PAGES); }
 
   absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override { return std::make_unique<CpuLane>(*this); }
 
   absl::StatusOr<Buffer> AllocatePinned(size_t size_bytes) override { return AllocateHost(size_bytes); }
 
   std::vector<Strategy> Strategies(Primitive /*primitive*/) const override { return {Strategy::kReduceThenScan}; }
+
+ private:
+  const DeviceInfo info_ = {.name = StrCat("cpu (", cpu::Concurrency(), " threads)"),
+                            .memory_bytes = MemoryBytes(_SC_PHYS_PAGES)};
 };
 
 }  // namespace

@@ -71,7 +71,8 @@ class CudaDevice final : public Device {
     return health_.Check(cudaSetDevice(ordinal_), "cudaSetDevice");
   }
 
-  DeviceInfo Info() const override;
+  const DeviceInfo& info() const override { return info_; }
+  uint64_t FreeMemoryBytes() const override;
   absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override;
   absl::StatusOr<Buffer> AllocatePinned(size_t size_bytes) override;
   std::vector<Strategy> Strategies(Primitive primitive) const override {
@@ -82,6 +83,7 @@ class CudaDevice final : public Device {
   const int ordinal_;
   DeviceHealth health_;
   cudaDeviceProp properties_ = {};
+  DeviceInfo info_;
   cudaMemPool_t pool_ = nullptr;
 };
 
@@ -116,8 +118,9 @@ CudaLane::~CudaLane() {
 absl::StatusOr<Buffer> CudaLane::Allocate(size_t size_bytes) {
   PREFIXD_RETURN_IF_ERROR(Enter());
   if (size_bytes > device_->memory_bytes()) {
-    return absl::ResourceExhaustedError(absl::StrCat(size_bytes, " bytes asked for; cuda:", device_->ordinal(), " has ",
-                                                     device_->memory_bytes(), " in all"));
+    return Error(absl::StatusCode::kResourceExhausted, "DEVICE_MEMORY", "",
+                 absl::StrCat(size_bytes, " bytes asked for; cuda:", device_->ordinal(), " has ",
+                              device_->memory_bytes(), " in all"));
   }
   void* d_memory = nullptr;
   PREFIXD_RETURN_IF_ERROR(
@@ -194,6 +197,7 @@ absl::Status CudaLane::Synchronize() {
 absl::Status CudaDevice::Init() {
   PREFIXD_RETURN_IF_ERROR(Enter());
   PREFIXD_RETURN_IF_ERROR(health_.Check(cudaGetDeviceProperties(&properties_, ordinal_), "cudaGetDeviceProperties"));
+  info_ = {.name = properties_.name, .memory_bytes = memory_bytes()};
   cudaFuncAttributes attributes = {};
   const cudaError_t probe = cudaFuncGetAttributes(&attributes, ProbeKernel);
   if (probe == cudaErrorNoKernelImageForDevice || probe == cudaErrorInvalidDeviceFunction ||
@@ -211,8 +215,7 @@ absl::Status CudaDevice::Init() {
                        "cudaMemPoolSetAttribute");
 }
 
-DeviceInfo CudaDevice::Info() const {
-  DeviceInfo info = {.name = properties_.name, .memory_bytes = memory_bytes(), .memory_free_bytes = 0};
+uint64_t CudaDevice::FreeMemoryBytes() const {
   size_t free_bytes = 0;
   size_t total_bytes = 0;
   uint64_t reserved_bytes = 0;
@@ -222,10 +225,9 @@ DeviceInfo CudaDevice::Info() const {
       cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess ||
       cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved_bytes) != cudaSuccess ||
       cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used_bytes) != cudaSuccess) {
-    return info;
+    return 0;
   }
-  info.memory_free_bytes = free_bytes + (reserved_bytes - std::min(used_bytes, reserved_bytes));
-  return info;
+  return free_bytes + (reserved_bytes - std::min(used_bytes, reserved_bytes));
 }
 
 absl::StatusOr<std::unique_ptr<Lane>> CudaDevice::CreateLane() {

@@ -67,7 +67,8 @@ class DeviceHealth {
       return Lost(error, call);
     }
     if (error == cudaErrorMemoryAllocation) {
-      return absl::ResourceExhaustedError(absl::StrCat(AbslView(call), " on ", Describe(error)));
+      return Error(absl::StatusCode::kResourceExhausted, "DEVICE_MEMORY", "",
+                   absl::StrCat(AbslView(call), " on ", Describe(error)));
     }
     return Error(absl::StatusCode::kInternal, "DEVICE_ERROR", "",
                  absl::StrCat(AbslView(call), " on ", Describe(error)));

@@ -118,10 +118,10 @@ TEST_P(HugeTest, FourPatternsAndABit) {
 
 TEST_P(HugeTest, MoreThan32BitsOfElements) {
   if (SmallSizesOnly()) GTEST_SKIP() << "PREFIXD_TEST_SIZES=small";
-  const DeviceInfo info = device().Info();
+  const DeviceInfo& info = device().info();
   constexpr uint64_t kNeededBytes = uint64_t{48} << 30;
-  if (info.memory_bytes < kNeededBytes || info.memory_free_bytes < kNeededBytes) {
-    GTEST_SKIP() << info.name << " has " << (info.memory_free_bytes >> 30) << " of " << (info.memory_bytes >> 30)
+  if (info.memory_bytes < kNeededBytes || device().FreeMemoryBytes() < kNeededBytes) {
+    GTEST_SKIP() << info.name << " has " << (device().FreeMemoryBytes() >> 30) << " of " << (info.memory_bytes >> 30)
                  << " GiB free; this takes 48 GiB";
   }
   RunAll((uint64_t{1} << 32) + 17);

@@ -44,11 +44,11 @@ TEST_P(LaneTest, CopiesOfAllSizes) {
 }
 
 TEST_P(LaneTest, Describes) {
-  const DeviceInfo info = device().Info();
+  const DeviceInfo& info = device().info();
   EXPECT_FALSE(info.name.empty());
   EXPECT_GT(info.memory_bytes, uint64_t{1} << 28);
-  EXPECT_GT(info.memory_free_bytes, 0u);
-  EXPECT_LE(info.memory_free_bytes, info.memory_bytes);
+  EXPECT_GT(device().FreeMemoryBytes(), 0u);
+  EXPECT_LE(device().FreeMemoryBytes(), info.memory_bytes);
   for (const auto primitive : {Primitive::kScan, Primitive::kReduce, Primitive::kCompact}) {
     ASSERT_FALSE(device().Strategies(primitive).empty());
     const Strategy first = device().Strategies(primitive).front();

@@ -242,7 +242,7 @@ TEST(CodecTest, AMaskStartsWhereItsValuesDo) {
 
 TEST(CodecTest, StatusCarriesCodeReasonFieldAndRetry) {
   const grpc::Status status =
-      ToGrpcStatus(Error(absl::StatusCode::kInvalidArgument, "MASK_LENGTH", "mask.inline.data", "too short"));
+      ToGrpcStatus(Error(absl::StatusCode::kInvalidArgument, "MASK_LENGTH", "mask.inline.data", "too short"), "id7");
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(status.error_message(), "too short");
   google::rpc::Status details;
@@ -255,14 +255,15 @@ TEST(CodecTest, StatusCarriesCodeReasonFieldAndRetry) {
   ASSERT_TRUE(details.details(1).UnpackTo(&bad_request));
   EXPECT_EQ(info.reason(), "MASK_LENGTH");
   EXPECT_EQ(info.domain(), "prefixd");
+  EXPECT_EQ(info.metadata().at("request_id"), "id7");
   EXPECT_EQ(bad_request.field_violations(0).field(), "mask.inline.data");
 
-  const grpc::Status busy = ToGrpcStatus(Error(absl::StatusCode::kResourceExhausted, "BYTE_BUDGET", "", "full"));
+  const grpc::Status busy = ToGrpcStatus(Error(absl::StatusCode::kResourceExhausted, "BYTE_BUDGET", "", "full"), "");
   ASSERT_TRUE(details.ParseFromString(busy.error_details()));
   ASSERT_EQ(details.details_size(), 3);
   EXPECT_TRUE(details.details(1).Is<google::rpc::QuotaFailure>());
   EXPECT_TRUE(details.details(2).Is<google::rpc::RetryInfo>());
-  EXPECT_TRUE(ToGrpcStatus(absl::OkStatus()).ok());
+  EXPECT_TRUE(ToGrpcStatus(absl::OkStatus(), "").ok());
 }
 
 TEST(CodecTest, TimingLeavesOutWhatWasNotMeasured) {

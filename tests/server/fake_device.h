@@ -23,7 +23,8 @@ class FakeDevice final : public Device {
 
   int works() const { return works_; }
 
-  DeviceInfo Info() const override { return {.name = "fake", .memory_bytes = 1, .memory_free_bytes = 1}; }
+  const DeviceInfo& info() const override { return info_; }
+  uint64_t FreeMemoryBytes() const override { return 7; }
   absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override {
     PREFIXD_ASSIGN_OR_RETURN(std::unique_ptr<Lane> lane, cpu_->CreateLane());
     return std::make_unique<FakeLane>(this, std::move(lane));
@@ -71,6 +72,7 @@ class FakeDevice final : public Device {
     const std::unique_ptr<Lane> lane_;
   };
 
+  const DeviceInfo info_ = {.name = "fake", .memory_bytes = 8};
   const std::unique_ptr<Device> cpu_ = OpenCpuDevice();
   std::atomic<int> works_{0};
 };

@@ -104,6 +104,7 @@ class FakeTransport final : public Transport {
   }
   void Finish(const Result& result) override {
     result_ = result;
+    session_->OnDone(/*delivered=*/true);
     done_.Arrive();
   }
 

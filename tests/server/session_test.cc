@@ -69,7 +69,7 @@ class SessionTest : public testing::Test {
 
   void Log(const RequestRecord& record) {
     const std::lock_guard<std::mutex> lock(log_mutex_);
-    log_.push_back(absl::StrCat(record.request_id, " ", record.call.method, " ", record.num_bytes_in, " ",
+    log_.push_back(absl::StrCat(record.result.request_id, " ", record.call.method, " ", record.num_bytes_in, " ",
                                 record.num_bytes_out, " ", static_cast<int>(record.result.status.code())));
   }
 
@@ -301,8 +301,8 @@ TEST_F(SessionTest, ASlowReaderHoldsNoLaneAndStopsTheReading) {
     ASSERT_TRUE(other.Run());
     EXPECT_TRUE(other.result().status.ok());
   }
-  // One reply is being written, one chunk's replies wait, kMaxQueuedChunks chunks wait, one message is being read.
-  EXPECT_LE(transport_->num_reads(), 3 + Session::kMaxQueuedChunks);
+  // One reply is being written, one chunk's replies wait, kMaxHeldChunks chunks wait, one message is being read.
+  EXPECT_LE(transport_->num_reads(), 3 + Session::kMaxHeldChunks);
   reader.Arrive();
   ASSERT_TRUE(transport_->Wait());
   EXPECT_TRUE(transport_->result().status.ok());
@@ -373,7 +373,7 @@ TEST_F(SessionTest, ABadChunkStopsTheWorkOnThoseBeforeIt) {
   FakeTransport transport(&context_, Stream(), Messages(ScanOf(), {Bytes(Iota(4 * kPieceItems))}));
   transport.Start();
   ASSERT_TRUE(running.WaitFor(1));
-  transport.session().OnInvalidMessage(absl::InvalidArgumentError("bad"));
+  transport.session().OnInvalidMessage(absl::InvalidArgumentError("bad"), "");
   refused.Arrive();
   ASSERT_TRUE(transport.Wait());
   EXPECT_EQ(transport.result().status.code(), absl::StatusCode::kInvalidArgument);
@@ -382,13 +382,14 @@ TEST_F(SessionTest, ABadChunkStopsTheWorkOnThoseBeforeIt) {
 
 TEST_F(SessionTest, ADeadlineThatPassesStopsTheWork) {
   MakeServer(1);
+  std::vector<Message> messages = Messages(ScanOf(), {Bytes(Iota(4 * kPieceItems))});
   CallInfo call = Stream();
-  call.deadline = absl::Now() + absl::Milliseconds(200);
+  call.deadline = absl::Now() + absl::Seconds(2);  // Long enough for the first piece to begin,
   device_.before_work = [&] {
-    while (absl::Now() < call.deadline) absl::SleepFor(absl::Milliseconds(1));  // The first piece outlasts it.
+    while (absl::Now() < call.deadline) absl::SleepFor(absl::Milliseconds(1));  // which outlasts it.
     return absl::OkStatus();
   };
-  const absl::Status status = Run(call, Messages(ScanOf(), {Bytes(Iota(4 * kPieceItems))}));
+  const absl::Status status = Run(call, std::move(messages));
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(ErrorReason(status), "DEADLINE");
   EXPECT_EQ(device_.works(), 1);
@@ -437,6 +438,34 @@ TEST_F(SessionTest, EachRequestIsLoggedOnce) {
   ASSERT_EQ(log_.size(), 2u);
   EXPECT_EQ(log_[0], "mine Unary 8 8 0");
   EXPECT_EQ(log_[1].substr(log_[1].find(' ')), " Stream 0 0 3");
+}
+
+TEST_F(SessionTest, AnEndThatTheCallerDidNotSeeIsLoggedAsCancelled) {
+  ASSERT_TRUE(Run(Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})})).ok());
+  transport_->session().OnDone(/*delivered=*/false);
+  ASSERT_EQ(log_.size(), 2u);
+  EXPECT_EQ(log_[1].back(), '1') << log_[1];
+}
+
+TEST_F(SessionTest, ALargeMessageIsRunPieceByPieceAsItsRepliesAreTaken) {
+  // Indices triple the bytes: eleven pieces and more, of which two are made before the reader takes the first.
+  const std::string values = Bytes(std::vector<int32_t>(kMaxMessageBytes / sizeof(int32_t)));
+  const CompactSpec compact{.comparison = Comparison::kEqual, .value = Value::Of(0), .return_indices = true};
+  FakeTransport transport(&context_, Stream(), Messages(CompactOf(compact), {values}));
+  transport.before_write_done = [&](size_t i) {
+    if (i != 0) return;
+    for (int j = 0; j < 5; ++j) {
+      FakeTransport other(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})}));
+      EXPECT_TRUE(other.Run());
+    }
+    EXPECT_LE(device_.works(), 2 + 5);
+  };
+  ASSERT_TRUE(transport.Run());
+  EXPECT_EQ(transport.result().num_kept, kMaxMessageBytes / sizeof(int32_t));
+  EXPECT_GE(transport.replies().size(), 12u);
+  for (const Reply& reply : transport.replies()) {
+    EXPECT_LE(reply.values.size() + reply.indices.size(), kMaxReplyPayloadBytes);
+  }
 }
 
 TEST_F(SessionTest, ManyRequestsAtOnceWithRandomCancellations) {
