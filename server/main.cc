@@ -40,15 +40,15 @@ int Main(int argc, char** argv) {
   std::variant<Options, int> parsed = ParseOptions(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const Options& options = std::get<Options>(parsed);
-  StartLog(options.log_level, options.log_format);
-  CaptureLibraryLogs();
-
   // Blocked before any thread starts, so that only the sigwait below takes them.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  StartLog(options.log_level, options.log_format);
+  CaptureLibraryLogs();
+
   signal(SIGPIPE, SIG_IGN);
 
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(options.device);

@@ -157,11 +157,36 @@ class ForeignClientTest(E2ETest):
             self.stub.Scan(request)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
 
+        requests = [scan_request(np.ones(4, np.int32)), chunk(np.ones(2 << 20, dtype=np.int32))]
+        with self.assertRaises(grpc.RpcError) as caught:
+            list(self.stub.StreamScan(iter(requests)))
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+        self.assert_idle()
+
+    def test_a_mask_that_is_too_short_in_mid_stream(self):
+        def request(mask_bytes, first):
+            message = primitives_pb2.CompactRequest()
+            if first:
+                message.spec.dtype = types_pb2.DTYPE_I32
+                message.spec.mask = primitives_pb2.MASK_KIND_BYTES
+            message.values.inline.data = np.ones(8, np.int32).tobytes()
+            message.mask.inline.data = b"\1" * mask_bytes
+            return message
+
+        requests = [request(8, True), request(7, False)]
+        self.assert_refused(lambda: list(self.stub.StreamCompact(iter(requests))), grpc.StatusCode.INVALID_ARGUMENT,
+                            "MASK_LENGTH")
+
     def test_garbage_instead_of_a_message(self):
         call = self.channel.unary_unary("/prefixd.v1.PrefixService/Scan")
         for _ in range(200):
             with self.assertRaises(grpc.RpcError):
                 call(os.urandom(1 + os.urandom(1)[0]))
+        self.assert_refused(lambda: call(b"\xff\xff"), grpc.StatusCode.INVALID_ARGUMENT, "MALFORMED")
+        good = scan_request(np.ones(3, np.int32)).SerializeToString()
+        stream = self.channel.stream_stream("/prefixd.v1.PrefixService/StreamScan")
+        self.assert_refused(lambda: list(stream(iter([good, b"\xff\xff", good]))), grpc.StatusCode.INVALID_ARGUMENT,
+                            "MALFORMED")
         self.assertEqual(len(self.stub.Scan(scan_request(np.ones(3, np.int32))).values.inline.data), 12)
         self.assert_idle()
 

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ import numpy as np
 from harness import BIN_DIR, LIMIT_SECONDS, Server, grpc, wait_until
 
 from grpc.health.v1 import health_pb2, health_pb2_grpc
-from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2_grpc
+from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2, primitives_pb2_grpc, types_pb2
 from foreign_client_test import chunk, reason, scan_request
 
 
@@ -69,13 +70,14 @@ class LifecycleTest(unittest.TestCase):
                     channel.unary_unary("/prefixd.v1.PrefixService/Scan")(b"\x12\x01\xff")
             server.stop()
             lines = [json.loads(line) for line in server.log().splitlines()]
-        good, bad = [line for line in lines if line["message"] == "request"]
+        good, bad, malformed = [line for line in lines if line["message"] == "request"]
         self.assertEqual((good["id"], good["method"], good["dtype"], good["op"], good["items"], good["status"]),
                          ("mine", "Scan", "f32", "sum", 4, "OK"))
         self.assertEqual((good["bytes_in"], good["bytes_out"]), (16, 16))
         self.assertIn("kernel_us", good)
         self.assertIn("127.0.0.1", good["caller"])
         self.assertEqual((bad["status"], bad["reason"]), ("INVALID_ARGUMENT", "SPEC_MISSING"))
+        self.assertEqual(malformed["reason"], "MALFORMED")
 
     def test_requests_over_the_budget_are_refused_and_then_taken(self):
         with Server("--max-requests", "2") as server, grpc.insecure_channel(server.address) as channel:
@@ -119,6 +121,76 @@ class LifecycleTest(unittest.TestCase):
             # A stream's share is 16 MiB; the rest is gRPC's own windows and the allocator's habits.
             self.assertLess(most - before, 200 << 10)
 
+    def test_readers_that_do_not_read_hold_their_share_and_no_more(self):
+        streams, items = 12, 1 << 20
+        # Freed blocks go back to the system at once, so that what is counted is what is held.
+        with Server(env={"MALLOC_MMAP_THRESHOLD_": "262144"}) as server, grpc.insecure_channel(server.address) as channel:
+            stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+            end = threading.Event()
+
+            def requests():
+                request = primitives_pb2.CompactRequest()
+                request.spec.dtype = types_pb2.DTYPE_I32
+                request.spec.predicate.comparison = primitives_pb2.COMPARISON_IS_FINITE
+                request.spec.return_indices = True
+                request.values.inline.data = np.ones(items - 1024, np.int32).tobytes()
+                yield request
+                request.ClearField("spec")
+                while not end.is_set():
+                    yield request
+
+            before = server.memory_kib()
+            calls = [stub.StreamCompact(requests()) for _ in range(streams)]
+            for call in calls:
+                next(call)
+            time.sleep(2)  # They stop reading; the server may not go on.
+            grown = server.memory_kib() - before
+            end.set()
+            for call in calls:
+                call.cancel()
+            # Each is charged 14 MiB; gRPC holds up to four messages more: in its windows, being assembled, being parsed.
+            self.assertLess(grown, streams * (14 + 16) << 10)
+
+    def test_a_log_that_nobody_reads_stops_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            port_file = pathlib.Path(folder) / "port"
+            process = subprocess.Popen([BIN_DIR / "prefixd", "--device", "cpu", "--listen", "127.0.0.1:0", "--port-file",
+                                        port_file], stderr=subprocess.PIPE)
+            wait_until(port_file.exists)
+            with grpc.insecure_channel(f"127.0.0.1:{port_file.read_text().strip()}") as channel:
+                stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+                for _ in range(1000):  # Several times what a pipe holds.
+                    stub.Scan(scan_request(np.ones(1, np.int32)), timeout=LIMIT_SECONDS)
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(LIMIT_SECONDS), 0)
+            process.stderr.close()
+
+    def test_a_header_that_can_not_be_sent_back_is_survived(self):
+        def field(name, value):  # HPACK: literal, never indexed, not Huffman coded.
+            return b"\x10" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+        def frame(kind, flags, stream, payload):
+            return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+        with Server() as server:
+            host, port = server.address.split(":")
+            for value in (b"nul\0x", b"line\nfeed", b"\x80"):
+                headers = (field(b":method", b"POST") + field(b":scheme", b"http") + field(b":authority", b"x") +
+                           field(b":path", b"/prefixd.v1.PrefixService/Scan") + field(b"te", b"trailers") +
+                           field(b"content-type", b"application/grpc") + field(b"traceparent", value))
+                with socket.create_connection((host, int(port))) as connection:
+                    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"") +
+                                       frame(1, 4, 1, headers) + frame(0, 1, 1, b"\0\0\0\0\0"))
+                    connection.settimeout(1)
+                    try:
+                        while connection.recv(4096):
+                            pass
+                    except TimeoutError:
+                        pass
+            with grpc.insecure_channel(server.address) as channel:
+                stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+                stub.Scan(scan_request(np.ones(1, np.int32)))
+
     def test_a_caller_that_is_killed_in_mid_stream_leaves_nothing_behind(self):
         script = """
 import sys
@@ -145,6 +217,8 @@ for reply in primitives_pb2_grpc.PrefixServiceStub(grpc.insecure_channel({addres
             process.wait()
             process.stdout.close()
             wait_until(lambda: requests_in_flight(channel) == 0)
+            wait_until(lambda: "method=" in server.log())
+            self.assertIn('status="CANCELLED"', server.log())
             stub = primitives_pb2_grpc.PrefixServiceStub(channel)
             stub.Scan(scan_request(np.ones(1, np.int32)))
 
