@@ -1,6 +1,5 @@
 #include "server/log.h"
 
-#include <atomic>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,16 +14,22 @@
 namespace prefixd {
 namespace {
 
-std::atomic<bool> g_json{false};
+// Never destroyed: a request that a hung device lets go may still log while the process ends.
+struct Logger {
+  bool json = false;
+  std::shared_ptr<spdlog::details::thread_pool> writer;
+  std::shared_ptr<spdlog::logger> logger;
+};
+Logger* g_log = nullptr;  // Set once, by StartLog.
 
 // A line is a JSON object whose text form is `key=value` pairs; either way the order is the one written here.
 void Log(spdlog::level::level_enum level, const nlohmann::ordered_json& fields) {
-  if (!spdlog::should_log(level)) return;
+  if (g_log == nullptr || !g_log->logger->should_log(level)) return;
   // Bytes that are no UTF-8 (a caller's metadata) are replaced, never thrown over.
   constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
-  if (g_json) {
+  if (g_log->json) {
     const std::string object = fields.dump(-1, ' ', false, kReplace);
-    spdlog::log(level, "{}", std::string_view(object).substr(1));  // The pattern has written the brace.
+    g_log->logger->log(level, "{}", std::string_view(object).substr(1));  // The pattern has written the brace.
     return;
   }
   std::string line;
@@ -35,7 +40,7 @@ void Log(spdlog::level::level_enum level, const nlohmann::ordered_json& fields) 
     }
     line += StrCat(line.empty() ? "" : " ", key, "=", value.dump(-1, ' ', false, kReplace));
   }
-  spdlog::log(level, "{}", line);
+  g_log->logger->log(level, "{}", line);
 }
 
 void LogMessage(spdlog::level::level_enum level, const std::string& message) { Log(level, {{"message", message}}); }
@@ -48,24 +53,27 @@ bool IsOurs(absl::StatusCode code) {
 }  // namespace
 
 void StartLog(const std::string& level, const std::string& format) {
-  g_json = format == "json";
   constexpr size_t kQueuedLines = 8192;
-  spdlog::init_thread_pool(kQueuedLines, /*thread_count=*/1);
-  auto logger =
-      std::make_shared<spdlog::async_logger>("prefixd", std::make_shared<spdlog::sinks::stderr_sink_mt>(),
-                                             spdlog::thread_pool(), spdlog::async_overflow_policy::overrun_oldest);
+  auto* log = new Logger;
+  log->json = format == "json";
+  log->writer = std::make_shared<spdlog::details::thread_pool>(kQueuedLines, /*threads_n=*/1);
+  auto logger = std::make_shared<spdlog::async_logger>("prefixd", std::make_shared<spdlog::sinks::stderr_sink_mt>(),
+                                                       log->writer, spdlog::async_overflow_policy::overrun_oldest);
   logger->set_level(spdlog::level::from_str(level));
-  logger->set_pattern(g_json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v)" : "%Y-%m-%dT%H:%M:%S.%fZ %l %v",
+  logger->set_pattern(log->json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v)" : "%Y-%m-%dT%H:%M:%S.%fZ %l %v",
                       spdlog::pattern_time_type::utc);
   logger->flush_on(spdlog::level::trace);
-  spdlog::set_default_logger(std::move(logger));
+  logger->set_error_handler([](const std::string&) {});  // What comes after FlushLog has no writer, and is let go.
+  log->logger = std::move(logger);
+  g_log = log;
 }
 
 void FlushLog(absl::Duration limit) {
-  // Shutting down waits for the writer, which may be stuck; so does nothing else here.
+  if (g_log == nullptr) return;
+  // Letting go of the writer waits until it has written everything; it may be stuck.
   const auto done = std::make_shared<absl::Notification>();
   std::thread([done] {
-    spdlog::shutdown();
+    g_log->writer.reset();
     done->Notify();
   }).detach();
   done->WaitForNotificationWithTimeout(limit);

@@ -14,7 +14,7 @@ namespace prefixd {
 // Sets up the default logger. Needs: level and format as Options has checked them.
 void StartLog(const std::string& level, const std::string& format);
 
-// Writes what is queued, for at most `limit`. Call it before the process ends.
+// Writes what is queued, for at most `limit`; later lines are lost. Call it before the process ends.
 void FlushLog(absl::Duration limit);
 
 // One line on a request that ended: id, caller, method, dtype, op, elements, bytes, status, stage times.
