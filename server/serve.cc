@@ -1,0 +1,90 @@
+#include "server/serve.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "kernels/status.h"
+#include "server/library_log.h"
+#include "server/log.h"
+#include "server/server.h"
+#include "server/version.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#endif
+
+namespace prefixd {
+namespace {
+
+[[noreturn]] void Leave(int code) {
+  FlushLog(absl::Seconds(1));
+#if defined(__SANITIZE_ADDRESS__)
+  if (__lsan_do_recoverable_leak_check() != 0 && code == kExitOk) code = kExitFailed;
+#endif
+  _exit(code);
+}
+
+// True if one of `signals` is waiting; takes it.
+bool TakeSignal(const sigset_t& signals) {
+  const timespec now = {};
+  return sigtimedwait(&signals, nullptr, &now) > 0;
+}
+
+std::string Ports(const Server& server) {
+  return server.ports().empty() ? "" : StrCat(" (port ", absl::StrJoin(server.ports(), ", "), ")");
+}
+
+}  // namespace
+
+void Serve(const Options& options, const std::function<absl::StatusOr<std::unique_ptr<Device>>()>& open_device) {
+  // Blocked before any thread starts, so that only this one takes them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  StartLog(options.log_level, options.log_format);
+  CaptureLibraryLogs();
+
+  absl::StatusOr<std::unique_ptr<Device>> device = open_device();
+  if (device.status().code() == absl::StatusCode::kFailedPrecondition && options.device == "auto") {
+    LogWarning(StrCat("serving on the CPU, for the card can't be used: ", std::string(device.status().message())));
+    device = OpenDevice("cpu");
+  }
+  if (!device.ok()) {
+    LogError(StrCat("can't open device ", options.device, ": ", std::string(device.status().message())));
+    Leave(kExitFailed);
+  }
+  const std::string device_name = (*device)->info().name;
+  static std::atomic<bool> device_lost{false};
+  auto server = Server::Start(options, *std::move(device), [] {
+    device_lost = true;
+    kill(getpid(), SIGTERM);
+  });
+  if (!server.ok()) {
+    LogError(StrCat("can't start: ", std::string(server.status().message())));
+    Leave(kExitFailed);
+  }
+  LogInfo(StrCat("prefixd ", kVersion, " ready on ", absl::StrJoin(options.listen, ", "), Ports(**server), ", device ",
+                 device_name, ", ", options.lanes, " lanes"));
+
+  int signal_number = 0;
+  sigwait(&signals, &signal_number);
+  LogInfo(device_lost ? std::string("stopping: the device failed")
+                      : StrCat("draining for at most ", options.drain_timeout_seconds,
+                               " seconds; a second signal stops at once"));
+  const absl::Duration timeout = device_lost ? absl::ZeroDuration() : absl::Seconds(options.drain_timeout_seconds);
+  const uint64_t cut_off = (*server)->Drain(timeout, [&] { return device_lost || TakeSignal(signals); });
+  if (cut_off > 0) LogWarning(StrCat(cut_off, " requests were cut off"));
+  LogInfo("stopped");
+  Leave(device_lost ? kExitDeviceLost : kExitOk);
+}
+
+}  // namespace prefixd

@@ -1,0 +1,22 @@
+// The life of the process: serves until SIGTERM or SIGINT, drains, and says how to leave.
+#ifndef PREFIXD_SERVER_SERVE_H_
+#define PREFIXD_SERVER_SERVE_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+#include "server/options.h"
+
+namespace prefixd {
+
+// Starts the log, opens the device, serves, and drains after a signal. Never returns: it ends the process with an
+// ExitCode, without destroying the gRPC server, which in gRPC 1.51 takes ten seconds once the callback API was used.
+// Needs: no thread was started yet, for signals must be blocked in all of them.
+[[noreturn]] void Serve(const Options& options,
+                        const std::function<absl::StatusOr<std::unique_ptr<Device>>()>& open_device);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_SERVE_H_
