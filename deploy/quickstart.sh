@@ -8,7 +8,9 @@ if nvidia-smi -L >/dev/null 2>&1; then export CUDAARCHS=${CUDAARCHS:-native}; fi
 
 step() { printf '\n== %s\n' "$*"; }
 show() {
-  printf '\n$ %s\n' "$*"
+  printf '\n$'
+  printf ' %q' "$@"
+  printf '\n'
   "$@"
 }
 
