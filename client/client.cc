@@ -24,63 +24,90 @@ struct Outcome {
   bool may_retry = false;
 };
 
+// Says what a timeout met; gRPC says no more than "Deadline Exceeded".
+absl::Status ExplainDeadline(const absl::Status& status, std::string_view what) {
+  if (!absl::IsDeadlineExceeded(status) || !ErrorReason(status).empty()) return status;
+  return absl::DeadlineExceededError(AbslView(what));
+}
+
+absl::Status UnaryStatus(const grpc::Status& status) {
+  return ExplainDeadline(FromWire(status), "the server had not answered when the timeout passed");
+}
+
 // Runs attempts until one succeeds or there is no point in another.
 template <class Attempt>
 absl::Status Retry(Backoff backoff, Attempt attempt) {
   for (;;) {
     Outcome outcome = attempt();
-    if (outcome.status.code() != absl::StatusCode::kUnavailable || !outcome.may_retry || !backoff.Pause()) {
-      return std::move(outcome.status);
-    }
+    if (absl::IsUnavailable(outcome.status) && outcome.may_retry && backoff.Pause()) continue;
+    return std::move(outcome.status);
   }
 }
 
-// Runs a call whose first chunk decides its form: unary(chunk) or stream(chunk), each an attempt.
-template <class Spec, class Unary, class Stream>
-absl::Status RunChunks(const Spec& spec, ChunkSource& source, Backoff backoff, Unary unary, Stream stream) {
-  const size_t chunk_items = ChunkItems(spec);
-  PREFIXD_ASSIGN_OR_RETURN(Chunk first, source.Next(chunk_items));
-  PREFIXD_RETURN_IF_ERROR(internal::CheckChunk(first, spec));
-  bool first_is_fresh = true;
-  return Retry(std::move(backoff), [&]() -> Outcome {
-    if (first.last) return unary(first);
-    if (!first_is_fresh) {
-      auto next = source.Next(chunk_items);
-      if (!next.ok()) return {next.status()};
-      first = *next;
-    }
-    first_is_fresh = false;
-    Outcome outcome = stream(first);
-    if (outcome.may_retry) outcome.may_retry = source.Rewind();
-    return outcome;
-  });
-}
+// Interrupts a source when its call is cancelled or too late, for gRPC sees neither while a chunk is awaited and
+// nothing is sent.
+class SourceGuard {
+ public:
+  SourceGuard(ChunkSource& source, Cancellation* cancellation, absl::Time deadline)
+      : cancellation_(cancellation), deadline_(deadline) {
+    if (cancellation_ != nullptr) id_ = cancellation_->Add([&source] { source.Interrupt(); });
+    if (deadline_ == absl::InfiniteFuture()) return;
+    timer_ = std::thread([this, &source] {
+      if (ended_.SleepUnlessCancelled(deadline_ - absl::Now())) source.Interrupt();
+    });
+  }
+  ~SourceGuard() {
+    if (cancellation_ != nullptr) cancellation_->Remove(id_);
+    ended_.Cancel();
+    if (timer_.joinable()) timer_.join();
+  }
+  SourceGuard(const SourceGuard&) = delete;
+  SourceGuard& operator=(const SourceGuard&) = delete;
 
-// Sends the source's chunks, `chunk` first.
-template <class Stream>
-absl::Status WriteAll(Stream& stream, ChunkSource& source, Chunk chunk, size_t chunk_items, uint64_t* value_bytes) {
+  // What a source's error means: an interrupted one may have told anything.
+  absl::Status Explain(const absl::Status& status) const {
+    if (cancellation_ != nullptr && cancellation_->cancelled()) return absl::CancelledError("the call was cancelled");
+    if (absl::Now() < deadline_ || absl::IsDeadlineExceeded(status)) return status;
+    return absl::DeadlineExceededError("the timeout passed before the array had been read");
+  }
+
+ private:
+  Cancellation* const cancellation_;
+  const absl::Time deadline_;
+  int id_ = 0;
+  Cancellation ended_;
+  std::thread timer_;
+};
+
+// Sends `chunk`, and what next() brings. Returns the source's error; that the call has ended is none.
+template <class Stream, class Next>
+absl::Status WriteAll(Stream& stream, Next next, Chunk chunk, uint64_t* sent_bytes, bool* sent_all) {
   for (;;) {
-    PREFIXD_RETURN_IF_ERROR(stream.Write(chunk));
-    *value_bytes += chunk.values.size();
-    if (chunk.last || chunk.values.empty()) return absl::OkStatus();
-    PREFIXD_ASSIGN_OR_RETURN(chunk, source.Next(chunk_items));
+    const absl::Status written = stream.Write(chunk);
+    if (absl::IsAborted(written)) return absl::OkStatus();
+    PREFIXD_RETURN_IF_ERROR(written);
+    *sent_bytes += chunk.values.size();
+    *sent_all = chunk.last || chunk.values.empty();
+    if (*sent_all) break;
+    PREFIXD_ASSIGN_OR_RETURN(chunk, next());
   }
+  stream.WritesDone();
+  return absl::OkStatus();
 }
 
-// Writes on a thread of its own and reads here, so that replies flow while chunks still go out.
-template <class Reply, class Stream, class OnReply>
-Outcome Exchange(Stream& stream, ChunkSource& source, const Chunk& first, size_t chunk_items, uint64_t* value_bytes,
+// Writes on a thread of its own and reads here, so that replies flow while chunks still go out, and a call that ends is
+// noticed while the source blocks.
+template <class Reply, class Stream, class Next, class OnReply>
+Outcome Exchange(Stream& stream, ChunkSource& source, Next next, const Chunk& first, uint64_t* sent_bytes,
                  OnReply on_reply) {
   std::atomic<bool> replies_ended = false;
   absl::Status source_status;
+  bool sent_all = false;
   std::thread writer([&] {
-    absl::Status status = WriteAll(stream, source, first, chunk_items, value_bytes);
-    if (status.ok()) {
-      stream.WritesDone();
-    } else if (!absl::IsAborted(status) && !replies_ended) {
-      source_status = std::move(status);
-      stream.Cancel();
-    }
+    absl::Status status = WriteAll(stream, next, first, sent_bytes, &sent_all);
+    if (status.ok() || replies_ended) return;
+    source_status = std::move(status);
+    stream.Cancel();
   });
   absl::Status sink_status;
   bool replied = false;
@@ -97,7 +124,12 @@ Outcome Exchange(Stream& stream, ChunkSource& source, const Chunk& first, size_t
   absl::Status status = stream.Finish();
   if (!sink_status.ok()) return {sink_status};
   if (!source_status.ok()) return {source_status};
-  return {status, !replied};
+  if (status.ok() && !sent_all) return {absl::InternalError("the server ended the call before the array had ended")};
+  const char* const met = replied ? "the timeout passed before the whole result was there"
+                          : sent_all
+                              ? "the server had not answered when the timeout passed"
+                              : "the timeout passed before the whole array was sent; the server has not answered";
+  return {ExplainDeadline(status, met), !replied};
 }
 
 absl::Status WrongLength(std::string_view what, uint64_t got_bytes, uint64_t expected_bytes) {
@@ -108,11 +140,14 @@ absl::Status WrongLength(std::string_view what, uint64_t got_bytes, uint64_t exp
 
 void SetInline(Bytes bytes, v1::Operand* operand) { operand->mutable_inline_()->set_data(bytes.data(), bytes.size()); }
 
-// One attempt of a unary call with the whole array in `chunk`. Its reply goes to on_response(response).
+template <class Request, class Response>
+using UnaryMethod = grpc::Status (v1::PrefixService::Stub::*)(grpc::ClientContext*, const Request&, Response*);
+
+// One attempt of a unary call with the whole array in `chunk`.
 template <class Request, class Response, class Spec, class OnResponse>
-Outcome CallUnary(grpc::Status (v1::PrefixService::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                  const std::shared_ptr<grpc::Channel>& channel, const Spec& spec, const Chunk& chunk,
-                  const CallOptions& call, absl::Time deadline, OnResponse on_response) {
+Outcome CallUnary(UnaryMethod<Request, Response> method, const std::shared_ptr<grpc::Channel>& channel,
+                  const Spec& spec, const Chunk& chunk, const CallOptions& call, absl::Time deadline,
+                  OnResponse on_response) {
   Request request;
   auto wire_spec = ToWire(spec);
   if (!wire_spec.ok()) return {wire_spec.status()};
@@ -125,10 +160,63 @@ Outcome CallUnary(grpc::Status (v1::PrefixService::Stub::*method)(grpc::ClientCo
   Response response;
   AttemptContext context(call, deadline);
   absl::Status status =
-      FromWire((v1::PrefixService::NewStub(channel).get()->*method)(context.get(), request, &response));
+      UnaryStatus((v1::PrefixService::NewStub(channel).get()->*method)(context.get(), request, &response));
   if (!status.ok()) return {std::move(status), true};
-  return {on_response(response)};
+  return {on_response(std::move(response))};
 }
+
+// Runs a call whose first chunk decides its form: unary where it is the last, else the stream that open(options) makes.
+// Returns the bytes of the elements sent.
+template <class Reply, class Request, class Response, class Spec, class Open, class OnReply>
+absl::StatusOr<uint64_t> RunChunks(const std::shared_ptr<grpc::Channel>& channel, const ClientOptions& options,
+                                   const Spec& spec, ChunkSource& source, const CallOptions& call,
+                                   UnaryMethod<Request, Response> method, Open open, OnReply on_reply) {
+  const absl::Time deadline = Deadline(call);
+  const size_t chunk_items = ChunkItems(spec);
+  Backoff backoff(options, call, deadline);
+  const SourceGuard guard(source, call.cancellation, deadline);
+  const auto next = [&]() -> absl::StatusOr<Chunk> {
+    auto chunk = source.Next(chunk_items);
+    if (!chunk.ok()) return guard.Explain(chunk.status());
+    PREFIXD_RETURN_IF_ERROR(internal::CheckChunk(*chunk, spec));
+    return chunk;
+  };
+  PREFIXD_ASSIGN_OR_RETURN(Chunk first, next());
+  uint64_t sent_bytes = 0;
+  bool first_is_fresh = true;
+  PREFIXD_RETURN_IF_ERROR(Retry(std::move(backoff), [&]() -> Outcome {
+    if (first.last) {
+      sent_bytes = first.values.size();
+      return CallUnary(method, channel, spec, first, call, deadline, [&](Response&& response) -> absl::Status {
+        if constexpr (std::is_same_v<Reply, ReduceReply>) {
+          PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, FromWire(response, spec.dtype));
+          return on_reply(reply);
+        } else {
+          Reply reply = FromWire(std::move(response));
+          return on_reply(reply);
+        }
+      });
+    }
+    if (!first_is_fresh) {
+      auto again = next();
+      if (!again.ok()) return {again.status()};
+      first = *again;
+    }
+    first_is_fresh = false;
+    CallOptions rest = call;
+    rest.timeout = deadline - absl::Now();
+    auto stream = open(rest);
+    if (!stream.ok()) return {stream.status()};
+    sent_bytes = 0;
+    Outcome outcome = Exchange<Reply>(**stream, source, next, first, &sent_bytes, on_reply);
+    // Only what is tried again needs the source from its beginning.
+    if (absl::IsUnavailable(outcome.status) && outcome.may_retry) outcome.may_retry = source.Rewind();
+    return outcome;
+  }));
+  return sent_bytes;
+}
+
+size_t MaskBytes(size_t num_items, MaskKind kind) { return kind == MaskKind::kBits ? (num_items + 7) / 8 : num_items; }
 
 }  // namespace
 
@@ -138,7 +226,9 @@ absl::StatusOr<Chunk> MemorySource::Next(size_t max_items) {
   const size_t num_items = values_.size() / item_bytes_;
   const size_t count = std::min(max_items, num_items - next_item_);
   Chunk chunk = {values_.subspan(next_item_ * item_bytes_, count * item_bytes_)};
-  if (!mask_.empty()) chunk.mask = mask_.subspan(next_item_, count);
+  if (!mask_.empty()) {
+    chunk.mask = mask_.subspan(MaskBytes(next_item_, mask_kind_), MaskBytes(count, mask_kind_));
+  }
   next_item_ += count;
   chunk.last = next_item_ == num_items;
   return chunk;
@@ -155,18 +245,20 @@ absl::Status CheckWhole(Bytes values, DType dtype) {
 
 }  // namespace
 
-absl::Status CheckMaskLength(size_t mask_bytes, size_t num_items) {
-  if (mask_bytes == num_items) return absl::OkStatus();
-  return Error(
-      absl::StatusCode::kInvalidArgument, "MASK_LENGTH", "mask.inline.data",
-      StrCat("the mask has ", mask_bytes, " bytes for ", num_items, " elements; expected one byte an element"));
+absl::Status CheckMaskLength(size_t mask_bytes, size_t num_items, MaskKind kind) {
+  if (mask_bytes == MaskBytes(num_items, kind)) return absl::OkStatus();
+  return Error(absl::StatusCode::kInvalidArgument, "MASK_LENGTH", "mask.inline.data",
+               StrCat("the mask has ", mask_bytes, " bytes for ", num_items, " elements; expected one ",
+                      kind == MaskKind::kBits ? "bit" : "byte", " an element"));
 }
 
 absl::Status CheckChunk(const Chunk& chunk, const ScanSpec& spec) { return CheckWhole(chunk.values, spec.dtype); }
 absl::Status CheckChunk(const Chunk& chunk, const ReduceSpec& spec) { return CheckWhole(chunk.values, spec.dtype); }
 absl::Status CheckChunk(const Chunk& chunk, const CompactSpec& spec) {
   PREFIXD_RETURN_IF_ERROR(CheckWhole(chunk.values, spec.dtype));
-  if (!spec.predicate) return CheckMaskLength(chunk.mask.size(), chunk.values.size() / SizeOf(spec.dtype));
+  if (!spec.predicate) {
+    return CheckMaskLength(chunk.mask.size(), chunk.values.size() / SizeOf(spec.dtype), spec.mask_kind);
+  }
   if (chunk.mask.empty()) return absl::OkStatus();
   return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "mask", "there is a mask beside a predicate");
 }
@@ -183,6 +275,11 @@ Client::Client(std::string_view address, const ClientOptions& options) : connect
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, milliseconds(options.initial_backoff));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, milliseconds(options.max_backoff));
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, milliseconds(options.connect_timeout));
+  // A server that is lost, or stopped, ends the call after forty seconds, not never. A call that waits for its reply
+  // sends no data, and would be silent after two pings.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // A server is reached directly: an http_proxy of the environment, which gRPC would obey even for loopback, is meant
   // for the web.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -194,100 +291,55 @@ Client::~Client() = default;
 
 absl::StatusOr<Timing> Client::ScanChunks(const ScanSpec& spec, ChunkSource& source, ScanSink sink,
                                           const CallOptions& call) {
-  const absl::Time deadline = Deadline(call);
-  const size_t chunk_items = ChunkItems(spec);
   Timing timing;
-  const auto unary = [&](const Chunk& chunk) {
-    return CallUnary(&v1::PrefixService::Stub::Scan, connection_->channel, spec, chunk, call, deadline,
-                     [&](const v1::ScanResponse& response) -> absl::Status {
-                       timing = FromWire(response.timing());
-                       const std::string& values = response.values().inline_().data();
-                       PREFIXD_RETURN_IF_ERROR(WrongLength("values", values.size(), chunk.values.size()));
-                       return sink(AsBytes(values));
-                     });
+  uint64_t received_bytes = 0;
+  const auto on_reply = [&](ScanReply& reply) {
+    if (reply.timing) timing = *std::move(reply.timing);
+    received_bytes += reply.values.size();
+    return sink(AsBytes(reply.values));
   };
-  const auto stream = [&](const Chunk& first) -> Outcome {
-    CallOptions rest = call;
-    rest.timeout = deadline - absl::Now();
-    auto opened = OpenScan(spec, rest);
-    if (!opened.ok()) return {opened.status()};
-    uint64_t sent_bytes = 0;
-    uint64_t received_bytes = 0;
-    Outcome outcome = Exchange<ScanReply>(**opened, source, first, chunk_items, &sent_bytes, [&](ScanReply& reply) {
-      received_bytes += reply.values.size();
-      if (reply.timing) timing = *std::move(reply.timing);
-      return sink(AsBytes(reply.values));
-    });
-    if (outcome.status.ok()) outcome.status = WrongLength("values", received_bytes, sent_bytes);
-    return outcome;
-  };
-  PREFIXD_RETURN_IF_ERROR(RunChunks(spec, source, Backoff(connection_->options, call, deadline), unary, stream));
+  PREFIXD_ASSIGN_OR_RETURN(
+      const uint64_t sent_bytes,
+      RunChunks<ScanReply>(
+          connection_->channel, connection_->options, spec, source, call, &v1::PrefixService::Stub::Scan,
+          [&](const CallOptions& rest) { return OpenScan(spec, rest); }, on_reply));
+  PREFIXD_RETURN_IF_ERROR(WrongLength("values", received_bytes, sent_bytes));
   return timing;
 }
 
 absl::StatusOr<ReduceReply> Client::ReduceChunks(const ReduceSpec& spec, ChunkSource& source, const CallOptions& call) {
-  const absl::Time deadline = Deadline(call);
-  const size_t chunk_items = ChunkItems(spec);
-  ReduceReply reply;
-  const auto unary = [&](const Chunk& chunk) {
-    return CallUnary(&v1::PrefixService::Stub::Reduce, connection_->channel, spec, chunk, call, deadline,
-                     [&](const v1::ReduceResponse& response) -> absl::Status {
-                       PREFIXD_ASSIGN_OR_RETURN(reply, FromWire(response, spec.dtype));
-                       return absl::OkStatus();
-                     });
+  ReduceReply result;
+  const auto on_reply = [&](ReduceReply& reply) {
+    result = std::move(reply);
+    return absl::OkStatus();
   };
-  const auto stream = [&](const Chunk& first) -> Outcome {
-    CallOptions rest = call;
-    rest.timeout = deadline - absl::Now();
-    auto opened = OpenReduce(spec, rest);
-    if (!opened.ok()) return {opened.status()};
-    uint64_t sent_bytes = 0;
-    absl::Status written = WriteAll(**opened, source, first, chunk_items, &sent_bytes);
-    if (!written.ok() && !absl::IsAborted(written)) return {written};
-    auto finished = (*opened)->Finish();
-    if (!finished.ok()) return {finished.status(), true};
-    reply = *std::move(finished);
-    return {};
-  };
-  PREFIXD_RETURN_IF_ERROR(RunChunks(spec, source, Backoff(connection_->options, call, deadline), unary, stream));
-  return reply;
+  PREFIXD_RETURN_IF_ERROR(RunChunks<ReduceReply>(
+                              connection_->channel, connection_->options, spec, source, call,
+                              &v1::PrefixService::Stub::Reduce,
+                              [&](const CallOptions& rest) { return OpenReduce(spec, rest); }, on_reply)
+                              .status());
+  return result;
 }
 
 absl::StatusOr<Timing> Client::CompactChunks(const CompactSpec& spec, ChunkSource& source, CompactSink sink,
                                              const CallOptions& call) {
-  const absl::Time deadline = Deadline(call);
-  const size_t chunk_items = ChunkItems(spec);
   const size_t item_bytes = SizeOf(spec.dtype);
   Timing timing;
   uint64_t kept = 0;
-  // Hands on what one reply brought, after a look at whether it adds up.
-  const auto accept = [&](Bytes values, Bytes indices, uint64_t count) -> absl::Status {
-    kept += values.size() / item_bytes;
-    PREFIXD_RETURN_IF_ERROR(WrongLength("values", kept * item_bytes, count * item_bytes));
-    const uint64_t index_items = spec.return_indices ? values.size() / item_bytes : 0;
-    PREFIXD_RETURN_IF_ERROR(WrongLength("indices", indices.size(), index_items * sizeof(uint64_t)));
-    return sink(values, indices);
+  const auto on_reply = [&](CompactReply& reply) -> absl::Status {
+    if (reply.timing) timing = *std::move(reply.timing);
+    const uint64_t count = reply.values.size() / item_bytes;
+    kept += count;
+    PREFIXD_RETURN_IF_ERROR(WrongLength("values", kept * item_bytes, reply.count * item_bytes));
+    const uint64_t index_bytes = spec.return_indices ? count * sizeof(uint64_t) : 0;
+    PREFIXD_RETURN_IF_ERROR(WrongLength("indices", reply.indices.size(), index_bytes));
+    return sink(AsBytes(reply.values), AsBytes(reply.indices));
   };
-  const auto unary = [&](const Chunk& chunk) {
-    return CallUnary(&v1::PrefixService::Stub::Compact, connection_->channel, spec, chunk, call, deadline,
-                     [&](const v1::CompactResponse& response) {
-                       timing = FromWire(response.timing());
-                       return accept(AsBytes(response.values().inline_().data()),
-                                     AsBytes(response.indices().inline_().data()), response.count());
-                     });
-  };
-  const auto stream = [&](const Chunk& first) -> Outcome {
-    CallOptions rest = call;
-    rest.timeout = deadline - absl::Now();
-    auto opened = OpenCompact(spec, rest);
-    if (!opened.ok()) return {opened.status()};
-    uint64_t sent_bytes = 0;
-    return Exchange<CompactReply>(**opened, source, first, chunk_items, &sent_bytes, [&](CompactReply& reply) {
-      if (reply.timing) timing = *std::move(reply.timing);
-      return accept(AsBytes(reply.values), AsBytes(reply.indices), reply.count);
-    });
-  };
-  PREFIXD_RETURN_IF_ERROR(RunChunks(spec, source, Backoff(connection_->options, call, deadline), unary, stream));
+  PREFIXD_RETURN_IF_ERROR(RunChunks<CompactReply>(
+                              connection_->channel, connection_->options, spec, source, call,
+                              &v1::PrefixService::Stub::Compact,
+                              [&](const CallOptions& rest) { return OpenCompact(spec, rest); }, on_reply)
+                              .status());
   return timing;
 }
 
@@ -297,7 +349,7 @@ absl::StatusOr<ServerInfo> Client::GetServerInfo(const CallOptions& call) {
   PREFIXD_RETURN_IF_ERROR(Retry(Backoff(connection_->options, call, deadline), [&]() -> Outcome {
     AttemptContext context(call, deadline);
     auto stub = v1::AdminService::NewStub(connection_->channel);
-    return {FromWire(stub->GetServerInfo(context.get(), {}, &response)), true};
+    return {UnaryStatus(stub->GetServerInfo(context.get(), {}, &response)), true};
   }));
   return FromWire(response);
 }
@@ -308,7 +360,7 @@ absl::StatusOr<bool> Client::CheckHealth(const CallOptions& call) {
   PREFIXD_RETURN_IF_ERROR(Retry(Backoff(connection_->options, call, deadline), [&]() -> Outcome {
     AttemptContext context(call, deadline);
     auto stub = grpc::health::v1::Health::NewStub(connection_->channel);
-    return {FromWire(stub->Check(context.get(), {}, &response)), true};
+    return {UnaryStatus(stub->Check(context.get(), {}, &response)), true};
   }));
   return response.status() == grpc::health::v1::HealthCheckResponse::SERVING;
 }

@@ -73,8 +73,9 @@ struct Where {
 };
 
 struct CompactOptions {
-  bool invert = false;          // Keeps what the selector rejects.
-  bool return_indices = false;  // Fills CompactResult::indices.
+  MaskKind mask_kind = MaskKind::kBytes;  // Where a mask selects.
+  bool invert = false;                    // Keeps what the selector rejects.
+  bool return_indices = false;            // Fills CompactResult::indices.
   Strategy strategy = Strategy::kDefault;
 };
 
@@ -95,7 +96,8 @@ class ChunkSource {
   virtual absl::StatusOr<Chunk> Next(size_t max_items) = 0;
   // Goes back to the first element, for another attempt. False: it can't, so there is none.
   virtual bool Rewind() = 0;
-  // The call has ended: a Next that blocks should return soon, with whatever error. Rewind undoes it.
+  // The call has ended, or was cancelled, or is too late: a Next that blocks should return soon, with whatever error.
+  // May come more than once, and while no Next runs. Must not call the Cancellation back. Rewind undoes it.
   virtual void Interrupt() {}
 };
 
@@ -130,8 +132,8 @@ class Client {
   absl::StatusOr<CompactResult<T>> Compact(absl::Span<const T> values, const Where<T>& where,
                                            const CompactOptions& options = {}, const CallOptions& call = {});
 
-  // The elements whose byte in the mask is not 0, in their order.
-  // Errors: INVALID_ARGUMENT (MASK_LENGTH), before anything is sent, unless there is one byte an element.
+  // The elements whose byte in the mask is not 0, or whose bit is 1 (CompactOptions::mask_kind), in their order.
+  // Errors: INVALID_ARGUMENT (MASK_LENGTH), before anything is sent, unless there is one byte, or bit, an element.
   // Cost:   the mask crosses the wire too.
   template <class T>
   absl::StatusOr<CompactResult<T>> Compact(absl::Span<const T> values, absl::Span<const uint8_t> mask,
@@ -179,13 +181,19 @@ class Client {
 // The client itself retries UNAVAILABLE only: RESOURCE_EXHAUSTED is the caller's to judge.
 std::optional<absl::Duration> RetryDelay(const absl::Status& status);
 
+// Whether a status is the end of a call, as the server or gRPC tells it; not an error of the caller's source or sink,
+// or one found before anything was sent.
+bool IsCallStatus(const absl::Status& status);
+
 // ---- Implementation details below ---------------------------------------------------------------------------------
 namespace internal {
 
 // An array in memory.
 class MemorySource : public ChunkSource {
  public:
-  MemorySource(Bytes values, Bytes mask, size_t item_bytes) : values_(values), mask_(mask), item_bytes_(item_bytes) {}
+  MemorySource(Bytes values, size_t item_bytes) : values_(values), item_bytes_(item_bytes) {}
+  MemorySource(Bytes values, size_t item_bytes, Bytes mask, MaskKind mask_kind)
+      : values_(values), item_bytes_(item_bytes), mask_(mask), mask_kind_(mask_kind) {}
   absl::StatusOr<Chunk> Next(size_t max_items) override;
   bool Rewind() override {
     next_item_ = 0;
@@ -194,13 +202,14 @@ class MemorySource : public ChunkSource {
 
  private:
   const Bytes values_;
-  const Bytes mask_;
   const size_t item_bytes_;
+  const Bytes mask_ = {};
+  const MaskKind mask_kind_ = MaskKind::kBytes;
   size_t next_item_ = 0;
 };
 
 // What is wrong with a chunk can be seen here, before anything is sent.
-absl::Status CheckMaskLength(size_t mask_bytes, size_t num_items);
+absl::Status CheckMaskLength(size_t mask_bytes, size_t num_items, MaskKind kind);
 absl::Status CheckChunk(const Chunk& chunk, const ScanSpec& spec);
 absl::Status CheckChunk(const Chunk& chunk, const ReduceSpec& spec);
 absl::Status CheckChunk(const Chunk& chunk, const CompactSpec& spec);
@@ -229,7 +238,7 @@ absl::StatusOr<ScanResult<T>> Client::Scan(absl::Span<const T> values, const Sca
                          .reverse = options.reverse,
                          .strategy = options.strategy,
                          .num_items = values.size()};
-  internal::MemorySource source(AsBytes(values), {}, sizeof(T));
+  internal::MemorySource source(AsBytes(values), sizeof(T));
   ScanResult<T> result;
   result.values.reserve(values.size());
   const auto append = [&](Bytes bytes) {
@@ -248,7 +257,7 @@ absl::StatusOr<ReduceResult<T>> Client::Reduce(absl::Span<const T> values, const
                            .init = internal::ToValue(options.init),
                            .strategy = options.strategy,
                            .num_items = values.size()};
-  internal::MemorySource source(AsBytes(values), {}, sizeof(T));
+  internal::MemorySource source(AsBytes(values), sizeof(T));
   PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReduceChunks(spec, source, call));
   return ReduceResult<T>{reply.value.As<T>(), reply.count, reply.index, std::move(reply.timing)};
 }
@@ -262,7 +271,7 @@ absl::StatusOr<CompactResult<T>> Client::Compact(absl::Span<const T> values, con
 template <class T>
 absl::StatusOr<CompactResult<T>> Client::Compact(absl::Span<const T> values, absl::Span<const uint8_t> mask,
                                                  const CompactOptions& options, const CallOptions& call) {
-  PREFIXD_RETURN_IF_ERROR(internal::CheckMaskLength(mask.size(), values.size()));
+  PREFIXD_RETURN_IF_ERROR(internal::CheckMaskLength(mask.size(), values.size(), options.mask_kind));
   return CompactArray(values, {}, AsBytes(mask), options, call);
 }
 
@@ -270,11 +279,12 @@ template <class T>
 absl::StatusOr<CompactResult<T>> Client::CompactArray(absl::Span<const T> values, CompactSpec spec, Bytes mask,
                                                       const CompactOptions& options, const CallOptions& call) {
   spec.dtype = kDTypeOf<T>;
+  spec.mask_kind = options.mask_kind;
   spec.invert = options.invert;
   spec.return_indices = options.return_indices;
   spec.strategy = options.strategy;
   spec.num_items = values.size();
-  internal::MemorySource source(AsBytes(values), mask, sizeof(T));
+  internal::MemorySource source(AsBytes(values), sizeof(T), mask, spec.mask_kind);
   CompactResult<T> result;
   const auto append = [&](Bytes kept, Bytes indices) {
     internal::Append(kept, &result.values);

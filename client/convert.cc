@@ -2,6 +2,7 @@
 
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "absl/strings/cord.h"
 #include "absl/time/time.h"
@@ -14,6 +15,7 @@ namespace prefixd::client {
 namespace {
 
 constexpr char kRetryDelayUrl[] = "prefixd/retry_delay";
+constexpr char kCallStatusUrl[] = "prefixd/call_status";
 
 // The contract's enums are the kernels' in the same order, one up to make room for UNSPECIFIED; Strategy has kDefault
 // for that.
@@ -24,6 +26,8 @@ static_assert(v1::SCAN_KIND_EXCLUSIVE == static_cast<int>(ScanKind::kExclusive) 
 static_assert(v1::COMPARISON_LESS == static_cast<int>(Comparison::kLess) + 1);
 static_assert(v1::COMPARISON_IS_FINITE == static_cast<int>(Comparison::kIsFinite) + 1);
 static_assert(v1::PRIMITIVE_COMPACT == static_cast<int>(Primitive::kCompact) + 1);
+static_assert(v1::MASK_KIND_BYTES == static_cast<int>(MaskKind::kBytes) + 1);
+static_assert(v1::MASK_KIND_BITS == static_cast<int>(MaskKind::kBits) + 1);
 static_assert(v1::STRATEGY_CHAINED == static_cast<int>(Strategy::kChained));
 static_assert(v1::STRATEGY_ATOMIC_COUNTER == static_cast<int>(Strategy::kAtomicCounter));
 
@@ -96,7 +100,7 @@ absl::StatusOr<v1::CompactSpec> ToWire(const CompactSpec& spec) {
   wire.set_invert(spec.invert);
   wire.set_return_indices(spec.return_indices);
   if (!spec.predicate) {
-    wire.set_mask(v1::MASK_KIND_BYTES);
+    wire.set_mask(ToWireEnum<v1::MaskKind>(spec.mask_kind));
     return wire;
   }
   const Comparison comparison = spec.predicate->comparison;
@@ -124,6 +128,22 @@ Timing FromWire(const v1::Timing& wire) {
   timing.batch_size = wire.batch_size();
   timing.numerics_version = wire.numerics_version();
   return timing;
+}
+
+ScanReply FromWire(v1::ScanResponse&& response) {
+  ScanReply reply;
+  reply.values = std::move(*response.mutable_values()->mutable_inline_()->mutable_data());
+  if (response.has_timing()) reply.timing = FromWire(response.timing());
+  return reply;
+}
+
+CompactReply FromWire(v1::CompactResponse&& response) {
+  CompactReply reply;
+  reply.values = std::move(*response.mutable_values()->mutable_inline_()->mutable_data());
+  reply.indices = std::move(*response.mutable_indices()->mutable_inline_()->mutable_data());
+  reply.count = response.count();
+  if (response.has_timing()) reply.timing = FromWire(response.timing());
+  return reply;
 }
 
 absl::StatusOr<ReduceReply> FromWire(const v1::ReduceResponse& response, DType dtype) {
@@ -204,15 +224,18 @@ absl::Status FromWire(const grpc::Status& status) {
     }
   }
   const auto code = static_cast<absl::StatusCode>(status.error_code());
-  if (reason.empty()) return absl::Status(code, status.error_message());
-  absl::Status error = Error(code, reason, field, status.error_message());
-  if (retry_info.has_retry_delay()) {
+  absl::Status error =
+      reason.empty() ? absl::Status(code, status.error_message()) : Error(code, reason, field, status.error_message());
+  error.SetPayload(kCallStatusUrl, absl::Cord());
+  if (!reason.empty() && retry_info.has_retry_delay()) {
     const absl::Duration delay =
         absl::Seconds(retry_info.retry_delay().seconds()) + absl::Nanoseconds(retry_info.retry_delay().nanos());
     error.SetPayload(kRetryDelayUrl, absl::Cord(absl::FormatDuration(delay)));
   }
   return error;
 }
+
+bool IsCallStatus(const absl::Status& status) { return status.GetPayload(kCallStatusUrl).has_value(); }
 
 std::optional<absl::Duration> RetryDelay(const absl::Status& status) {
   const auto payload = status.GetPayload(kRetryDelayUrl);

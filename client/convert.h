@@ -18,11 +18,13 @@ absl::StatusOr<v1::ReduceSpec> ToWire(const ReduceSpec& spec);
 absl::StatusOr<v1::CompactSpec> ToWire(const CompactSpec& spec);
 
 Timing FromWire(const v1::Timing& timing);
+ScanReply FromWire(v1::ScanResponse&& response);
+CompactReply FromWire(v1::CompactResponse&& response);
 // Errors: INTERNAL if the value is not one of the dtype.
 absl::StatusOr<ReduceReply> FromWire(const v1::ReduceResponse& response, DType dtype);
 ServerInfo FromWire(const v1::GetServerInfoResponse& response);
 
-// Keeps code and message; reason, field and retry delay from the details, if there are any.
+// Keeps code and message; reason, field and retry delay from the details, if there are any. IsCallStatus holds for it.
 absl::Status FromWire(const grpc::Status& status);
 
 }  // namespace prefixd::client

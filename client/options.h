@@ -11,6 +11,7 @@ namespace prefixd::client {
 
 // A call that fails with UNAVAILABLE before its first reply is tried again, after a pause that doubles each time and is
 // shortened at random by up to half, so that many clients of a restarted server do not come back all at once.
+// A server that falls silent in the middle of a call ends it with UNAVAILABLE after about forty seconds.
 struct ClientOptions {
   // New attempts begin only this long after the call did; zero: never.
   absl::Duration retry_window = absl::Seconds(2);

@@ -53,12 +53,17 @@ struct Predicate {
   Value value = {};
 };
 
+// How a mask is packed: a byte an element, kept where it is not 0; or a bit an element, least-significant bit first,
+// restarting in each chunk, whose spare bits are ignored.
+enum class MaskKind : uint8_t { kBytes, kBits };
+
 // Keeps the elements for which the predicate or the mask holds, in their order.
 struct CompactSpec {
   DType dtype = DType::kF32;
   std::optional<Predicate> predicate = {};  // Absent: each chunk comes with a mask.
-  bool invert = false;                      // Keeps the others instead.
-  bool return_indices = false;              // Also the index of each kept element in the whole array, as u64.
+  MaskKind mask_kind = MaskKind::kBytes;
+  bool invert = false;          // Keeps the others instead.
+  bool return_indices = false;  // Also the index of each kept element in the whole array, as u64.
   Strategy strategy = Strategy::kDefault;
   std::optional<uint64_t> num_items = {};
 };
@@ -69,7 +74,8 @@ inline size_t ChunkItems(const ScanSpec& spec) { return kMaxPayloadBytes / SizeO
 inline size_t ChunkItems(const ReduceSpec& spec) { return kMaxPayloadBytes / SizeOf(spec.dtype); }
 inline size_t ChunkItems(const CompactSpec& spec) {
   const size_t extra_bytes = spec.return_indices ? sizeof(uint64_t) : spec.predicate ? 0 : 1;
-  return kMaxPayloadBytes / (SizeOf(spec.dtype) + extra_bytes);
+  const size_t items = kMaxPayloadBytes / (SizeOf(spec.dtype) + extra_bytes);
+  return items / 8 * 8;  // So that each chunk of a mask of bits begins with a whole byte.
 }
 
 // Where the time of one call went on the server, in nanoseconds. Stages overlap, so they need not add up. One that was

@@ -2,6 +2,8 @@
 
 #include <grpcpp/support/sync_stream.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,6 +15,10 @@
 
 namespace prefixd::client {
 namespace {
+
+using ScanRpc = grpc::ClientReaderWriter<v1::ScanRequest, v1::ScanResponse>;
+using CompactRpc = grpc::ClientReaderWriter<v1::CompactRequest, v1::CompactResponse>;
+using ReduceRpc = grpc::ClientWriter<v1::ReduceRequest>;
 
 void Set(Bytes bytes, std::string* data) { data->assign(reinterpret_cast<const char*>(bytes.data()), bytes.size()); }
 
@@ -54,25 +60,25 @@ class RequestMaker {
   uint64_t next_item_ = 0;
 };
 
-absl::Status Ended() { return absl::AbortedError("the call has ended; Finish says why"); }
-
-// A stream both ways.
-template <class Spec, class Request, class Response>
-class Bidirectional {
+// What the streams have in common; Rpc is gRPC's stream.
+template <class Spec, class Request, class Response, class Rpc>
+class StreamImpl {
  public:
-  Bidirectional(const Spec& spec, const CallOptions& call, Request first)
+  StreamImpl(const Spec& spec, const CallOptions& call, Request first)
       : spec_(spec), requests_(std::move(first), SizeOf(spec.dtype)), context_(call, Deadline(call)) {}
-  ~Bidirectional() {
-    if (finished_) return;
-    context_.get()->TryCancel();
-    Response response;
-    while (rpc->Read(&response)) continue;
+  ~StreamImpl() {
+    if (status_) return;
+    Cancel();
+    if constexpr (requires { rpc->Read(&response); }) {
+      while (rpc->Read(&response)) continue;
+    }
     rpc->Finish();
   }
 
   absl::Status Write(const Chunk& chunk) {
     PREFIXD_RETURN_IF_ERROR(internal::CheckChunk(chunk, spec_));
-    return rpc->Write(requests_.Make(chunk)) ? absl::OkStatus() : Ended();
+    if (rpc->Write(requests_.Make(chunk))) return absl::OkStatus();
+    return absl::AbortedError("the call has ended; Finish says why");
   }
   void WritesDone() {
     // Where either fails the call has ended, and Finish says why.
@@ -80,18 +86,23 @@ class Bidirectional {
     rpc->WritesDone();
   }
   absl::Status Finish() {
-    finished_ = true;
-    return FromWire(rpc->Finish());
+    if (!status_) status_ = FromWire(rpc->Finish());
+    return *status_;
   }
+  void Cancel() { context_.get()->TryCancel(); }
   grpc::ClientContext* context() { return context_.get(); }
+  const Spec& spec() const { return spec_; }
 
-  std::unique_ptr<grpc::ClientReaderWriter<Request, Response>> rpc;
+  Response response;  // Of the last Read.
+  std::unique_ptr<Rpc> rpc;
+
+ protected:
+  std::optional<absl::Status> status_;  // Once the call has ended.
 
  private:
   const Spec spec_;
   RequestMaker<Request> requests_;
   AttemptContext context_;
-  bool finished_ = false;
 };
 
 // Waits for a connection, so that a server that is just starting is found. What is wrong shows in the call itself.
@@ -109,8 +120,8 @@ std::unique_ptr<v1::PrefixService::Stub> Connect(const std::shared_ptr<grpc::Cha
 }  // namespace
 
 // ---- Scan ----------------------------------------------------------------------------------------------------------
-class ScanStream::Impl : public Bidirectional<ScanSpec, v1::ScanRequest, v1::ScanResponse> {
-  using Bidirectional::Bidirectional;
+class ScanStream::Impl : public StreamImpl<ScanSpec, v1::ScanRequest, v1::ScanResponse, ScanRpc> {
+  using StreamImpl::StreamImpl;
 };
 
 ScanStream::ScanStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -118,13 +129,11 @@ ScanStream::~ScanStream() = default;
 absl::Status ScanStream::Write(const Chunk& chunk) { return impl_->Write(chunk); }
 void ScanStream::WritesDone() { impl_->WritesDone(); }
 absl::Status ScanStream::Finish() { return impl_->Finish(); }
-void ScanStream::Cancel() { impl_->context()->TryCancel(); }
+void ScanStream::Cancel() { impl_->Cancel(); }
 
 bool ScanStream::Read(ScanReply* reply) {
-  v1::ScanResponse response;
-  if (!impl_->rpc->Read(&response)) return false;
-  reply->values = std::move(*response.mutable_values()->mutable_inline_()->mutable_data());
-  reply->timing = response.has_timing() ? std::optional(FromWire(response.timing())) : std::nullopt;
+  if (!impl_->rpc->Read(&impl_->response)) return false;
+  *reply = FromWire(std::move(impl_->response));
   return true;
 }
 
@@ -138,8 +147,8 @@ absl::StatusOr<std::unique_ptr<ScanStream>> Client::OpenScan(const ScanSpec& spe
 }
 
 // ---- Compact -------------------------------------------------------------------------------------------------------
-class CompactStream::Impl : public Bidirectional<CompactSpec, v1::CompactRequest, v1::CompactResponse> {
-  using Bidirectional::Bidirectional;
+class CompactStream::Impl : public StreamImpl<CompactSpec, v1::CompactRequest, v1::CompactResponse, CompactRpc> {
+  using StreamImpl::StreamImpl;
 };
 
 CompactStream::CompactStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -147,15 +156,11 @@ CompactStream::~CompactStream() = default;
 absl::Status CompactStream::Write(const Chunk& chunk) { return impl_->Write(chunk); }
 void CompactStream::WritesDone() { impl_->WritesDone(); }
 absl::Status CompactStream::Finish() { return impl_->Finish(); }
-void CompactStream::Cancel() { impl_->context()->TryCancel(); }
+void CompactStream::Cancel() { impl_->Cancel(); }
 
 bool CompactStream::Read(CompactReply* reply) {
-  v1::CompactResponse response;
-  if (!impl_->rpc->Read(&response)) return false;
-  reply->values = std::move(*response.mutable_values()->mutable_inline_()->mutable_data());
-  reply->indices = std::move(*response.mutable_indices()->mutable_inline_()->mutable_data());
-  reply->count = response.count();
-  reply->timing = response.has_timing() ? std::optional(FromWire(response.timing())) : std::nullopt;
+  if (!impl_->rpc->Read(&impl_->response)) return false;
+  *reply = FromWire(std::move(impl_->response));
   return true;
 }
 
@@ -169,48 +174,37 @@ absl::StatusOr<std::unique_ptr<CompactStream>> Client::OpenCompact(const Compact
 }
 
 // ---- Reduce --------------------------------------------------------------------------------------------------------
-class ReduceStream::Impl {
+class ReduceStream::Impl : public StreamImpl<ReduceSpec, v1::ReduceRequest, v1::ReduceResponse, ReduceRpc> {
  public:
-  Impl(const ReduceSpec& reduce_spec, const CallOptions& call, v1::ReduceRequest first)
-      : spec(reduce_spec), requests(std::move(first), SizeOf(spec.dtype)), context(call, Deadline(call)) {}
-  ~Impl() {
-    if (finished) return;
-    context.get()->TryCancel();
-    rpc->Finish();
-  }
+  using StreamImpl::StreamImpl;
 
-  const ReduceSpec spec;
-  RequestMaker<v1::ReduceRequest> requests;
-  AttemptContext context;
-  v1::ReduceResponse response;
-  std::unique_ptr<grpc::ClientWriter<v1::ReduceRequest>> rpc;
-  bool finished = false;
+  // gRPC hands over the one reply together with the status. It allows Finish beside a Write on another thread.
+  bool Read(ReduceReply* reply) {
+    if (status_ || !Finish().ok()) return false;
+    auto read = FromWire(response, spec().dtype);
+    if (!read.ok()) {
+      status_ = read.status();
+      return false;
+    }
+    *reply = *std::move(read);
+    return true;
+  }
 };
 
 ReduceStream::ReduceStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ReduceStream::~ReduceStream() = default;
-void ReduceStream::Cancel() { impl_->context.get()->TryCancel(); }
-
-absl::Status ReduceStream::Write(const Chunk& chunk) {
-  PREFIXD_RETURN_IF_ERROR(internal::CheckChunk(chunk, impl_->spec));
-  return impl_->rpc->Write(impl_->requests.Make(chunk)) ? absl::OkStatus() : Ended();
-}
-
-absl::StatusOr<ReduceReply> ReduceStream::Finish() {
-  if (const v1::ReduceRequest* request = impl_->requests.SpecAlone()) impl_->rpc->Write(*request);
-  impl_->rpc->WritesDone();
-  impl_->finished = true;
-  PREFIXD_RETURN_IF_ERROR(FromWire(impl_->rpc->Finish()));
-  return FromWire(impl_->response, impl_->spec.dtype);
-}
+absl::Status ReduceStream::Write(const Chunk& chunk) { return impl_->Write(chunk); }
+void ReduceStream::WritesDone() { impl_->WritesDone(); }
+bool ReduceStream::Read(ReduceReply* reply) { return impl_->Read(reply); }
+absl::Status ReduceStream::Finish() { return impl_->Finish(); }
+void ReduceStream::Cancel() { impl_->Cancel(); }
 
 absl::StatusOr<std::unique_ptr<ReduceStream>> Client::OpenReduce(const ReduceSpec& spec, const CallOptions& call) {
   v1::ReduceRequest first;
   PREFIXD_ASSIGN_OR_RETURN(*first.mutable_spec(), ToWire(spec));
   first.set_request_id(call.request_id);
   auto impl = std::make_unique<ReduceStream::Impl>(spec, call, std::move(first));
-  impl->rpc =
-      Connect(connection_->channel, connection_->options, call)->StreamReduce(impl->context.get(), &impl->response);
+  impl->rpc = Connect(connection_->channel, connection_->options, call)->StreamReduce(impl->context(), &impl->response);
   return std::make_unique<ReduceStream>(std::move(impl));
 }
 

@@ -28,7 +28,7 @@
 
 namespace prefixd::client {
 
-// The next elements of an array, and their mask where a mask selects: a byte an element, kept where it is not 0.
+// The next elements of an array, and their mask where a mask selects: packed as the spec's mask_kind says.
 // Owns: nothing.
 struct Chunk {
   Bytes values;
@@ -78,8 +78,7 @@ class CompactStream {
   std::unique_ptr<Impl> impl_;
 };
 
-// One reply, at the end.
-// Threads: Write and Finish from one thread.
+// As ScanStream, but with one reply, at the end: Read blocks until the call has ended.
 class ReduceStream {
  public:
   class Impl;
@@ -87,8 +86,9 @@ class ReduceStream {
   ~ReduceStream();
 
   absl::Status Write(const Chunk& chunk);
-  // Says that nothing more will be written, and blocks for the result.
-  absl::StatusOr<ReduceReply> Finish();
+  void WritesDone();
+  bool Read(ReduceReply* reply);
+  absl::Status Finish();
   void Cancel();
 
  private:

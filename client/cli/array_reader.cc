@@ -51,14 +51,19 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile& file) {
 
 absl::StatusOr<Value> ParseMaskWord(DType, std::string_view word) {
   if (word == "0" || word == "1") return Value::Of(static_cast<uint8_t>(word == "1"));
-  return absl::InvalidArgumentError(StrCat("'", word.substr(0, 40), "' is neither 0 nor 1"));
+  return absl::InvalidArgumentError(StrCat("'", Shown(word), "' is neither 0 nor 1"));
 }
 
 }  // namespace
 
-Format FormatOf(std::string_view path) {
+std::optional<Format> FormatOfSuffix(std::string_view path) {
   if (path.ends_with(".npy")) return Format::kNpy;
-  return path == "-" || path.ends_with(".txt") || path.ends_with(".csv") ? Format::kText : Format::kRaw;
+  if (path.ends_with(".txt") || path.ends_with(".csv")) return Format::kText;
+  return std::nullopt;
+}
+
+Format FormatOf(std::string_view path) {
+  return FormatOfSuffix(path).value_or(path == "-" ? Format::kText : Format::kRaw);
 }
 
 absl::StatusOr<std::unique_ptr<ArrayReader>> OpenArray(std::unique_ptr<InputFile> file, Format format,
@@ -91,8 +96,8 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> OpenMask(std::unique_ptr<InputFile>
   if (format == Format::kNpy) {
     PREFIXD_ASSIGN_OR_RETURN(const NpyHeader header, ReadNpyHeader(*file));
     if (header.descr != "|b1" && header.descr != "|u1") {
-      return In(*file,
-                absl::InvalidArgumentError(StrCat("a mask is of type '|b1' or '|u1', not '", header.descr, "'")));
+      return In(*file, absl::InvalidArgumentError(
+                           StrCat("a mask is of type '|b1' or '|u1', not '", Shown(header.descr), "'")));
     }
     num_items = header.shape[0];
   }

@@ -17,7 +17,9 @@ namespace prefixd::cli {
 
 enum class Format { kNpy, kText, kRaw };
 
-// By suffix: .npy; .txt, .csv and "-" as text; anything else raw.
+// .npy; .txt and .csv as text; nothing for anything else.
+std::optional<Format> FormatOfSuffix(std::string_view path);
+// By suffix; without one that is known, "-" is text and anything else raw.
 Format FormatOf(std::string_view path);
 
 // Threads: one at a time.

@@ -33,13 +33,14 @@ struct Job {
   absl::Time start;
   absl::Time deadline;
   std::unique_ptr<ArrayReader> reader;
-  std::unique_ptr<Progress> progress = std::make_unique<Progress>();
+  std::unique_ptr<Progress> progress;
 
   client::CallOptions Call() const { return {.timeout = deadline - absl::Now()}; }
 };
 
-absl::StatusOr<Job> StartJob(const GlobalFlags& global, const ArrayFlags& flags) {
+absl::StatusOr<Job> StartJob(const GlobalFlags& global, const ArrayFlags& flags, ResultTo result_to) {
   Job job;
+  job.progress = std::make_unique<Progress>(result_to);
   job.start = absl::Now();
   job.deadline = job.start + global.timeout.value_or(absl::InfiniteDuration());
   const Format format = flags.format.value_or(FormatOf(flags.input));
@@ -50,6 +51,14 @@ absl::StatusOr<Job> StartJob(const GlobalFlags& global, const ArrayFlags& flags)
   PREFIXD_ASSIGN_OR_RETURN(job.reader, OpenArray(std::move(file), format, flags.dtype));
   return job;
 }
+
+// --format is about the input first: `--format text data.log sums.npy` still makes a .npy file.
+Format OutputFormat(const ArrayFlags& flags) {
+  if (const auto format = FormatOfSuffix(flags.output)) return *format;
+  return flags.format.value_or(FormatOf(flags.output));
+}
+
+ResultTo ResultToOf(const std::string& output) { return output == "-" ? ResultTo::kStandardOutput : ResultTo::kFile; }
 
 absl::StatusOr<std::optional<Value>> ParseInit(const ArrayFlags& flags, DType dtype) {
   if (!flags.init) return std::nullopt;
@@ -82,7 +91,7 @@ bool IsUsageError(const absl::Status& status) { return ErrorReason(status) == kU
 
 absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
   PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, flags.output));
-  PREFIXD_ASSIGN_OR_RETURN(Job job, StartJob(global, flags));
+  PREFIXD_ASSIGN_OR_RETURN(Job job, StartJob(global, flags, ResultToOf(flags.output)));
   const DType dtype = job.reader->dtype();
   client::ScanSpec spec = {.dtype = dtype,
                            .op = flags.op,
@@ -91,8 +100,7 @@ absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
                            .strategy = flags.strategy,
                            .num_items = job.reader->num_items()};
   PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags, dtype));
-  const Format format = flags.format.value_or(FormatOf(flags.output));
-  PREFIXD_ASSIGN_OR_RETURN(auto writer, ArrayWriter::Open(flags.output, format, dtype, spec.num_items));
+  PREFIXD_ASSIGN_OR_RETURN(auto writer, ArrayWriter::Open(flags.output, OutputFormat(flags), dtype, spec.num_items));
   FileSource source(*job.reader, nullptr, *job.progress);
   client::Client client = MakeClient(global);
   PREFIXD_ASSIGN_OR_RETURN(const client::Timing timing,
@@ -106,7 +114,8 @@ absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
 }
 
 absl::Status RunReduce(const GlobalFlags& global, const ArrayFlags& flags) {
-  PREFIXD_ASSIGN_OR_RETURN(Job job, StartJob(global, flags));
+  // The one value is printed when the progress has ended.
+  PREFIXD_ASSIGN_OR_RETURN(Job job, StartJob(global, flags, ResultTo::kFile));
   const DType dtype = job.reader->dtype();
   client::ReduceSpec spec = {
       .dtype = dtype, .op = flags.op, .strategy = flags.strategy, .num_items = job.reader->num_items()};
@@ -120,6 +129,7 @@ absl::Status RunReduce(const GlobalFlags& global, const ArrayFlags& flags) {
   if (reply.index) json["index"] = *reply.index;
   std::string lead = "reduce: ";
   if (reply.index) lead += StrCat("at index ", *reply.index, " of ");
+  job.progress->Wipe();
   if (!global.json) PREFIXD_RETURN_IF_ERROR(PrintText(FormatNumber(dtype, reply.value) + "\n"));
   return Report(global, job, lead, reply.count, reply.timing, std::move(json));
 }
@@ -127,9 +137,11 @@ absl::Status RunReduce(const GlobalFlags& global, const ArrayFlags& flags) {
 absl::Status RunCompact(const GlobalFlags& global, const CompactFlags& flags) {
   PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, flags.output));
   if (flags.indices) PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, *flags.indices));
-  if (flags.indices == flags.output) return UsageError("OUTPUT and --indices are the same");
+  if (flags.indices && SameFile(*flags.indices, flags.output)) return UsageError("OUTPUT and --indices are the same");
   if (flags.mask == "-" && flags.input == "-") return UsageError("INPUT and --mask can't both be standard input");
-  PREFIXD_ASSIGN_OR_RETURN(Job job, StartJob(global, flags));
+  const ResultTo result_to = flags.indices ? ResultToOf(*flags.indices) : ResultTo::kFile;
+  PREFIXD_ASSIGN_OR_RETURN(Job job,
+                           StartJob(global, flags, flags.output == "-" ? ResultTo::kStandardOutput : result_to));
   const DType dtype = job.reader->dtype();
   client::CompactSpec spec = {.dtype = dtype,
                               .invert = flags.invert,
@@ -145,8 +157,8 @@ absl::Status RunCompact(const GlobalFlags& global, const CompactFlags& flags) {
     if (!predicate.ok()) return UsageError(StrCat("--where: ", std::string(predicate.status().message())));
     spec.predicate = *predicate;
   }
-  const Format format = flags.format.value_or(FormatOf(flags.output));
-  PREFIXD_ASSIGN_OR_RETURN(auto values_writer, ArrayWriter::Open(flags.output, format, dtype, std::nullopt));
+  PREFIXD_ASSIGN_OR_RETURN(auto values_writer,
+                           ArrayWriter::Open(flags.output, OutputFormat(flags), dtype, std::nullopt));
   std::unique_ptr<ArrayWriter> indices_writer;
   if (flags.indices) {
     PREFIXD_ASSIGN_OR_RETURN(indices_writer,
@@ -175,14 +187,14 @@ absl::Status RunCompact(const GlobalFlags& global, const CompactFlags& flags) {
 absl::Status RunInfo(const GlobalFlags& global) {
   client::Client client = MakeClient(global);
   PREFIXD_ASSIGN_OR_RETURN(const client::ServerInfo info,
-                           client.GetServerInfo({.timeout = global.timeout.value_or(absl::Seconds(5))}));
+                           client.GetServerInfo({.timeout = global.timeout.value_or(kStatusTimeout)}));
   return global.json ? PrintJson(ToJson(info)) : PrintText(Table(info));
 }
 
 absl::Status RunHealth(const GlobalFlags& global) {
   client::Client client = MakeClient(global);
   PREFIXD_ASSIGN_OR_RETURN(const bool serving,
-                           client.CheckHealth({.timeout = global.timeout.value_or(absl::Seconds(5))}));
+                           client.CheckHealth({.timeout = global.timeout.value_or(kStatusTimeout)}));
   const std::string status = serving ? "SERVING" : "NOT_SERVING";
   PREFIXD_RETURN_IF_ERROR(global.json ? PrintJson(Json{{"status", status}}) : PrintText(status + "\n"));
   return serving ? absl::OkStatus() : absl::FailedPreconditionError("the server takes no work at the moment");

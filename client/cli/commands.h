@@ -12,9 +12,11 @@
 
 namespace prefixd::cli {
 
+inline constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
+
 struct GlobalFlags {
   std::string server = "127.0.0.1:50051";
-  std::optional<absl::Duration> timeout;  // Absent: none for data, five seconds for info and health.
+  std::optional<absl::Duration> timeout;  // Absent: none for data, kStatusTimeout for info and health.
   bool json = false;
 };
 
@@ -22,7 +24,7 @@ struct GlobalFlags {
 struct ArrayFlags {
   std::string input;
   std::string output = "-";      // Not of reduce.
-  std::optional<Format> format;  // Of input and output; absent: by suffix.
+  std::optional<Format> format;  // Of input, and of output where its name says nothing; absent: by suffix.
   std::optional<DType> dtype;
   Strategy strategy = Strategy::kDefault;
   Op op = Op::kSum;                 // Of scan and reduce.

@@ -29,6 +29,36 @@ absl::Status FileError(std::string_view what, const std::string& name) {
   return absl::ErrnoToStatus(error, AbslView(StrCat(what, " ", name)));
 }
 
+constexpr std::string_view kClosedPipe = "CLOSED_PIPE";
+
+// These lead to whatever the process was given, which is not ours to replace even if it is a regular file.
+bool IsOpenAlready(const std::string& path) {
+  return path == "/dev/stdout" || path == "/dev/stderr" || path.starts_with("/dev/fd/") ||
+         path.starts_with("/proc/self/fd/");
+}
+
+// Follows links, to a file that need not exist.
+std::filesystem::path FollowLinks(std::filesystem::path path, std::error_code& error) {
+  constexpr int kMaxLinks = 40;  // As Linux.
+  for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(path, error)); ++links) {
+    if (links == kMaxLinks) error = std::make_error_code(std::errc::too_many_symbolic_link_levels);
+    if (error) return {};
+    path = path.parent_path() / std::filesystem::read_symlink(path, error);
+  }
+  error.clear();  // That there is no such file is none.
+  return path;
+}
+
+// A standard stream for ourselves. What the process was started with it inherited through exec, so it is not marked to
+// close there; anything else is a file of a library, or of OpenStandardStreams, in the place of a closed one.
+absl::StatusOr<int> DupInherited(int fd, const std::string& name) {
+  const int flags = fcntl(fd, F_GETFD);
+  if (flags < 0 || (flags & FD_CLOEXEC) != 0) return absl::FailedPreconditionError(StrCat(name, " is closed"));
+  const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) return FileError("cannot open", name);
+  return copy;
+}
+
 // What a signal has to remove. A slot is written by its owner while `used` is false.
 struct TemporarySlot {
   std::atomic<bool> taken = false;
@@ -68,7 +98,11 @@ absl::StatusOr<std::unique_ptr<InputFile>> InputFile::Open(const std::string& pa
   std::unique_ptr<InputFile> file(new InputFile());
   file->name_ = path == "-" ? "standard input" : path;
   file->deadline_ = deadline;
-  file->fd_ = path == "-" ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (path == "-") {
+    PREFIXD_ASSIGN_OR_RETURN(file->fd_, DupInherited(STDIN_FILENO, file->name_));
+  } else {
+    file->fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  }
   if (file->fd_ < 0) return FileError("cannot open", file->name_);
   struct stat info;
   if (fstat(file->fd_, &info) != 0) return FileError("cannot read", file->name_);
@@ -85,6 +119,10 @@ InputFile::~InputFile() {
   if (interrupt_fd_ >= 0) close(interrupt_fd_);
 }
 
+absl::Status InputFile::TooLate() const {
+  return absl::DeadlineExceededError(StrCat("the timeout passed before ", name_, " had been read to its end"));
+}
+
 absl::Status InputFile::WaitForInput() {
   for (;;) {
     int timeout_ms = -1;
@@ -96,11 +134,11 @@ absl::Status InputFile::WaitForInput() {
     const int ready = poll(fds, 2, timeout_ms);
     if (ready < 0 && errno == EINTR) continue;
     if (ready < 0) return FileError("cannot wait for", name_);
+    // Who interrupts because of the deadline is told of it too.
+    if (fds[1].revents != 0 && absl::Now() >= deadline_) return TooLate();
     if (fds[1].revents != 0) return absl::CancelledError(StrCat("stopped reading ", name_));
     if (fds[0].revents != 0) return absl::OkStatus();
-    if (absl::Now() >= deadline_) {
-      return absl::DeadlineExceededError(StrCat(name_, " did not end before the timeout"));
-    }
+    if (absl::Now() >= deadline_) return TooLate();
   }
 }
 
@@ -108,6 +146,7 @@ absl::StatusOr<size_t> InputFile::Read(std::byte* out, size_t max_bytes) {
   size_t done = 0;
   while (done < max_bytes) {
     if (!size_bytes_) PREFIXD_RETURN_IF_ERROR(WaitForInput());
+    if (size_bytes_ && absl::Now() >= deadline_) return TooLate();
     const ssize_t count = read(fd_, out + done, max_bytes - done);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return FileError("cannot read", name_);
@@ -135,15 +174,14 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Open(const std::string& 
   std::unique_ptr<OutputFile> file(new OutputFile());
   file->name_ = path == "-" ? "standard output" : path;
   if (path == "-") {
-    file->fd_ = dup(STDOUT_FILENO);
-    if (file->fd_ < 0) return FileError("cannot write", file->name_);
+    PREFIXD_ASSIGN_OR_RETURN(file->fd_, DupInherited(STDOUT_FILENO, file->name_));
     return file;
   }
   struct stat info;
   const bool exists = stat(path.c_str(), &info) == 0;
   if (exists && S_ISDIR(info.st_mode)) return absl::FailedPreconditionError(StrCat(path, " is a directory"));
-  // /dev/stdout may lead to a regular file which is not ours to replace; appending suits it, pipes and devices.
-  if ((exists && !S_ISREG(info.st_mode)) || path.starts_with("/dev/")) {
+  // Appending suits pipes and devices too.
+  if ((exists && !S_ISREG(info.st_mode)) || IsOpenAlready(path)) {
     file->fd_ = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
     if (file->fd_ < 0) return FileError("cannot open", path);
     return file;
@@ -151,8 +189,7 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Open(const std::string& 
   // What may not be written may not be replaced either, though the folder would allow it.
   if (exists && access(path.c_str(), W_OK) != 0) return FileError("cannot write", path);
   std::error_code error;
-  std::filesystem::path target = path;
-  if (exists) target = std::filesystem::canonical(path, error);  // A link stays a link.
+  std::filesystem::path target = FollowLinks(path, error);  // A link stays a link.
   if (error) return absl::ErrnoToStatus(error.value(), AbslView(StrCat("cannot open ", path)));
   file->path_ = target.string();
   std::random_device random;
@@ -175,6 +212,14 @@ absl::Status OutputFile::Write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = write(fd_, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) {  // A pipe that its owner has set not to block.
+      pollfd fd = {fd_, POLLOUT, 0};
+      poll(&fd, 1, -1);
+      continue;
+    }
+    if (count < 0 && errno == EPIPE && path_.empty()) {
+      return Error(absl::StatusCode::kCancelled, kClosedPipe, "", StrCat(name_, " was closed"));
+    }
     if (count < 0) return FileError("cannot write", name_);
     bytes.remove_prefix(count);
   }
@@ -198,11 +243,31 @@ absl::Status OutputFile::Commit() {
   return absl::OkStatus();
 }
 
+bool SameFile(const std::string& a, const std::string& b) {
+  if (a == "-" || b == "-") return a == b;
+  struct stat info;
+  if (stat(a.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return false;  // /dev/null takes everything.
+  std::error_code error;
+  const auto resolve = [&](const std::string& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(FollowLinks(path, error), error), error);
+  };
+  return resolve(a) == resolve(b);
+}
+
+bool IsClosedPipe(const absl::Status& status) { return ErrorReason(status) == kClosedPipe; }
+
+void OpenStandardStreams() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // The lowest number that is free is this one.
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", O_RDWR | O_CLOEXEC);
+  }
+}
+
 void RemoveTemporaryFilesOnSignal() {
   struct sigaction action = {};
   action.sa_handler = OnSignal;
   action.sa_flags = SA_RESETHAND | SA_NODEFER;
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGXFSZ}) {
     struct sigaction before;
     // A parent that ignores the signal (nohup) is obeyed.
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);

@@ -19,7 +19,7 @@ namespace prefixd::cli {
 // Threads: one at a time, but Interrupt from any.
 class InputFile {
  public:
-  // Reads that must wait fail with DEADLINE_EXCEEDED once the deadline has passed.
+  // Reads fail with DEADLINE_EXCEEDED once the deadline has passed, and don't wait longer.
   static absl::StatusOr<std::unique_ptr<InputFile>> Open(const std::string& path, absl::Time deadline);
   ~InputFile();
 
@@ -36,6 +36,7 @@ class InputFile {
 
  private:
   InputFile() = default;
+  absl::Status TooLate() const;
   absl::Status WaitForInput();
 
   std::string name_;
@@ -73,7 +74,17 @@ class OutputFile {
   int signal_slot_ = -1;
 };
 
-// From now on SIGINT, SIGTERM and SIGHUP remove the files that are still being written before they end the process.
+// Whether both names mean one regular file, or one that is still to be made.
+bool SameFile(const std::string& a, const std::string& b);
+
+// Whether a write failed because nobody reads standard output any more, as in `prefixctl ... | head`.
+bool IsClosedPipe(const absl::Status& status);
+
+// Fills the place of a closed standard stream, which the next file to be opened would take. "-" is still an error then.
+// Needs: to come first, before other threads.
+void OpenStandardStreams();
+
+// From now on signals that end the process, such as SIGINT, first remove the files that are still being written.
 void RemoveTemporaryFilesOnSignal();
 
 }  // namespace prefixd::cli

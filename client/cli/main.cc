@@ -3,12 +3,15 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "client/cli/file.h"
+#include "client/client.h"
 #include "kernels/status.h"
 #include "kernels/types.h"
 
@@ -16,6 +19,7 @@ namespace {
 
 using prefixd::cli::ArrayFlags;
 using prefixd::cli::Format;
+using prefixd::cli::GlobalFlags;
 
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
@@ -33,7 +37,8 @@ std::string NamesOf(int count, Offered offered) {
 
 // An option that takes one of `names`, a list separated by ", ".
 template <class Enum, class Out>
-void AddNamed(CLI::App* app, const std::string& flag, const std::string& names, const std::string& what, Out* out) {
+CLI::Option* AddNamed(CLI::App* app, const std::string& flag, const std::string& names, const std::string& what,
+                      Out* out) {
   const auto set = [flag, names, out](const std::string& name) {
     Enum value;
     if (!FromName(name, &value) || (", " + names + ", ").find(", " + name + ", ") == std::string::npos) {
@@ -41,8 +46,11 @@ void AddNamed(CLI::App* app, const std::string& flag, const std::string& names, 
     }
     *out = value;
   };
-  app->add_option_function<std::string>(flag, set, what + ": " + names)->type_name("NAME");
+  return app->add_option_function<std::string>(flag, set, what + ": " + names)->type_name("NAME");
 }
+
+// An empty argument is a script's variable that was never set.
+const CLI::Validator kNotEmpty([](std::string& text) { return std::string(text.empty() ? "it is empty" : ""); }, "");
 
 void AddArrayFlags(CLI::App* app, ArrayFlags* flags) {
   const auto supported = [](prefixd::DType dtype) { return prefixd::IsSupported(dtype); };
@@ -51,13 +59,15 @@ void AddArrayFlags(CLI::App* app, ArrayFlags* flags) {
                            &flags->dtype);
   AddNamed<prefixd::Strategy>(app, "--algorithm",
                               NamesOf<prefixd::Strategy>(prefixd::kNumStrategies, [](auto) { return true; }),
-                              "Algorithm, if the server serves it (see info)", &flags->strategy);
+                              "Algorithm", &flags->strategy)
+      ->description("Algorithm; prefixctl info lists those that the server has");
   const auto set_format = [flags](const std::string& name) {
     flags->format = name == "npy" ? Format::kNpy : name == "text" ? Format::kText : Format::kRaw;
   };
-  app->add_option_function<std::string>("--format", set_format, "Format of INPUT and OUTPUT, whatever their names")
+  app->add_option_function<std::string>("--format", set_format,
+                                        "Format of INPUT, and of OUTPUT unless its name says it")
       ->check(CLI::IsMember({"npy", "text", "raw"}));
-  app->add_option("INPUT", flags->input, "File, or - for standard input")->required();
+  app->add_option("INPUT", flags->input, "File, or - for standard input")->required()->check(kNotEmpty);
 }
 
 void AddOperator(CLI::App* app, ArrayFlags* flags) {
@@ -68,7 +78,7 @@ void AddOperator(CLI::App* app, ArrayFlags* flags) {
 }
 
 void AddOutput(CLI::App* app, ArrayFlags* flags) {
-  app->add_option("OUTPUT", flags->output, "File, or - for standard output (default)");
+  app->add_option("OUTPUT", flags->output, "File, or - for standard output (default)")->check(kNotEmpty);
 }
 
 absl::Duration ParseTimeout(const std::string& text) {
@@ -80,45 +90,59 @@ absl::Duration ParseTimeout(const std::string& text) {
   return timeout == absl::ZeroDuration() ? absl::InfiniteDuration() : timeout;
 }
 
+// What there is to say beside gRPC's message where no server has spoken.
+std::string ConnectionError(const std::string& server, const std::string& message) {
+  const auto says = [&](std::string_view what) { return message.find(what) != std::string::npos; };
+  if (!says("failed to connect") && !says("resolution failed")) {
+    return prefixd::StrCat("the connection to prefixd at ", server, " was lost (", message, ")");
+  }
+  std::string error = prefixd::StrCat("no prefixd answers at ", server, " (", message, ")");
+  // Something else that answers there would be in its way.
+  if (says("refused") || says("No such file")) error += prefixd::StrCat("\nStart one with: prefixd --listen ", server);
+  return error;
+}
+
 // Says what went wrong; returns the exit code.
-int ReportError(const std::string& command, const std::string& server, const absl::Status& status) {
-  const std::string message(status.message());
+int ReportError(const std::string& command, const GlobalFlags& global, std::optional<absl::Duration> timeout,
+                const absl::Status& status) {
+  if (prefixd::cli::IsClosedPipe(status)) return kFailed;  // Whoever closed it knows.
+  std::string message(status.message());
   if (prefixd::cli::IsUsageError(status)) {
     std::cerr << "prefixctl: " << command << ": " << message << "\nRun prefixctl " << command
               << " --help for more information.\n";
     return kWrongUsage;
   }
   const std::string reason = prefixd::ErrorReason(status);
-  std::cerr << "prefixctl: " << command << ": " << absl::StatusCodeToString(status.code());
-  if (!reason.empty()) std::cerr << " (" << reason << ')';
-  if (absl::IsUnavailable(status) && reason.empty()) {
-    std::cerr << ": no prefixd answers at " << server << " (" << message << ")\nStart one with: prefixd --listen "
-              << server << '\n';
-  } else {
-    std::cerr << ": " << message << '\n';
-  }
+  const bool of_call = prefixd::client::IsCallStatus(status);
+  const bool too_late = absl::IsDeadlineExceeded(status);
+  if (of_call && absl::IsUnavailable(status) && reason.empty()) message = ConnectionError(global.server, message);
+  if (too_late && timeout) message += prefixd::StrCat(" (--timeout ", absl::FormatDuration(*timeout), ")");
+  // A code for what is wrong with a file would look as if the server had said it.
+  std::string code;
+  if (of_call || too_late) code = absl::StatusCodeToString(status.code());
+  if (of_call && !reason.empty()) code += " (" + reason + ")";
+  std::cerr << "prefixctl: " << command << ": " << code << (code.empty() ? "" : ": ") << message << '\n';
   return kFailed;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  signal(SIGPIPE, SIG_IGN);  // A closed pipe is an error of the write, reported as any other.
+  prefixd::cli::OpenStandardStreams();
+  signal(SIGPIPE, SIG_IGN);  // A closed pipe is an error of the write: temporary files go away as after any other.
   prefixd::cli::RemoveTemporaryFilesOnSignal();
 
   CLI::App app("Scan, reduce and compact arrays on a prefixd server.", "prefixctl");
   app.set_version_flag("--version", "prefixctl " PREFIXD_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // That there is none is found below, with better words.
   app.fallthrough();
-  app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return std::string("prefixctl: ") + error.what() + "\nRun prefixctl --help for more information.\n";
-  });
   app.footer(
       "Files: *.npy is NumPy's format (one dimension); *.txt, *.csv and - are text with one number a line; anything\n"
       "else is raw little-endian elements, which need --type. OUTPUT is replaced only once it is complete.\n"
       "Exit codes: 0 done, 1 the call or a file failed, 2 wrong usage.");
-  prefixd::cli::GlobalFlags global;
+  GlobalFlags global;
   app.add_option("--server", global.server, "Address: HOST:PORT or unix:PATH")
+      ->check(kNotEmpty)
       ->envname("PREFIXD_SERVER")
       ->capture_default_str();
   app.add_option_function<std::string>(
@@ -145,10 +169,12 @@ int main(int argc, char** argv) {
   CLI::App* compact = app.add_subcommand("compact", "The elements that a predicate or a mask selects");
   CLI::Option_group* selector = compact->add_option_group("Selector", "Exactly one of");
   selector->add_option("--where", compact_flags.where, "Such as '> 0', '!= 3', is-nan, is-finite");
-  selector->add_option("--mask", compact_flags.mask, "File of bool or u8 (.npy), of bytes, or of 0 and 1 (text)");
+  selector->add_option("--mask", compact_flags.mask, "File of bool or u8 (.npy), of bytes, or of 0 and 1 (text)")
+      ->check(kNotEmpty);
   selector->require_option(1);
   compact->add_flag("--invert", compact_flags.invert, "Keep the others");
-  compact->add_option("--indices", compact_flags.indices, "File for the indices of the kept elements, as u64");
+  compact->add_option("--indices", compact_flags.indices, "File for the indices of the kept elements, as u64")
+      ->check(kNotEmpty);
   AddArrayFlags(compact, &compact_flags);
   AddOutput(compact, &compact_flags);
 
@@ -157,8 +183,19 @@ int main(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
+    if (app.get_subcommands().empty()) throw CLI::RequiredError("A command (scan, reduce, compact, info or health)");
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kWrongUsage;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    const auto commands = app.get_subcommands();
+    std::string message = error.what();
+    std::string command = "prefixctl";
+    if (!commands.empty()) {
+      command += " " + commands.front()->get_name();
+    } else if (!app.remaining().empty() && !app.remaining().front().starts_with('-')) {
+      message = "there is no command '" + app.remaining().front() + "'";
+    }
+    std::cerr << "prefixctl: " << message << "\nRun " << command << " --help for more information.\n";
+    return kWrongUsage;
   }
 
   absl::Status status;
@@ -168,5 +205,7 @@ int main(int argc, char** argv) {
   if (info->parsed()) status = RunInfo(global);
   if (health->parsed()) status = RunHealth(global);
   if (status.ok()) return 0;
-  return ReportError(app.get_subcommands().front()->get_name(), global.server, status);
+  std::optional<absl::Duration> timeout = global.timeout;
+  if (!timeout && (info->parsed() || health->parsed())) timeout = prefixd::cli::kStatusTimeout;
+  return ReportError(app.get_subcommands().front()->get_name(), global, timeout, status);
 }

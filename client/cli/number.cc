@@ -2,10 +2,12 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <system_error>
 #include <type_traits>
 
+#include "absl/strings/escaping.h"
 #include "kernels/status.h"
 
 namespace prefixd::cli {
@@ -16,6 +18,8 @@ std::string_view Trim(std::string_view text) {
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
+
+std::string Shown(std::string_view word) { return absl::CHexEscape(AbslView(word.substr(0, 40))); }
 
 absl::StatusOr<Value> ParseNumber(DType dtype, std::string_view text) {
   return VisitDType(dtype, [&](auto tag) -> absl::StatusOr<Value> {
@@ -28,8 +32,15 @@ absl::StatusOr<Value> ParseNumber(DType dtype, std::string_view text) {
     const auto [stop, error] = std::from_chars(digits.data(), end, number);
     const bool whole = !digits.empty() && stop == end;
     if (whole && error == std::errc()) return Value::Of(number);
-    const std::string shown(text.substr(0, 40));
+    const std::string shown = Shown(text);
     if (whole && error == std::errc::result_out_of_range) {
+      if constexpr (std::is_floating_point_v<T>) {
+        // Too small or too large? from_chars does not say. What is too small becomes the nearest that there is.
+        const std::string terminated(digits);
+        number = std::is_same_v<T, float> ? std::strtof(terminated.c_str(), nullptr)
+                                          : static_cast<T>(std::strtod(terminated.c_str(), nullptr));
+        if (std::isfinite(number)) return Value::Of(number);
+      }
       return absl::InvalidArgumentError(StrCat("'", shown, "' is out of the range of ", Name(dtype)));
     }
     return absl::InvalidArgumentError(StrCat("'", shown, "' is no number of type ", Name(dtype)));

@@ -12,14 +12,17 @@
 namespace prefixd::cli {
 
 // Needs:  IsSupported(dtype), as all below.
-// Errors: INVALID_ARGUMENT for what is not, entirely, a number of the type, or is out of its range. Floating-point
+// Errors: INVALID_ARGUMENT for what is not, entirely, a number of the type, or is too large for it. Floating-point
 // types
-//         take nan, inf and infinity in any case; integers are decimal.
+//         take nan, inf and infinity in any case, and round what is too small; integers are decimal.
 absl::StatusOr<Value> ParseNumber(DType dtype, std::string_view text);
 
 // The shortest text that reads back as the same value; every NaN is "nan", infinities are "inf" and "-inf".
 void AppendNumber(DType dtype, const std::byte* element, std::string* out);
 std::string FormatNumber(DType dtype, Value value);
+
+// The beginning of what a file has in place of a number, fit for a message: a terminal must not obey it.
+std::string Shown(std::string_view word);
 
 // Without the blanks around it, carriage returns among them.
 std::string_view Trim(std::string_view text);

@@ -1,14 +1,31 @@
 #include "client/cli/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 
 namespace prefixd::cli {
+namespace {
+
+bool IsCapableTerminal(int fd) {
+  const char* const term = std::getenv("TERM");
+  return isatty(fd) != 0 && term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
+}
+
+// A line that is longer than the screen could not be wiped. One column less: behind the last some wrap at once.
+void CutToWidth(std::string* line) {
+  winsize size = {};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return;
+  if (line->size() >= size.ws_col) line->resize(size.ws_col - 1);
+}
+
+}  // namespace
 
 std::string ProgressLine(uint64_t done_bytes, std::optional<uint64_t> total_bytes, absl::Duration elapsed) {
   constexpr double kMiB = 1 << 20;
@@ -27,8 +44,9 @@ std::string ProgressLine(uint64_t done_bytes, std::optional<uint64_t> total_byte
   return line;
 }
 
-Progress::Progress()
-    : enabled_(isatty(STDERR_FILENO) != 0 && isatty(STDOUT_FILENO) == 0),
+Progress::Progress(ResultTo result_to)
+    : enabled_(IsCapableTerminal(STDERR_FILENO) &&
+               !(result_to == ResultTo::kStandardOutput && isatty(STDOUT_FILENO) != 0)),
       start_(absl::Now()),
       next_(start_ + absl::Seconds(1)) {}
 
@@ -43,7 +61,9 @@ void Progress::Update(uint64_t done_bytes, std::optional<uint64_t> total_bytes) 
   if (now < next_) return;
   next_ = now + absl::Milliseconds(200);
   shown_ = true;
-  std::fputs(("\r\x1b[K" + ProgressLine(done_bytes, total_bytes, now - start_)).c_str(), stderr);
+  std::string line = ProgressLine(done_bytes, total_bytes, now - start_);
+  CutToWidth(&line);
+  std::fputs(("\r\x1b[K" + line).c_str(), stderr);
 }
 
 }  // namespace prefixd::cli

@@ -5,16 +5,20 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/time/time.h"
 
 namespace prefixd::cli {
 
-// Writes to standard error, and only if that is a terminal and standard output is none: both on one screen would mix.
+// Whether the result itself goes to standard output: where both are one screen they would mix.
+enum class ResultTo { kStandardOutput, kFile };
+
+// Writes to standard error, if that is a terminal which can wipe a line.
 // Threads: one at a time.
 class Progress {
  public:
-  Progress();
+  explicit Progress(ResultTo result_to);
   ~Progress() { Wipe(); }
 
   // So many bytes of the input are on their way; total_bytes if it is known.

@@ -50,12 +50,13 @@ absl::StatusOr<size_t> RawReader::Read(size_t max_items, std::byte* out) {
     return absl::InvalidArgumentError(
         StrCat(file_->name(), ": truncated: it ends after ", items_read_, " of ", *num_items_, " elements"));
   }
-  if (items_read_ == *num_items_ && count > 0) {
+  if (items_read_ == *num_items_ && !checked_end_) {
     std::byte extra;
     PREFIXD_ASSIGN_OR_RETURN(const size_t extra_bytes, file_->Read(&extra, 1));
     if (extra_bytes != 0) {
       return absl::InvalidArgumentError(StrCat(file_->name(), ": there is more behind its ", *num_items_, " elements"));
     }
+    checked_end_ = true;
   }
   return count;
 }
@@ -63,6 +64,7 @@ absl::StatusOr<size_t> RawReader::Read(size_t max_items, std::byte* out) {
 bool RawReader::Rewind() {
   if (!file_->Seek(first_byte_)) return false;
   items_read_ = 0;
+  checked_end_ = false;
   return true;
 }
 

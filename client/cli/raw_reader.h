@@ -24,6 +24,7 @@ class RawReader : public ArrayReader {
 
   const uint64_t first_byte_;
   uint64_t items_read_ = 0;
+  bool checked_end_ = false;
 };
 
 }  // namespace prefixd::cli

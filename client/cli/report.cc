@@ -16,16 +16,25 @@
 namespace prefixd::cli {
 namespace {
 
-// Three significant digits are enough for a person.
+// Three significant digits are enough for a person, and exponents are too much: 0.41, 2.4, 19.5, 2410.
+std::string Short(double number) {
+  std::string text = absl::StrFormat("%.*f", number < 9.995 ? 2 : number < 99.95 ? 1 : 0, number);
+  if (text.find('.') == std::string::npos) return text;
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+// The unit is that of the rounded number: 1ms, not 1000us.
 std::string Short(absl::Duration duration) {
   const double seconds = absl::ToDoubleSeconds(duration);
-  if (seconds >= 1) return absl::StrFormat("%.3gs", seconds);
-  if (seconds >= 1e-3) return absl::StrFormat("%.3gms", seconds * 1e3);
-  return absl::StrFormat("%.3gus", seconds * 1e6);
+  if (seconds * 1e6 < 999.5) return Short(seconds * 1e6) + "us";
+  if (seconds * 1e3 < 999.5) return Short(seconds * 1e3) + "ms";
+  return Short(seconds) + "s";
 }
 
 std::string ShortBytes(uint64_t bytes) {
-  if (bytes >= uint64_t{1} << 30) return absl::StrFormat("%.1f GiB", bytes / 1073741824.0);
+  if (bytes / 1048576.0 >= 1023.95) return absl::StrFormat("%.1f GiB", bytes / 1073741824.0);
   if (bytes >= uint64_t{1} << 20) return absl::StrFormat("%.1f MiB", bytes / 1048576.0);
   return StrCat(bytes, " bytes");
 }
@@ -131,7 +140,7 @@ Json ToJson(const client::ServerInfo& info) {
 std::string SummaryLine(uint64_t num_items, DType dtype, const client::Timing& timing, absl::Duration wall) {
   std::string line = StrCat(num_items, " ", Name(dtype), " in ", Short(wall));
   if (timing.kernel_ns) line += StrCat(", kernel ", Short(absl::Nanoseconds(*timing.kernel_ns)));
-  if (timing.kernel_gb_per_s) line += absl::StrFormat(" (%.3g GB/s)", *timing.kernel_gb_per_s);
+  if (timing.kernel_gb_per_s) line += StrCat(" (", Short(*timing.kernel_gb_per_s), " GB/s)");
   if (!timing.device.empty()) line += StrCat(", ", timing.device);
   if (timing.strategy != Strategy::kDefault) line += StrCat(", ", Name(timing.strategy));
   return line;

@@ -34,7 +34,8 @@ absl::StatusOr<bool> TextReader::NextLine(std::string_view* line) {
     end = buffer_.find('\n');
   }
   if (position_ == buffer_.size()) return false;
-  ++line_number_;
+  // Some editors mark UTF-8 so.
+  if (++line_number_ == 1 && std::string_view(buffer_).starts_with("\xef\xbb\xbf")) position_ += 3;
   *line = std::string_view(buffer_).substr(position_, end - position_);
   if (line->size() > kMaxLineBytes) {
     return absl::InvalidArgumentError(

@@ -131,6 +131,20 @@ TEST(TextFiles, LinesAsPeopleWriteThem) {
   EXPECT_THAT(*ReadFile<int32_t>(folder.Write("d.csv", "1\n2\n"), DType::kI32), ElementsAre(1, 2));
 }
 
+TEST(TextFiles, MayBeginWithAByteOrderMark) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(*ReadFile<int32_t>(folder.Write("a.txt",
+                                              "\xef\xbb\xbf"
+                                              "1\n2\n"),
+                                 DType::kI32),
+              ElementsAre(1, 2));
+  EXPECT_FALSE(ReadFile<int32_t>(folder.Write("a.txt",
+                                              "1\n\xef\xbb\xbf"
+                                              "2\n"),
+                                 DType::kI32)
+                   .ok());
+}
+
 TEST(TextFiles, ErrorNamesFileAndLine) {
   const TemporaryFolder folder;
   const std::string path = folder.Write("a.txt", "1\n\n2\n3;4\n5\n");
@@ -229,6 +243,15 @@ TEST(NpyFiles, ThroughAPipe) {
 }
 
 // ---- Raw -----------------------------------------------------------------------------------------------------------
+TEST(NpyFiles, EmptyOneWithMoreBehindThroughAPipe) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("pipe.npy");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  std::thread writer([&] { folder.Write("pipe.npy", FormatNpyHeader(DType::kF32, 0) + "more"); });
+  EXPECT_THAT(Problem(path), HasSubstr("more behind"));
+  writer.join();
+}
+
 TEST(RawFiles, NeedATypeAndWholeElements) {
   const TemporaryFolder folder;
   EXPECT_THAT(Problem(folder.Write("a.bin", "12345678")), HasSubstr("--type"));
@@ -271,6 +294,13 @@ absl::StatusOr<std::vector<uint8_t>> ReadMask(const std::string& path) {
   auto reader = OpenMask(*InputFile::Open(path, absl::InfiniteFuture()), FormatOf(path));
   if (!reader.ok()) return reader.status();
   return ReadAll<uint8_t>(**reader);
+}
+
+TEST(InputFile, DeadlineHoldsForRegularFilesToo) {
+  const TemporaryFolder folder;
+  auto file = InputFile::Open(folder.Write("a.bin", "12345678"), absl::Now() - absl::Seconds(1));
+  std::byte buffer[8];
+  EXPECT_EQ((*file)->Read(buffer, 8).status().code(), absl::StatusCode::kDeadlineExceeded);
 }
 
 TEST(Masks, InEveryFormat) {

@@ -85,7 +85,9 @@ TEST(ClientDeadline, EndsCallsAndRetries) {
   server.prefix.reduce = [&](auto*, const v1::ReduceRequest&, v1::ReduceResponse*) { return kUnavailable; };
   Client client(server.address(), FastRetries());
   const CallOptions soon = {.timeout = absl::Milliseconds(100)};
-  EXPECT_EQ(client.Scan<int64_t>({1}, {}, soon).status().code(), absl::StatusCode::kDeadlineExceeded);
+  const absl::Status late = client.Scan<int64_t>({1}, {}, soon).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(late.message(), "the server had not answered when the timeout passed");
   EXPECT_EQ(client.Scan<int64_t>(std::vector<int64_t>(9 * kUnaryItems), {}, soon).status().code(),
             absl::StatusCode::kDeadlineExceeded);
   const absl::Time start = absl::Now();
@@ -95,11 +97,12 @@ TEST(ClientDeadline, EndsCallsAndRetries) {
 }
 
 // ---- Sources, sinks and servers that misbehave ---------------------------------------------------------------------
-// Gives one chunk, then blocks until it is interrupted.
+// Gives some chunks, then blocks until it is interrupted.
 class BlockingSource : public ChunkSource {
  public:
+  explicit BlockingSource(int good_chunks) : good_chunks_(good_chunks) {}
   absl::StatusOr<Chunk> Next(size_t max_items) override {
-    if (chunks_++ < 1) {
+    if (good_chunks_-- > 0) {
       data_.resize(max_items * sizeof(int64_t));
       return Chunk{AsBytes(data_)};
     }
@@ -108,19 +111,28 @@ class BlockingSource : public ChunkSource {
     return absl::CancelledError("interrupted");
   }
   bool Rewind() override { return false; }
-  void Interrupt() override { interrupted_.Notify(); }
+  void Interrupt() override {
+    if (!already_.exchange(true)) interrupted_.Notify();
+  }
   absl::Notification blocks;
 
  private:
-  int chunks_ = 0;
+  int good_chunks_;
   std::string data_;
+  std::atomic<bool> already_ = false;
   absl::Notification interrupted_;
 };
+
+const ScanSpec kScan = {.dtype = DType::kI64};
+const ReduceSpec kReduce = {.dtype = DType::kI64};
+const CompactSpec kCompact = {.dtype = DType::kI64, .predicate = Predicate{}};
+absl::Status Ignore(Bytes) { return absl::OkStatus(); }
+absl::Status IgnoreBoth(Bytes, Bytes) { return absl::OkStatus(); }
 
 TEST(ClientChunks, FailedCallInterruptsABlockedSource) {
   FakeServer server;
   int calls = 0;
-  BlockingSource source;
+  BlockingSource source(1);
   server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) {
     ++calls;
     v1::ScanRequest request;
@@ -128,19 +140,55 @@ TEST(ClientChunks, FailedCallInterruptsABlockedSource) {
     source.blocks.WaitForNotification();
     return kUnavailable;
   };
+  BlockingSource reduce_source(1);
+  server.prefix.stream_reduce = [&](auto*, grpc::ServerReader<v1::ReduceRequest>*, v1::ReduceResponse*) {
+    reduce_source.blocks.WaitForNotification();
+    return kUnavailable;
+  };
   Client client(server.address(), FastRetries());
   const auto result = client.ScanChunks({.dtype = DType::kI64}, source, [](Bytes) { return absl::OkStatus(); });
   EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable) << result.status();
   EXPECT_EQ(result.status().message(), "not now");
   EXPECT_EQ(calls, 1);  // A source that can't rewind has one attempt.
+  EXPECT_EQ(client.ReduceChunks(kReduce, reduce_source).status().message(), "not now");
+}
+
+// Whether the first chunk is awaited, when nothing has been sent, or a later one.
+TEST(ClientChunks, CancellationAndTimeoutEndABlockedSource) {
+  FakeServer server;
+  server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) { return SumScan(rpc); };
+  server.prefix.stream_reduce = [&](auto*, grpc::ServerReader<v1::ReduceRequest>* reader, v1::ReduceResponse*) {
+    for (v1::ReduceRequest request; reader->Read(&request);) continue;
+    return grpc::Status::OK;
+  };
+  Client client(server.address());
+  for (const int good_chunks : {0, 1}) {
+    for (const bool cancel : {false, true}) {
+      for (const bool reduce : {false, true}) {
+        BlockingSource source(good_chunks);
+        Cancellation cancellation;
+        std::thread stopper([&] {
+          source.blocks.WaitForNotification();
+          if (cancel) cancellation.Cancel();
+        });
+        CallOptions call = {.cancellation = &cancellation};
+        if (!cancel) call.timeout = absl::Milliseconds(300);
+        const absl::Status status = reduce ? client.ReduceChunks(kReduce, source, call).status()
+                                           : client.ScanChunks(kScan, source, Ignore, call).status();
+        stopper.join();
+        EXPECT_EQ(status.code(), cancel ? absl::StatusCode::kCancelled : absl::StatusCode::kDeadlineExceeded) << status;
+      }
+    }
+  }
 }
 
 // An endless source, until it fails.
 class FailingSource : public ChunkSource {
  public:
-  explicit FailingSource(int good_chunks) : good_chunks_(good_chunks) {}
+  explicit FailingSource(int good_chunks, absl::StatusCode code = absl::StatusCode::kUnavailable)
+      : good_chunks_(good_chunks), code_(code) {}
   absl::StatusOr<Chunk> Next(size_t max_items) override {
-    if (good_chunks_-- == 0) return absl::UnavailableError("the disk is gone");
+    if (good_chunks_-- == 0) return absl::Status(code_, "the disk is gone");
     data_.resize(max_items * sizeof(int64_t));
     return Chunk{AsBytes(data_)};
   }
@@ -152,26 +200,61 @@ class FailingSource : public ChunkSource {
 
  private:
   int good_chunks_;
+  const absl::StatusCode code_;
   std::string data_;
 };
 
 TEST(ClientChunks, ErrorOfTheSourceEndsTheCall) {
   FakeServer server;
   server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) { return SumScan(rpc); };
-  server.prefix.stream_reduce = [&](auto*, grpc::ServerReader<v1::ReduceRequest>* reader, v1::ReduceResponse*) {
+  server.prefix.stream_reduce = [&](auto*, grpc::ServerReader<v1::ReduceRequest>* reader,
+                                    v1::ReduceResponse* response) {
     for (v1::ReduceRequest request; reader->Read(&request);) continue;
+    response->mutable_value()->set_int64_value(1);
+    return grpc::Status::OK;
+  };
+  server.prefix.stream_compact = [&](auto*, CompactRpc* rpc) {
+    for (v1::CompactRequest request; rpc->Read(&request);) continue;
     return grpc::Status::OK;
   };
   Client client(server.address(), FastRetries());
-  for (const int good_chunks : {0, 1, 5}) {
-    FailingSource source(good_chunks);
-    const auto scan = client.ScanChunks({.dtype = DType::kI64}, source, [](Bytes) { return absl::OkStatus(); });
-    EXPECT_EQ(scan.status().message(), "the disk is gone");
-    FailingSource reduce_source(good_chunks);
-    const auto reduce = client.ReduceChunks({.dtype = DType::kI64}, reduce_source);
-    EXPECT_EQ(reduce.status().message(), "the disk is gone");
-    EXPECT_EQ(source.rewinds + reduce_source.rewinds, 0);  // Unavailable, but not the server.
+  // ABORTED is also what a stream's Write returns, and UNAVAILABLE what is tried again.
+  for (const auto code : {absl::StatusCode::kUnavailable, absl::StatusCode::kAborted, absl::StatusCode::kCancelled}) {
+    for (const int good_chunks : {0, 1, 5}) {
+      FailingSource scanned(good_chunks, code);
+      FailingSource reduced(good_chunks, code);
+      FailingSource compacted(good_chunks, code);
+      const absl::Status error(code, "the disk is gone");
+      EXPECT_EQ(client.ScanChunks(kScan, scanned, Ignore).status(), error);
+      EXPECT_EQ(client.ReduceChunks(kReduce, reduced).status(), error);
+      EXPECT_EQ(client.CompactChunks(kCompact, compacted, IgnoreBoth).status(), error);
+      EXPECT_EQ(scanned.rewinds + reduced.rewinds + compacted.rewinds, 0);
+    }
   }
+}
+
+TEST(ClientChunks, ServerThatEndsEarlyIsFoundOut) {
+  FakeServer server;
+  server.prefix.stream_reduce = [&](auto*, grpc::ServerReader<v1::ReduceRequest>* reader,
+                                    v1::ReduceResponse* response) {
+    v1::ReduceRequest request;
+    reader->Read(&request);
+    response->mutable_value()->set_int64_value(1);
+    return grpc::Status::OK;
+  };
+  Client client(server.address());
+  FailingSource source(1000000);  // Never gets that far.
+  EXPECT_EQ(client.ReduceChunks(kReduce, source).status().code(), absl::StatusCode::kInternal);
+}
+
+// Going back may cost a copy or a download, which a call that ends for good has no use for.
+TEST(ClientChunks, SourceIsRewoundOnlyForAnotherAttempt) {
+  FakeServer server;
+  server.prefix.stream_scan = [&](auto*, ScanRpc*) { return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "no"); };
+  Client client(server.address(), FastRetries());
+  FailingSource source(1000000);
+  EXPECT_EQ(client.ScanChunks(kScan, source, Ignore).status().message(), "no");
+  EXPECT_EQ(source.rewinds, 0);
 }
 
 TEST(ClientChunks, ErrorOfTheSinkEndsTheCall) {

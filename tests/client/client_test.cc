@@ -226,6 +226,51 @@ TEST(ClientCompact, StreamsMaskWithItsValues) {
   EXPECT_TRUE(result->indices == expected_indices);
 }
 
+// Bits restart in each chunk, so a chunk begins with a whole byte of the caller's mask.
+TEST(ClientCompact, MaskOfBits) {
+  FakeServer server;
+  const auto select = [](const v1::CompactRequest& request, v1::CompactResponse* response) {
+    const std::vector<int64_t> values = Elements<int64_t>(request.values().inline_().data());
+    const std::string& mask = request.mask().inline_().data();
+    EXPECT_EQ(mask.size(), (values.size() + 7) / 8);
+    std::vector<int64_t> kept;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (mask[i / 8] >> i % 8 & 1) kept.push_back(values[i]);
+    }
+    response->mutable_values()->mutable_inline_()->set_data(Data(kept));
+    response->set_count(response->count() + kept.size());
+  };
+  server.prefix.compact = [&](auto*, const v1::CompactRequest& request, v1::CompactResponse* response) {
+    EXPECT_EQ(request.spec().mask(), v1::MASK_KIND_BITS);
+    select(request, response);
+    return grpc::Status::OK;
+  };
+  server.prefix.stream_compact = [&](auto*, CompactRpc* rpc) {
+    v1::CompactResponse response;
+    for (v1::CompactRequest request; rpc->Read(&request);) {
+      select(request, &response);
+      rpc->Write(response);
+    }
+    return grpc::Status::OK;
+  };
+  Client client(server.address());
+  for (const size_t count : {size_t{0}, size_t{3}, size_t{8}, 3 * kUnaryItems + 5}) {
+    const std::vector<int64_t> values = RandomInts(count, 7);
+    std::vector<uint8_t> mask((count + 7) / 8);
+    std::mt19937_64 random(8);
+    for (uint8_t& byte : mask) byte = random();
+    std::vector<int64_t> kept;
+    for (size_t i = 0; i < count; ++i) {
+      if (mask[i / 8] >> i % 8 & 1) kept.push_back(values[i]);
+    }
+    const auto result = client.Compact<int64_t>(values, mask, {.mask_kind = MaskKind::kBits});
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_TRUE(result->values == kept) << count;
+  }
+  const auto wrong = client.Compact<int64_t>({1, 2}, std::vector<uint8_t>(2), {.mask_kind = MaskKind::kBits});
+  EXPECT_EQ(ErrorReason(wrong.status()), "MASK_LENGTH");
+}
+
 TEST(ClientCompact, MaskOfAnotherLengthIsRefusedHere) {
   Client client("127.0.0.1:1");  // Where nobody is: the answer must not need one.
   const auto result = client.Compact<float>({1, 2, 3}, std::vector<uint8_t>{1, 0});

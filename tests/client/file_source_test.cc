@@ -25,7 +25,7 @@ class FileSourceTest : public testing::Test {
   }
 
   const TemporaryFolder folder_;
-  Progress progress_;
+  Progress progress_{ResultTo::kFile};
 };
 
 TEST_F(FileSourceTest, ChunksWithTheirMaskTwice) {

@@ -32,6 +32,7 @@ TEST(ParseNumber, Refuses) {
   }
   EXPECT_FALSE(ParseNumber(DType::kI32, std::string_view("1\0", 2)).ok());
   EXPECT_FALSE(ParseNumber(DType::kU32, "-1").ok());
+  EXPECT_THAT(ParseNumber(DType::kF64, "\x1b[2J").status().message(), HasSubstr("'\\x1b[2J'"));
   for (const char* text : {"", "abc", "1.5.2", "1e", "infinit", "1d", "0x1p3", "1,5"}) {
     EXPECT_FALSE(ParseNumber(DType::kF64, text).ok()) << text;
   }
@@ -42,7 +43,12 @@ TEST(ParseNumber, KnowsTheRange) {
   EXPECT_FALSE(ParseNumber(DType::kU64, "18446744073709551616").ok());
   EXPECT_FALSE(ParseNumber(DType::kF32, "1e39").ok());
   EXPECT_FALSE(ParseNumber(DType::kF64, "1e309").ok());
-  EXPECT_FALSE(ParseNumber(DType::kF64, "1e-400").ok());
+  // What is too small is rounded, as strtod does.
+  EXPECT_EQ(ParseNumber(DType::kF64, "1e-400")->As<double>(), 0);
+  EXPECT_EQ(ParseNumber(DType::kF32, "1e-46")->As<float>(), 0);
+  EXPECT_EQ(ParseNumber(DType::kF32, "+1e-44")->As<float>(), 1e-44f);
+  EXPECT_TRUE(std::signbit(ParseNumber(DType::kF64, "-1e-400")->As<double>()));
+  EXPECT_FALSE(ParseNumber(DType::kF64, "1e-400x").ok());
 }
 
 template <class T>

@@ -43,6 +43,19 @@ TEST(SummaryLine, SaysWhatIsKnown) {
             "1000000 f32 in 12.3ms, kernel 410us (19.5 GB/s), cpu (2 threads), reduce_then_scan");
 }
 
+TEST(SummaryLine, HasNoExponents) {
+  const auto line = [](absl::Duration wall, double rate) {
+    client::Timing timing;
+    timing.kernel_ns = 0;
+    timing.kernel_gb_per_s = rate;
+    return SummaryLine(1, DType::kF32, timing, wall);
+  };
+  EXPECT_EQ(line(absl::Seconds(1230), 2410.4), "1 f32 in 1230s, kernel 0us (2410 GB/s)");
+  EXPECT_EQ(line(absl::Nanoseconds(999600), 0.0123), "1 f32 in 1ms, kernel 0us (0.01 GB/s)");
+  EXPECT_EQ(line(absl::Microseconds(999600), 9.996), "1 f32 in 1s, kernel 0us (10 GB/s)");
+  EXPECT_EQ(line(absl::Nanoseconds(410), 99.96), "1 f32 in 0.41us, kernel 0us (100 GB/s)");
+}
+
 TEST(Table, ListsEachNameOnce) {
   client::ServerInfo info;
   info.device = "cpu";

@@ -185,13 +185,18 @@ TEST(ReduceStream, ReturnsTheResultOrTheError) {
   auto good = client.OpenReduce({.dtype = DType::kI32});
   ASSERT_TRUE((*good)->Write(ChunkOf({1, 2})).ok());
   ASSERT_TRUE((*good)->Write(ChunkOf({3})).ok());
-  const auto reply = (*good)->Finish();
-  ASSERT_TRUE(reply.ok()) << reply.status();
-  EXPECT_EQ(reply->value.As<int32_t>(), -7);
-  EXPECT_EQ(reply->count, 3);
+  (*good)->WritesDone();
+  ReduceReply reply;
+  ASSERT_TRUE((*good)->Read(&reply)) << (*good)->Finish();
+  EXPECT_EQ(reply.value.As<int32_t>(), -7);
+  EXPECT_EQ(reply.count, 3);
+  EXPECT_FALSE((*good)->Read(&reply));
+  EXPECT_TRUE((*good)->Finish().ok());
   fail = true;
   auto bad = client.OpenReduce({.dtype = DType::kI32});
-  EXPECT_EQ(ErrorReason((*bad)->Finish().status()), "COUNT_MISMATCH");
+  (*bad)->WritesDone();
+  EXPECT_FALSE((*bad)->Read(&reply));
+  EXPECT_EQ(ErrorReason((*bad)->Finish()), "COUNT_MISMATCH");
 }
 
 }  // namespace

@@ -25,6 +25,12 @@ TEST(Errors, KeepCodeMessageReasonFieldAndDelay) {
   EXPECT_EQ(RetryDelay(status), absl::Milliseconds(250));
 }
 
+TEST(Errors, TellACallsEndFromTheCallersOwn) {
+  EXPECT_TRUE(IsCallStatus(FromWire(grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone"))));
+  EXPECT_TRUE(IsCallStatus(FromWire(DetailedError(grpc::StatusCode::INVALID_ARGUMENT, "MASK_LENGTH", "too short"))));
+  EXPECT_FALSE(IsCallStatus(absl::UnavailableError("no disk")));
+}
+
 TEST(Errors, WithoutDetailsOrWithThoseOfOthers) {
   const absl::Status plain = FromWire(grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone"));
   EXPECT_EQ(plain.code(), absl::StatusCode::kUnavailable);
@@ -81,8 +87,9 @@ TEST(Predicates, WithoutAValueSendNone) {
 TEST(Chunks, LeaveRoomForMaskAndIndices) {
   EXPECT_EQ(ChunkItems(ScanSpec{.dtype = DType::kF64}), kMaxPayloadBytes / 8);
   EXPECT_EQ(ChunkItems(CompactSpec{.dtype = DType::kF64, .predicate = Predicate{}}), kMaxPayloadBytes / 8);
-  EXPECT_EQ(ChunkItems(CompactSpec{.dtype = DType::kF64}), kMaxPayloadBytes / 9);
-  EXPECT_EQ(ChunkItems(CompactSpec{.dtype = DType::kF32, .return_indices = true}), kMaxPayloadBytes / 12);
+  // A multiple of eight, for masks of bits.
+  EXPECT_EQ(ChunkItems(CompactSpec{.dtype = DType::kF64}), kMaxPayloadBytes / 9 / 8 * 8);
+  EXPECT_EQ(ChunkItems(CompactSpec{.dtype = DType::kF32, .return_indices = true}), kMaxPayloadBytes / 12 / 8 * 8);
 }
 
 TEST(ServerInfo, LeavesOutWhatANewerServerKnows) {
