@@ -280,6 +280,9 @@ Client::Client(std::string_view address, const ClientOptions& options) : connect
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Calls are tried again here, where sources rewind. gRPC's own retries would keep a copy of what was sent, and
+  // in 1.51 a call that is cancelled just after a write now and then never ends with them.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // A server is reached directly: an http_proxy of the environment, which gRPC would obey even for loopback, is meant
   // for the web.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

@@ -114,6 +114,26 @@ class BadInputTest(E2ETest):
         self.assertNotEqual(process.returncode, 0)
         self.assert_left_behind("pipe")
 
+    def test_a_reader_that_stops_early_is_no_mistake(self):
+        path = self.save("x.npy", np.ones(2_000_000, dtype=np.int32))
+        script = f"'{BIN_DIR}/prefixctl' --server {self.server.address} scan '{path}' | head -n 1"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=60)
+        self.assertEqual((done.stdout, done.stderr), (b"1\n", b""))
+
+    def test_standard_input_that_is_closed_is_named(self):
+        script = f"'{BIN_DIR}/prefixctl' --server {self.server.address} reduce - <&-"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"standard input", done.stderr)
+
+    def test_names_that_can_not_be_meant_are_wrong_usage(self):
+        path = self.save("x.npy", np.arange(3, dtype=np.int32))
+        self.assertIn(b"frobnicate", self.ctl("frobnicate", expect=2).stderr)
+        self.ctl("--server", "", "scan", path, expect=2)
+        self.ctl("scan", path, "", expect=2)
+        out = self.folder / "y.npy"
+        self.ctl("compact", "--where", "> 0", "--indices", f"{self.folder}/./y.npy", path, out, expect=2)
+
     def test_a_full_disk_is_an_error(self):
         path = self.save("x.npy", np.ones(1_000_000, dtype=np.int32))
         self.assert_fails("scan", path, "/dev/full", "--format", "npy", says="/dev/full")

@@ -84,6 +84,11 @@ class CliTest(E2ETest):
                 self.ctl("compact", "--where", where, self.folder / "x.npy", self.folder / "y.npy")
                 np.testing.assert_array_equal(np.load(self.folder / "y.npy"), x[keep])
 
+    def test_format_is_the_inputs_and_suffixes_rule_the_output(self):
+        (self.folder / "x.dat").write_text("1\n2\n3\n")
+        self.ctl("scan", "--format", "text", "--type", "i32", self.folder / "x.dat", self.folder / "y.npy")
+        np.testing.assert_array_equal(np.load(self.folder / "y.npy"), np.array([1, 3, 6], np.int32))
+
     def test_raw_files(self):
         x = small_numbers(np.uint32, 777, self.seed)
         (self.folder / "x.bin").write_bytes(x.tobytes())
