@@ -29,13 +29,15 @@ void CutToWidth(std::string* line) {
 
 std::string ProgressLine(uint64_t done_bytes, std::optional<uint64_t> total_bytes, absl::Duration elapsed) {
   constexpr double kMiB = 1 << 20;
-  const double rate = static_cast<double>(done_bytes) / absl::ToDoubleSeconds(elapsed);
-  std::string line = absl::StrFormat("%.1f", done_bytes / kMiB);
+  const auto done = static_cast<double>(done_bytes);
+  const double rate = done / absl::ToDoubleSeconds(elapsed);
+  std::string line = absl::StrFormat("%.1f", done / kMiB);
   if (total_bytes && *total_bytes > 0) {
-    absl::StrAppendFormat(&line, " of %.1f MiB (%d%%), %.1f MiB/s", *total_bytes / kMiB,
-                          static_cast<int>(100.0 * done_bytes / *total_bytes), rate / kMiB);
-    if (done_bytes <= *total_bytes && rate > 0) {
-      const absl::Duration left = absl::Seconds((*total_bytes - done_bytes) / rate);
+    const auto total = static_cast<double>(*total_bytes);
+    absl::StrAppendFormat(&line, " of %.1f MiB (%d%%), %.1f MiB/s", total / kMiB, static_cast<int>(100 * done / total),
+                          rate / kMiB);
+    if (done <= total && rate > 0) {
+      const absl::Duration left = absl::Seconds((total - done) / rate);
       absl::StrAppend(&line, ", ", absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))), " left");
     }
   } else {

@@ -34,8 +34,9 @@ std::string Short(absl::Duration duration) {
 }
 
 std::string ShortBytes(uint64_t bytes) {
-  if (bytes / 1048576.0 >= 1023.95) return absl::StrFormat("%.1f GiB", bytes / 1073741824.0);
-  if (bytes >= uint64_t{1} << 20) return absl::StrFormat("%.1f MiB", bytes / 1048576.0);
+  const double mib = static_cast<double>(bytes) / 1048576;
+  if (mib >= 1023.95) return absl::StrFormat("%.1f GiB", mib / 1024);
+  if (mib >= 1) return absl::StrFormat("%.1f MiB", mib);
   return StrCat(bytes, " bytes");
 }
 
@@ -173,7 +174,12 @@ std::string Table(const client::ServerInfo& info) {
   size_t width = 0;
   for (const auto& [name, value] : rows) width = std::max(width, name.size());
   std::string table;
-  for (const auto& [name, value] : rows) table += name + std::string(width + 2 - name.size(), ' ') + value + '\n';
+  for (const auto& [name, value] : rows) {
+    table += name;
+    table.append(width + 2 - name.size(), ' ');
+    table += value;
+    table += '\n';
+  }
   return table;
 }
 
