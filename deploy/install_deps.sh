@@ -2,19 +2,29 @@
 # Installs what prefixd is built, run and tested with, from the distribution (Debian 12, Ubuntu 24.04 or newer).
 # The one list of packages. Installs only what is missing; run it as root, or as a user with sudo.
 # The CUDA Toolkit is not among them: where nvcc is found, the build uses it.
+# usage: deploy/install_deps.sh [build|test|lint|image]...     default: build test lint
 set -euo pipefail
 
-packages=(
-  # Build
-  g++ cmake ninja-build ccache git
-  # Libraries
-  libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev libspdlog-dev libtbb-dev
-  libcli11-dev nlohmann-json3-dev
-  # Tests: C++, and a foreign client in Python
-  libgtest-dev libgmock-dev python3 python3-grpcio python3-protobuf python3-numpy
-  # Checks
-  clang-format clang-tidy shellcheck
+declare -A groups=(
+  [build]="g++ cmake ninja-build ccache
+           libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev libspdlog-dev libtbb-dev
+           libcli11-dev nlohmann-json3-dev"
+  # C++, and a foreign client in Python.
+  [test]="libgtest-dev libgmock-dev python3 python3-grpcio python3-protobuf python3-numpy"
+  [lint]="git clang-format clang-tidy shellcheck"
+  [image]="mmdebstrap podman buildah crun iproute2 git"  # deploy/check_image.sh
 )
+
+[[ $# -gt 0 ]] || set -- build test lint
+packages=()
+for group in "$@"; do
+  if [[ ! -v groups[$group] ]]; then
+    echo "install_deps: no group '$group'; there are build, test, lint and image" >&2
+    exit 2
+  fi
+  read -r -d '' -a names <<<"${groups[$group]}" || true
+  packages+=("${names[@]}")
+done
 
 missing=()
 for package in "${packages[@]}"; do

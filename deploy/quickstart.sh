@@ -14,8 +14,8 @@ show() {
   "$@"
 }
 
-step "Installing what is missing (deploy/install_deps.sh)"
-deploy/install_deps.sh
+step "Installing what is missing (deploy/install_deps.sh build)"
+deploy/install_deps.sh build
 
 step "Building prefixd and prefixctl (build/release/bin)"
 cmake --preset release >/dev/null

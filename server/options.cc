@@ -12,7 +12,7 @@ namespace prefixd {
 namespace {
 
 int WrongUsage(const std::string& what) {
-  std::cerr << what << "\nRun with --help for more information.\n";
+  std::cerr << "prefixd: " << what << "\nUsage: prefixd [OPTIONS]     (prefixd --help lists them)\n";
   return kExitUsage;
 }
 
@@ -65,12 +65,15 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
       ->check(CLI::IsMember({"text", "json"}));
   app.footer(
       "Every flag can be set in the environment: --max-requests as PREFIXD_MAX_REQUESTS.\n"
-      "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage; 3 the device failed, restart.");
+      "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage; 3 the device failed, restart.\n");
 
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& asked_for_help) {
+    app.exit(asked_for_help);
+    return kExitOk;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+    return WrongUsage(error.what());
   }
   // One stream must fit, or every stream would be refused.
   if (const uint64_t least = Session::StreamBytes(options.max_message_bytes); options.max_request_bytes < least) {

@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
   app.footer(
       "Files: *.npy is NumPy's format (one dimension); *.txt, *.csv and - are text with one number a line; anything\n"
       "else is raw little-endian elements, which need --type. OUTPUT is replaced only once it is complete.\n"
-      "Exit codes: 0 done, 1 the call or a file failed, 2 wrong usage.");
+      "Exit codes: 0 done, 1 the call or a file failed, 2 wrong usage.\n");
   GlobalFlags global;
   app.add_option("--server", global.server, "Address: HOST:PORT or unix:PATH")
       ->check(kNotEmpty)

@@ -36,6 +36,7 @@ class LifecycleTest(unittest.TestCase):
                 done = self.run_prefixd(*flags)
                 self.assertEqual(done.returncode, 2)
                 self.assertIn(flags[0].encode(), done.stderr)
+                self.assertIn(b"Usage: prefixd", done.stderr)
         self.assertEqual(self.run_prefixd(env={"PREFIXD_LANES": "0"}).returncode, 2)
 
     def test_what_can_not_start_exits_with_one(self):

@@ -1,0 +1,45 @@
+# prefixd as a container: built with the CUDA Toolkit, shipped as the tree that `cmake --install` makes.
+#   docker build -t prefixd .
+#   docker run --gpus all -p 127.0.0.1:50051:50051 prefixd
+# A newer gRPC, or another CUDA: give other base images; any with the packages of deploy/install_deps.sh will do, and
+# the run-time image must be at least as new as the one to build with. Without CUDA: --build-arg CUDA=OFF.
+ARG BUILD_IMAGE=docker.io/nvidia/cuda:13.0.1-devel-ubuntu24.04
+ARG RUNTIME_IMAGE=docker.io/nvidia/cuda:13.0.1-base-ubuntu24.04
+
+# What changes least comes first: a change of the source runs nothing again but the build.
+FROM ${BUILD_IMAGE} AS build
+WORKDIR /src
+COPY deploy/install_deps.sh deploy/
+RUN deploy/install_deps.sh build
+COPY CMakeLists.txt CMakePresets.json ./
+COPY deploy/install.cmake deploy/install_libraries.cmake deploy/
+COPY proto proto
+COPY kernels kernels
+COPY server server
+COPY client client
+ARG CUDA=ON
+# The release list: machine code for each, and PTX of the last for cards to come.
+ARG CUDA_ARCHITECTURES=75-real;80-real;86-real;89-real;90-real;100-real;120
+RUN cmake --preset release -DPREFIXD_TESTS=OFF "-DPREFIXD_CUDA=${CUDA}" \
+        "-DCMAKE_CUDA_ARCHITECTURES=${CUDA_ARCHITECTURES}" \
+    && cmake --build --preset release
+COPY README.md LICENSE ./
+RUN cmake --install build/release --prefix /opt/prefixd --strip
+
+FROM ${RUNTIME_IMAGE}
+LABEL org.opencontainers.image.title="prefixd" \
+      org.opencontainers.image.description="Scan, reduce and compact on NVIDIA GPUs over gRPC" \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build /opt/prefixd /opt/prefixd
+# The container is the boundary: inside it, all interfaces are served, and `docker run -p` decides who reaches them.
+ENV PATH=/opt/prefixd/bin:$PATH \
+    PREFIXD_LISTEN=[::]:50051 \
+    NVIDIA_VISIBLE_DEVICES=all \
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility
+EXPOSE 50051
+USER 10001:10001
+HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
+    CMD ["prefixctl", "--timeout", "4s", "health"]
+ENTRYPOINT ["prefixd"]
+CMD []
