@@ -65,7 +65,8 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
       ->check(CLI::IsMember({"text", "json"}));
   app.footer(
       "Every flag can be set in the environment: --max-requests as PREFIXD_MAX_REQUESTS.\n"
-      "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage; 3 the device failed, restart.\n");
+      "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage; 3 the device failed, "
+      "restart.\n");
 
   try {
     app.parse(argc, argv);
