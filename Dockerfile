@@ -18,13 +18,9 @@ COPY kernels kernels
 COPY server server
 COPY client client
 ARG CUDA=ON
-# The release list: machine code for each, and PTX of the last for cards to come.
-ARG CUDA_ARCHITECTURES=75-real;80-real;86-real;89-real;90-real;100-real;120
-RUN cmake --preset release -DPREFIXD_TESTS=OFF "-DPREFIXD_CUDA=${CUDA}" \
-        "-DCMAKE_CUDA_ARCHITECTURES=${CUDA_ARCHITECTURES}" \
-    && cmake --build --preset release
+RUN cmake --preset dist "-DPREFIXD_CUDA=${CUDA}" && cmake --build --preset dist
 COPY README.md LICENSE ./
-RUN cmake --install build/release --prefix /opt/prefixd --strip
+RUN cmake --install build/dist --prefix /opt/prefixd --strip
 
 FROM ${RUNTIME_IMAGE}
 LABEL org.opencontainers.image.title="prefixd" \

@@ -2,6 +2,7 @@
 # Builds the image for real and runs it, without CUDA and without a Docker daemon, on a base image made on the spot from
 # this machine's distribution (Debian 12, Ubuntu 24.04 or newer). Needs root; takes some minutes. The image is built from
 # the tracked files as they are in the work tree. Containers run in a network of their own, with nothing but loopback.
+# What it can't see: NVIDIA's base images and the CUDA build on them, GPUs in containers, Docker itself, compose.yaml.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -15,19 +16,28 @@ fail() {
   podman logs prefixd 2>&1 | sed 's/^/       | /' >&2 || true
   exit 1
 }
+wait_for() {  # SECONDS COMMAND...: until the command succeeds.
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    ((SECONDS < end)) || fail "waited in vain for: $*"
+    sleep 0.1
+  done
+}
 since() { awk -v start="$1" -v now="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", now - start }'; }
 mib() { awk -v bytes="$1" 'BEGIN { printf "%.1f MiB", bytes / 1048576 }'; }
 
 # ---- First part, in mounts of its own: the image.
 
 make_base_image() {
-  local codename
+  local id codename components=main
   # shellcheck source=/dev/null
-  codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  read -r id codename < <(. /etc/os-release && echo "$ID $VERSION_CODENAME")
+  if [[ $id == ubuntu ]]; then components=main,universe; fi
   # What this machine's apt was told of proxies and dates holds for the one in the image as well.
   apt-config dump --format '%f "%v";%n' Acquire::http Acquire::https Acquire::Check-Valid-Until Acquire::Check-Date \
     >"$work/apt.conf"
-  mmdebstrap --quiet --variant=minbase --aptopt="$work/apt.conf" "$codename" "$work/base.tar"
+  mmdebstrap --quiet --variant=minbase --components="$components" --aptopt="$work/apt.conf" "$codename" "$work/base.tar"
   podman import --quiet "$work/base.tar" localhost/base >/dev/null
   rm "$work/base.tar"
 }
@@ -68,6 +78,7 @@ check_build() {
   ok "built" "$(since "$start")"
   cached "$work/second.log" "install_deps.sh build" || fail "the packages were installed again"
   ok "the layer of the packages was used again"
+  grep -q -F "cmake --install" "$work/second.log" || fail "the second build has no install step"
   if cached "$work/second.log" "cmake --install"; then fail "the change was not built"; fi
   ok "the change was built"
 }
@@ -78,6 +89,11 @@ run_image() {  # PODMAN-RUN-OPTIONS... IMAGE [FLAGS...]
   podman run --network=host --cgroups=disabled --ulimit nofile=20000:20000 --ulimit nproc=4096:4096 \
     --read-only --cap-drop=ALL --security-opt=no-new-privileges "$@"
 }
+
+is_healthy() { podman healthcheck run prefixd >/dev/null 2>&1; }
+is_busy() { podman exec prefixd prefixctl info | grep -q '^requests  *1 of'; }
+is_ready() { podman logs prefixd 2>&1 | grep -q ready; }
+has_ended() { [[ $(podman inspect --format '{{.State.Running}}' prefixd) == false ]]; }
 
 status_of() { awk -v field="$1:" '$1 == field { print $2 }' "/proc/$pid/status"; }
 
@@ -99,11 +115,7 @@ check_containers() {
   step "A container: read-only, without capabilities"
   start=$EPOCHREALTIME
   run_image --detach --name prefixd localhost/prefixd >/dev/null
-  until podman healthcheck run prefixd >/dev/null 2>&1; do
-    [[ $(podman inspect --format '{{.State.Running}}' prefixd) == true ]] || fail "it does not run"
-    ((${EPOCHREALTIME%.*} - ${start%.*} < 30)) || fail "not healthy after 30 s: $(podman healthcheck run prefixd 2>&1)"
-    sleep 0.1
-  done
+  wait_for 30 is_healthy
   ok "healthy" "$(since "$start")"
   pid=$(podman inspect --format '{{.State.Pid}}' prefixd)
   [[ $(status_of Uid) == 10001 && $(status_of Gid) == 10001 ]] || fail "runs as $(status_of Uid):$(status_of Gid)"
@@ -132,12 +144,20 @@ check_containers() {
   ok "prefixctl info" "$(head -n 1 <<<"$answer")"
 
   step "SIGTERM, with a request in flight"
-  (seq 400000; sleep 3; seq 400001 500000) | "$work/tree/bin/prefixctl" scan --type i64 - >"$work/scanned" 2>"$work/scan.log" &
+  mkfifo "$work/fifo"
+  "$work/tree/bin/prefixctl" scan --type i64 - <"$work/fifo" >"$work/scanned" 2>"$work/scan.log" &
   stream=$!
-  until podman exec prefixd prefixctl info | grep -q '^requests  *1 of'; do sleep 0.1; done
+  exec 3>"$work/fifo"
+  seq 400000 >&3
+  wait_for 30 is_busy
   start=$EPOCHREALTIME
   podman kill --signal TERM prefixd >/dev/null
-  code=$(podman wait prefixd)
+  sleep 2
+  if has_ended; then fail "it did not wait for the request in flight"; fi
+  seq 400001 500000 >&3
+  exec 3>&-
+  wait_for 30 has_ended  # The drain time-out.
+  code=$(podman inspect --format '{{.State.ExitCode}}' prefixd)
   wait "$stream" || fail "the request in flight failed: $(<"$work/scan.log")"
   [[ $code == 0 ]] || fail "exit code $code, expected 0"
   [[ $(tail -n 1 "$work/scanned") == 125000250000 ]] || fail "the request in flight ended with $(tail -n 1 "$work/scanned")"
@@ -147,11 +167,11 @@ check_containers() {
   step "A container in which nothing serves where the health check looks"
   podman rm prefixd >/dev/null
   run_image --detach --name prefixd --env PREFIXD_LISTEN=127.0.0.1:50052 localhost/prefixd >/dev/null
-  until podman logs prefixd 2>&1 | grep -q ready; do sleep 0.1; done
-  if podman healthcheck run prefixd >/dev/null 2>&1; then fail "it is called healthy"; fi
+  wait_for 30 is_ready
+  if is_healthy; then fail "it is called healthy"; fi
   ok "not healthy"
   start=$EPOCHREALTIME
-  podman stop --time 35 prefixd >/dev/null
+  podman stop --time 30 prefixd >/dev/null
   [[ $(podman inspect --format '{{.State.ExitCode}}' prefixd) == 0 ]] || fail "podman stop: not exit code 0"
   ok "stopped, exit code 0" "$(since "$start")"
 }
@@ -167,7 +187,8 @@ case ${CHECK_IMAGE_PART:-} in
     ;;
   image)
     # One cgroup hierarchy, of version 2, whatever the machine has.
-    umount --recursive /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup
+    umount --recursive /sys/fs/cgroup
+    mount -t cgroup2 none /sys/fs/cgroup
     trap 'podman rm --all --force >/dev/null 2>&1 || true; umount --recursive "$work/images" 2>/dev/null || true' EXIT
     check_build
     CHECK_IMAGE_PART=containers unshare --net "$0"

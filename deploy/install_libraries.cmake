@@ -2,6 +2,13 @@
 # What every Linux of the same age has stays out: glibc, and the C++ run time of the compiler.
 set(documents ${CMAKE_INSTALL_PREFIX}/share/doc/prefixd)
 
+# There, the bundled OpenSSL and zlib would come before the system's own, for every program.
+cmake_path(SET prefix NORMALIZE ${CMAKE_INSTALL_PREFIX}/)
+if(prefix MATCHES "^/(usr/(local/)?)?$")
+  message(FATAL_ERROR "prefixd: ${CMAKE_INSTALL_PREFIX} is the system's: its libraries would be hidden or overwritten. "
+                      "Give a folder of prefixd's own, such as --prefix /opt/prefixd.")
+endif()
+
 file(GET_RUNTIME_DEPENDENCIES
   EXECUTABLES ${PREFIXD_PROGRAMS}
   RESOLVED_DEPENDENCIES_VAR libraries
@@ -50,11 +57,13 @@ foreach(package IN LISTS packages)
   set(copyright /usr/share/doc/${package}/copyright)
   file(INSTALL ${copyright} DESTINATION ${documents}/licenses RENAME ${package} TYPE FILE)
   # Debian's copyright files refer to the common licences by their place on a Debian system.
-  file(STRINGS ${copyright} lines REGEX "/usr/share/common-licenses/")
-  foreach(line IN LISTS lines)
-    if(line MATCHES "/usr/share/common-licenses/([A-Za-z0-9.-]*[A-Za-z0-9])" AND EXISTS ${CMAKE_MATCH_0})
-      file(READ ${CMAKE_MATCH_0} text)
-      file(WRITE $ENV{DESTDIR}${documents}/licenses/common-licenses/${CMAKE_MATCH_1} "${text}")
+  file(READ ${copyright} text)
+  string(REGEX MATCHALL "/usr/share/common-licenses/[A-Za-z0-9.-]*[A-Za-z0-9]" common_licenses "${text}")
+  foreach(common_license IN LISTS common_licenses)
+    cmake_path(GET common_license FILENAME name)
+    if(EXISTS ${common_license})
+      file(READ ${common_license} text)
+      file(WRITE $ENV{DESTDIR}${documents}/licenses/common-licenses/${name} "${text}")
     endif()
   endforeach()
 endforeach()
@@ -63,5 +72,11 @@ foreach(stranger IN LISTS strangers)
                   "Before you pass the installed tree on, put it into share/doc/prefixd/licenses.")
   string(APPEND list "${stranger} (of no package)\n")
 endforeach()
-string(APPEND list "\nWith CUDA, the programs hold NVIDIA's CUDA run time: https://docs.nvidia.com/cuda/eula\n")
+if(PREFIXD_WITH_CUDA)
+  string(APPEND list "\nThe programs hold NVIDIA's CUDA run time, under https://docs.nvidia.com/cuda/eula\n")
+  find_file(eula EULA.txt PATHS ${PREFIXD_CUDA_TOOLKIT} NO_DEFAULT_PATH)
+  if(eula)
+    file(INSTALL ${eula} DESTINATION ${documents}/licenses RENAME cuda TYPE FILE)
+  endif()
+endif()
 file(WRITE $ENV{DESTDIR}${documents}/bundled.txt "${list}")

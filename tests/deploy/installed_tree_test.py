@@ -84,11 +84,18 @@ class InstalledTreeTest(unittest.TestCase):
         self.assertGreater(len(packages), 5)
         for package in packages:
             self.assertGreater((documents / "licenses" / package).stat().st_size, 0)
+        self.assertNotIn("(of no package)", (documents / "bundled.txt").read_text())
         listed = (documents / "bundled.txt").read_text().split()
         for library in (tree / "lib").glob("*.so*"):
             names = {file.name for file in (tree / "lib").glob("*.so*") if file.resolve() == library.resolve()}
             self.assertTrue(names & set(listed), f"{library.name} is in no package of bundled.txt")
-        self.assertTrue((documents / "licenses" / "common-licenses" / "Apache-2.0").exists())
+        common = documents / "licenses" / "common-licenses"
+        self.assertTrue((common / "Apache-2.0").exists())
+        for package in packages:
+            text = (documents / "licenses" / package).read_text(errors="replace")
+            for name in re.findall(r"/usr/share/common-licenses/([\w.-]*\w)", text):
+                if pathlib.Path("/usr/share/common-licenses", name).exists():
+                    self.assertTrue((common / name).exists(), f"{package} refers to {name}")
         self.assertTrue((documents / "LICENSE").exists())
 
     def test_it_is_small_enough_to_carry(self):
@@ -110,6 +117,12 @@ class InstalledTreeTest(unittest.TestCase):
             scanned = run(tree / "bin" / "prefixctl", "--server", server.address, "scan", "--type", "i64", "-",
                           input="3\n1\n2\n")
             self.assertEqual(scanned.split(), ["3", "4", "6"])
+
+    def test_the_systems_own_folders_are_refused(self):
+        for prefix in ("/", "/usr", "/usr/local/"):
+            with self.assertRaisesRegex(AssertionError, "is the system's"):
+                run("cmake", "--install", BUILD_DIR, "--prefix", prefix, env={**os.environ, "DESTDIR": folder.name + "/root"})
+        self.assertFalse(pathlib.Path(folder.name, "root").exists())
 
     def test_the_protos_are_whole(self):
         protos = tree / "share" / "prefixd" / "proto"
