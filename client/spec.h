@@ -94,7 +94,7 @@ struct Timing {
   uint64_t num_bytes = 0;  // Bytes the kernels had to move.
   std::optional<double> kernel_gb_per_s;
   uint32_t batch_size = 0;
-  uint32_t numerics_version = 0;  // Equal versions give equal bits. 0: not yet fixed.
+  uint32_t numerics_version = 0;  // Equal versions give equal bits.
 };
 
 // ---- Replies ------------------------------------------------------------------------------------------------------

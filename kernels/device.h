@@ -147,7 +147,7 @@ class Lane {
   // Shape:   in, out: num_items elements of dtype; may be the same buffer, else disjoint.
   // Needs:   in, out aligned to the element size.
   // Errors:  INVALID_ARGUMENT if (dtype, op) is not supported; UNIMPLEMENTED if the strategy is not.
-  // Cost:    reads n, writes n; one launch.
+  // Cost:    reads n, writes n; one launch. The bits follow kernels/NUMERICS.md.
   // Example: [3,1,2,4], sum, carry_in 10 -> [13,14,16,20], carry_out 20
   virtual absl::Status Scan(const ScanArgs& args) = 0;
 
@@ -155,7 +155,7 @@ class Lane {
   // Shape:   in: num_items elements of dtype.
   // Needs:   in aligned to the element size.
   // Errors:  as Scan.
-  // Cost:    reads n; one launch.
+  // Cost:    reads n; one launch. The bits follow kernels/NUMERICS.md.
   // Example: [3,1,2,1], min, first_item 8 -> value 1, position 10 (element 9)
   virtual absl::Status Reduce(const ReduceArgs& args) = 0;
 

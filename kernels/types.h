@@ -12,8 +12,8 @@
 
 namespace prefixd {
 
-// Bits of a result depend on data, spec and this number alone. 0: not yet fixed, devices agree within a tolerance.
-inline constexpr uint32_t kNumericsVersion = 0;
+// Bits of a result depend on data, spec and this number alone: NUMERICS.md.
+inline constexpr uint32_t kNumericsVersion = 1;
 
 enum class DType : uint8_t { kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kF16, kBF16, kF32, kF64 };
 enum class Op : uint8_t { kSum, kProd, kMin, kMax, kAnd, kOr, kXor, kLinearRecurrence };

@@ -10,8 +10,12 @@ namespace {
 
 // Items that are selected, then gathered, while they are in the L1 cache. Selecting into a list of offsets has no
 // branch to mispredict, and never writes an element past those that are kept.
-constexpr uint64_t kLeafItems = 1024;
-static_assert(kBlockItems % kLeafItems == 0);
+constexpr uint64_t kGatherItems = 1024;
+
+// Long enough that starting a task is lost in it; short enough that a block of doubles stays in a core's L2 cache
+// between the two passes. A multiple of 8, so that no byte of a bit mask straddles two blocks.
+constexpr uint64_t kBlockItems = uint64_t{1} << 14;
+static_assert(kBlockItems % kGatherItems == 0);
 
 // Calls f with a functor bool(uint64_t item) that says what args.selector holds for, before inversion.
 template <class F>
@@ -76,9 +80,9 @@ uint64_t CountBlock(uint64_t begin, uint64_t end, bool invert, Selects selects) 
 template <class Selects>
 uint64_t CompactBlock(const CompactArgs& args, uint64_t begin, uint64_t end, uint64_t place, Selects selects) {
   const uint64_t place_of_block = place;
-  uint16_t offsets[kLeafItems];
-  for (uint64_t leaf = begin; leaf < end; leaf += kLeafItems) {
-    const uint64_t leaf_items = std::min(kLeafItems, end - leaf);
+  uint16_t offsets[kGatherItems];
+  for (uint64_t leaf = begin; leaf < end; leaf += kGatherItems) {
+    const uint64_t leaf_items = std::min(kGatherItems, end - leaf);
     uint64_t num_kept = 0;
     for (uint64_t i = 0; i < leaf_items; ++i) {
       offsets[num_kept] = static_cast<uint16_t>(i);
@@ -99,20 +103,20 @@ uint64_t CompactBlock(const CompactArgs& args, uint64_t begin, uint64_t end, uin
 
 template <class Selects>
 uint64_t CompactAll(const CompactArgs& args, Selects selects) {
-  const uint64_t num_blocks = NumBlocks(args.num_items);
+  const uint64_t num_blocks = NumParts(args.num_items, kBlockItems);
   const bool writes = args.values != nullptr || args.indices != nullptr;
   if (num_blocks == 1 && writes) return CompactBlock(args, 0, args.num_items, 0, selects);
 
   std::vector<uint64_t> places(num_blocks + 1);  // Of block b at b; the count behind.
   ParallelFor(num_blocks, [&](uint64_t block) {
     const uint64_t begin = block * kBlockItems;
-    places[block + 1] = CountBlock(begin, begin + BlockItems(args.num_items, block), args.invert, selects);
+    places[block + 1] = CountBlock(begin, begin + PartItems(args.num_items, kBlockItems, block), args.invert, selects);
   });
   for (uint64_t block = 1; block <= num_blocks; ++block) places[block] += places[block - 1];
   if (writes) {
     ParallelFor(num_blocks, [&](uint64_t block) {
       const uint64_t begin = block * kBlockItems;
-      CompactBlock(args, begin, begin + BlockItems(args.num_items, block), places[block], selects);
+      CompactBlock(args, begin, begin + PartItems(args.num_items, kBlockItems, block), places[block], selects);
     });
   }
   return places[num_blocks];

@@ -25,16 +25,16 @@ void Acquire(char*) {}
 
 }  // namespace
 
-void ParallelFor(uint64_t num_blocks, const std::function<void(uint64_t)>& body) {
-  if (num_blocks <= 1) {
-    if (num_blocks == 1) body(0);
+void ParallelFor(uint64_t num_parts, const std::function<void(uint64_t)>& body) {
+  if (num_parts <= 1) {
+    if (num_parts == 1) body(0);
     return;
   }
   char fork, join;
   Release(&fork);
-  tbb::parallel_for(uint64_t{0}, num_blocks, [&](uint64_t block) {
+  tbb::parallel_for(uint64_t{0}, num_parts, [&](uint64_t part) {
     Acquire(&fork);
-    body(block);
+    body(part);
     Release(&join);
   });
   Acquire(&join);

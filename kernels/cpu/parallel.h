@@ -1,4 +1,4 @@
-// The one way this device uses more than one core, and the blocks that work is cut into.
+// The one way this device uses more than one core, and the parts that work is cut into.
 #ifndef PREFIXD_KERNELS_CPU_PARALLEL_H_
 #define PREFIXD_KERNELS_CPU_PARALLEL_H_
 
@@ -8,15 +8,12 @@
 
 namespace prefixd::cpu {
 
-// Affects behaviour: where floating-point results associate. So it is a constant, never a function of the cores.
-// Long enough that starting a task is lost in it; short enough that a block of doubles stays in a core's L2 cache
-// between the two passes. A multiple of 8, so that no byte of a bit mask straddles two blocks.
-inline constexpr uint64_t kBlockItems = uint64_t{1} << 14;
-
-constexpr uint64_t NumBlocks(uint64_t num_items) { return num_items / kBlockItems + (num_items % kBlockItems != 0); }
-
-constexpr uint64_t BlockItems(uint64_t num_items, uint64_t block) {
-  return std::min(kBlockItems, num_items - block * kBlockItems);
+// Parts of part_items items, the last of which may be shorter.
+constexpr uint64_t NumParts(uint64_t num_items, uint64_t part_items) {
+  return num_items / part_items + (num_items % part_items != 0);
+}
+constexpr uint64_t PartItems(uint64_t num_items, uint64_t part_items, uint64_t part) {
+  return std::min(part_items, num_items - part * part_items);
 }
 
 // What one call did, for StageTimes.
@@ -25,10 +22,10 @@ struct Work {
   uint64_t num_bytes = 0;
 };
 
-// Calls body(i) for every i below num_blocks, once each, in any order, on any cores; one block runs on this thread.
+// Calls body(i) for every i below num_parts, once each, in any order, on any cores; a single one runs on this thread.
 // Order:   everything before the call happens before every body, and every body before the return.
 // Needs:   body throws nothing.
-void ParallelFor(uint64_t num_blocks, const std::function<void(uint64_t)>& body);
+void ParallelFor(uint64_t num_parts, const std::function<void(uint64_t)>& body);
 
 // Threads that ParallelFor uses.
 int Concurrency();

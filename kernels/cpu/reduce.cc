@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kernels/cpu/operators.h"
+#include "kernels/cpu/ordered.h"
 
 namespace prefixd::cpu {
 namespace {
@@ -16,17 +17,15 @@ struct Candidate {
 
 // The candidate of num_items >= 1 elements, the first of which has position `position`.
 template <class T, class O>
-Candidate<T> ReduceBlock(const T* in, uint64_t num_items, uint64_t position, O op) {
-  if constexpr (kIsExtremum<O>) {
+Candidate<T> ReduceGroup(const T* in, uint64_t num_items, uint64_t position, T neutral, O op) {
+  if constexpr (kIsExtremum<O>) {  // The same in any order.
     uint64_t best = 0;
     for (uint64_t i = 1; i < num_items; ++i) {
       if (O::Beats(in[i], in[best])) best = i;
     }
     return {in[best], position + best};
   } else {
-    T aggregate = in[0];
-    for (uint64_t i = 1; i < num_items; ++i) aggregate = op(aggregate, in[i]);
-    return {aggregate, ReduceState::kNothing};
+    return {GroupValue(in, 1, static_cast<int64_t>(num_items), neutral, op), ReduceState::kNothing};
   }
 }
 
@@ -51,13 +50,15 @@ Work RunReduce(const ReduceArgs& args) {
     using T = typename decltype(tag)::type;
     const auto* in = static_cast<const T*>(args.in);
     VisitOp<T>(args.op, [&](auto op) {
-      std::vector<Candidate<T>> blocks(NumBlocks(args.num_items));
-      ParallelFor(blocks.size(), [&](uint64_t block) {
-        const uint64_t first = block * kBlockItems;
-        blocks[block] = ReduceBlock(in + first, BlockItems(args.num_items, block), args.first_item + first + 1, op);
+      const T neutral = Neutral(args.op, args.dtype).template As<T>();
+      std::vector<Candidate<T>> groups(NumParts(args.num_items, kGroupItems));
+      ParallelFor(groups.size(), [&](uint64_t group) {
+        const uint64_t first = group * kGroupItems;
+        groups[group] = ReduceGroup(in + first, PartItems(args.num_items, kGroupItems, group),
+                                    args.first_item + first + 1, neutral, op);
       });
       Candidate<T> all = {state.value.As<T>(), state.position};
-      for (const Candidate<T>& block : blocks) all = Join(all, block, op);
+      for (const Candidate<T>& group : groups) all = Join(all, group, op);
       *args.state_out = {Value::Of(Canonical(all.value)), all.position};
     });
   });

@@ -4,57 +4,55 @@
 #include <vector>
 
 #include "kernels/cpu/operators.h"
+#include "kernels/cpu/ordered.h"
 
 namespace prefixd::cpu {
 namespace {
 
-// x[0] op x[step] op ... over num_items >= 1 elements.
-template <class T, class O>
-T Aggregate(const T* in, ptrdiff_t step, uint64_t num_items, O op) {
-  T aggregate = in[0];
-  for (ptrdiff_t i = 1; i < static_cast<ptrdiff_t>(num_items); ++i) aggregate = op(aggregate, in[i * step]);
-  return aggregate;
-}
-
-// Scans num_items >= 1 elements behind `prefix` and returns the prefix of the next block. Each element is the prefix
-// op what Aggregate makes of the block up to there, so that the last one equals the prefix that the fold gives the
-// next block, bit for bit. Reads an element before it writes its place: in may be out.
+// Scans a group behind `prefix` and returns the prefix of the next. Reads a leaf before it writes its place: in may be
+// out.
 template <class T, class O, ScanKind kKind, ptrdiff_t kStep>
-T ScanBlock(const T* in, T* out, uint64_t num_items, T prefix, O op) {
-  T aggregate = in[0];
-  out[0] = Canonical(kKind == ScanKind::kExclusive ? prefix : op(prefix, aggregate));
-  for (ptrdiff_t i = 1; i < static_cast<ptrdiff_t>(num_items); ++i) {
-    const T next = op(aggregate, in[i * kStep]);
-    out[i * kStep] = Canonical(op(prefix, kKind == ScanKind::kExclusive ? aggregate : next));
-    aggregate = next;
-  }
-  return op(prefix, aggregate);
+T ScanGroup(const T* in, T* out, int64_t num_items, T prefix, T neutral, O op) {
+  T last = prefix;
+  const auto write = [&](int64_t first, int leaf_items, const BeforeLeaf<T>& before, const T* values) {
+    T scanned[kLeafItems + 1];
+    scanned[0] = last;
+    for (int i = 0; i < leaf_items; ++i) {
+      scanned[i + 1] = op(prefix, op(before.group, op(before.tile, values[i])));
+    }
+    last = scanned[leaf_items];
+    const T* const results = scanned + (kKind == ScanKind::kInclusive ? 1 : 0);
+    for (int i = 0; i < leaf_items; ++i) out[(first + i) * kStep] = Canonical(results[i]);
+  };
+  VisitLeaves(in, kStep, num_items, neutral, op, write);
+  return last;
 }
 
 template <class T, class O, ScanKind kKind, ptrdiff_t kStep>
 T ScanAll(const ScanArgs& args, T start, O op) {
   const auto* in = static_cast<const T*>(args.in);
   auto* out = static_cast<T*>(args.out);
-  const uint64_t num_blocks = NumBlocks(args.num_items);
-  const auto first_of = [&](uint64_t block) {  // Where a block begins, in the scan's own direction.
-    const uint64_t item = block * kBlockItems;
+  const T neutral = Neutral(args.op, args.dtype).template As<T>();
+  const uint64_t num_groups = NumParts(args.num_items, kGroupItems);
+  const auto items_of = [&](uint64_t group) { return PartItems(args.num_items, kGroupItems, group); };
+  const auto first_of = [&](uint64_t group) {  // Where a group begins, in the scan's own direction.
+    const uint64_t item = group * kGroupItems;
     return kStep > 0 ? item : args.num_items - 1 - item;
   };
-  if (num_blocks == 1)
-    return ScanBlock<T, O, kKind, kStep>(in + first_of(0), out + first_of(0), args.num_items, start, op);
 
-  std::vector<T> prefixes(num_blocks + 1);  // Of block b at b; nobody needs the last block's aggregate.
-  ParallelFor(num_blocks - 1,
-              [&](uint64_t block) { prefixes[block + 1] = Aggregate(in + first_of(block), kStep, kBlockItems, op); });
-  prefixes[0] = start;
-  for (uint64_t block = 1; block < num_blocks; ++block) prefixes[block] = op(prefixes[block - 1], prefixes[block]);
-  ParallelFor(num_blocks, [&](uint64_t block) {
-    const uint64_t first = first_of(block);
-    const T next =
-        ScanBlock<T, O, kKind, kStep>(in + first, out + first, BlockItems(args.num_items, block), prefixes[block], op);
-    if (block == num_blocks - 1) prefixes[num_blocks] = next;
+  std::vector<T> prefixes(num_groups + 1);  // Of group g at g. Nobody needs the last group's value: its scan gives it.
+  ParallelFor(num_groups - 1, [&](uint64_t group) {
+    prefixes[group + 1] = GroupValue(in + first_of(group), kStep, kGroupItems, neutral, op);
   });
-  return prefixes[num_blocks];
+  prefixes[0] = start;
+  for (uint64_t group = 1; group < num_groups; ++group) prefixes[group] = op(prefixes[group - 1], prefixes[group]);
+  ParallelFor(num_groups, [&](uint64_t group) {
+    const uint64_t first = first_of(group);
+    const T next =
+        ScanGroup<T, O, kKind, kStep>(in + first, out + first, items_of(group), prefixes[group], neutral, op);
+    if (group == num_groups - 1) prefixes[num_groups] = next;
+  });
+  return prefixes[num_groups];
 }
 
 template <class T, class O>
@@ -81,7 +79,7 @@ Work RunScan(const ScanArgs& args) {
     if (args.carry_out != nullptr) std::memcpy(args.carry_out, &carry, sizeof(T));
   });
   if (args.num_items == 0) return {};
-  return {.launches = args.num_items > kBlockItems ? uint64_t{2} : uint64_t{1},
+  return {.launches = args.num_items > static_cast<uint64_t>(kGroupItems) ? uint64_t{2} : uint64_t{1},
           .num_bytes = 2 * args.num_items * SizeOf(args.dtype)};
 }
 

@@ -1,13 +1,13 @@
-// Compact, strategy "chained": one pass, the tiles' counts joined by decoupled look-back.
+// Compact, strategy "chained": one pass, the tiles' counts joined by look-back.
 //
 // A warp holds a run of consecutive items, one row of 32 at a time; a ballot per row says which are kept, and counting
 // bits gives each its rank. What is kept is gathered in shared memory, so that it is written coalesced.
-// Traffic: reads n (and the mask; with a mask, the elements only if they are wanted), writes what is kept; 20 bytes of
-// state a tile.
+// Traffic: reads n (and the mask; with a mask, the elements only if they are wanted), writes what is kept.
 // Source: Merrill and Garland, NVR-2016-002.
 #ifndef PREFIXD_KERNELS_CUDA_COMPACT_CUH_
 #define PREFIXD_KERNELS_CUDA_COMPACT_CUH_
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -16,7 +16,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/look_back.cuh"
 #include "kernels/cuda/operators.cuh"
-#include "kernels/cuda/warp_scan.cuh"
+#include "kernels/cuda/warp_join.cuh"
 
 namespace prefixd::cuda {
 
@@ -68,6 +68,7 @@ Predicate<T> MakePredicate(Comparison comparison, T value) {
 template <class T>
 struct CompactShape {
   static constexpr int kThreads = 256;
+  static constexpr int kBlocksPerMultiprocessor = 4;
   static constexpr int kWarps = kThreads / kWarpThreads;
   static constexpr int kRows = sizeof(T) == 8 ? 8 : 16;
   static constexpr int kWarpItems = kRows * kWarpThreads;
@@ -81,6 +82,7 @@ struct CompactParams {
   Predicate<T> predicate;
   bool invert;
   uint64_t num_items;
+  uint32_t num_tiles;
   uint64_t first_item;
   T* values;
   uint32_t* indices_u32;  // At most one of the two is not null.
@@ -98,7 +100,8 @@ __device__ bool IsSelected(const CompactParams<T>& p, T element, uint64_t item) 
 }
 
 template <class T, Selector kSelector>
-__global__ void __launch_bounds__(CompactShape<T>::kThreads) CompactKernel(const CompactParams<T> p) {
+__global__ void __launch_bounds__(CompactShape<T>::kThreads, CompactShape<T>::kBlocksPerMultiprocessor)
+    CompactKernel(const __grid_constant__ CompactParams<T> p) {
   using Shape = CompactShape<T>;
   static_assert(Shape::kTileItems <= 1 << 16, "s_positions holds positions within a tile");
   __shared__ T s_values[Shape::kTileItems];
@@ -107,95 +110,101 @@ __global__ void __launch_bounds__(CompactShape<T>::kThreads) CompactKernel(const
   __shared__ uint64_t s_exclusive_prefix;
   __shared__ uint32_t s_tile;
 
-  if (threadIdx.x == 0) s_tile = p.states.TakeTile();
-  __syncthreads();
-  const uint32_t tile = s_tile;
-  const uint64_t tile_begin = uint64_t{tile} * Shape::kTileItems;
-  const int first_position = WarpOfBlock() * Shape::kWarpItems + LaneOfWarp();  // Of this thread's item in row 0.
+  const uint32_t epoch = p.states.Epoch();
+  GroupFold<Operator<Op::kSum, uint64_t>, uint64_t> fold(p.states, epoch, uint64_t{0}, uint64_t{0});
   const bool wants_indices = p.indices_u32 != nullptr || p.indices_u64 != nullptr;
+  const int first_position = WarpOfBlock() * Shape::kWarpItems + LaneOfWarp();  // Of this thread's item in row 0.
 
-  // Load, and select. What is past the end is never kept, inverted or not.
-  const bool needs_elements = kSelector == Selector::kPredicate || p.values != nullptr;
-  T elements[Shape::kRows];
-#pragma unroll
-  for (int row = 0; row < Shape::kRows; ++row) {
-    const uint64_t item = tile_begin + first_position + row * kWarpThreads;
-    elements[row] = needs_elements && item < p.num_items ? p.in[item] : T{0};
-  }
-  uint32_t kept[Shape::kRows];
-  uint32_t warp_count = 0;
-#pragma unroll
-  for (int row = 0; row < Shape::kRows; ++row) {
-    const uint64_t item = tile_begin + first_position + row * kWarpThreads;
-    const bool is_kept = item < p.num_items && IsSelected<T, kSelector>(p, elements[row], item) != p.invert;
-    kept[row] = __ballot_sync(kAllLanes, is_kept);
-    warp_count += __popc(kept[row]);
-  }
+  for (;;) {
+    if (threadIdx.x == 0) s_tile = p.states.TakeTile();
+    __syncthreads();
+    const uint32_t tile = s_tile;
+    if (tile >= p.num_tiles) break;
+    const uint64_t tile_begin = uint64_t{tile} * Shape::kTileItems;
 
-  // Count.
-  if (LaneOfWarp() == 0) s_warp_counts[WarpOfBlock()] = warp_count;
-  __syncthreads();
-  uint32_t warp_prefix = 0;
-  uint32_t tile_count = 0;
+    // Load, and select. What is past the end is never kept, inverted or not.
+    const bool needs_elements = kSelector == Selector::kPredicate || p.values != nullptr;
+    T elements[Shape::kRows];
 #pragma unroll
-  for (int warp = 0; warp < Shape::kWarps; ++warp) {
-    if (warp == WarpOfBlock()) warp_prefix = tile_count;
-    tile_count += s_warp_counts[warp];
-  }
+    for (int row = 0; row < Shape::kRows; ++row) {
+      const uint64_t item = tile_begin + first_position + row * kWarpThreads;
+      elements[row] = needs_elements && item < p.num_items ? p.in[item] : T{0};
+    }
+    uint32_t kept[Shape::kRows];
+    uint32_t warp_count = 0;
+#pragma unroll
+    for (int row = 0; row < Shape::kRows; ++row) {
+      const uint64_t item = tile_begin + first_position + row * kWarpThreads;
+      const bool is_kept = item < p.num_items && IsSelected<T, kSelector>(p, elements[row], item) != p.invert;
+      kept[row] = __ballot_sync(kAllLanes, is_kept);
+      warp_count += __popc(kept[row]);
+    }
 
-  // Join the tiles, while the other warps gather already.
-  if (WarpOfBlock() == 0) {
-    const uint64_t exclusive_prefix =
-        ChainTile<Operator<Op::kSum, uint64_t>>(p.states, tile, uint64_t{tile_count}, uint64_t{0}, uint64_t{0});
-    if (threadIdx.x == 0) {
-      s_exclusive_prefix = exclusive_prefix;
-      if (tile == gridDim.x - 1) {
-        *p.count = exclusive_prefix + tile_count;
-        *p.h_num_kept = exclusive_prefix + tile_count;
+    // Count.
+    if (LaneOfWarp() == 0) s_warp_counts[WarpOfBlock()] = warp_count;
+    __syncthreads();
+    uint32_t warp_prefix = 0;
+    uint32_t tile_count = 0;
+#pragma unroll
+    for (int warp = 0; warp < Shape::kWarps; ++warp) {
+      if (warp == WarpOfBlock()) warp_prefix = tile_count;
+      tile_count += s_warp_counts[warp];
+    }
+
+    // Join the tiles, while the other warps gather already.
+    if (WarpOfBlock() == 0) {
+      if (LaneOfWarp() == 0) p.states.Publish(tile, epoch, uint64_t{tile_count});
+      const TilePrefix<uint64_t> prefix = fold.Before(tile);
+      if (LaneOfWarp() == 0) {
+        s_exclusive_prefix = prefix.array + prefix.group;
+        if (tile == p.num_tiles - 1) {
+          *p.count = s_exclusive_prefix + tile_count;
+          *p.h_num_kept = s_exclusive_prefix + tile_count;
+        }
+      }
+    }
+
+    // Gather what is kept, in order.
+    const uint32_t lanes_before = (1u << LaneOfWarp()) - 1;
+    uint32_t row_rank = warp_prefix;
+#pragma unroll
+    for (int row = 0; row < Shape::kRows; ++row) {
+      if (kept[row] >> LaneOfWarp() & 1) {
+        const uint32_t rank = row_rank + __popc(kept[row] & lanes_before);
+        if (p.values != nullptr) s_values[rank] = elements[row];
+        if (wants_indices) s_positions[rank] = static_cast<uint16_t>(first_position + row * kWarpThreads);
+      }
+      row_rank += __popc(kept[row]);
+    }
+    __syncthreads();
+
+    // Write.
+    for (uint32_t rank = threadIdx.x; rank < tile_count; rank += Shape::kThreads) {
+      const uint64_t slot = s_exclusive_prefix + rank;
+      if (p.values != nullptr) p.values[slot] = s_values[rank];
+      if (wants_indices) {
+        const uint64_t index = p.first_item + tile_begin + s_positions[rank];
+        if (p.indices_u32 != nullptr) {
+          p.indices_u32[slot] = static_cast<uint32_t>(index);
+        } else {
+          p.indices_u64[slot] = index;
+        }
       }
     }
   }
-
-  // Gather what is kept, in order.
-  const uint32_t lanes_before = (1u << LaneOfWarp()) - 1;
-  uint32_t row_rank = warp_prefix;
-#pragma unroll
-  for (int row = 0; row < Shape::kRows; ++row) {
-    if (kept[row] >> LaneOfWarp() & 1) {
-      const uint32_t rank = row_rank + __popc(kept[row] & lanes_before);
-      if (p.values != nullptr) s_values[rank] = elements[row];
-      if (wants_indices) s_positions[rank] = static_cast<uint16_t>(first_position + row * kWarpThreads);
-    }
-    row_rank += __popc(kept[row]);
-  }
-  __syncthreads();
-
-  // Write.
-  for (uint32_t rank = threadIdx.x; rank < tile_count; rank += Shape::kThreads) {
-    const uint64_t slot = s_exclusive_prefix + rank;
-    if (p.values != nullptr) p.values[slot] = s_values[rank];
-    if (wants_indices) {
-      const uint64_t index = p.first_item + tile_begin + s_positions[rank];
-      if (p.indices_u32 != nullptr) {
-        p.indices_u32[slot] = static_cast<uint32_t>(index);
-      } else {
-        p.indices_u64[slot] = index;
-      }
-    }
-  }
+  if (threadIdx.x == 0) p.states.Leave();
 }
 
 template <class T>
 cudaError_t LaunchCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context) {
   using Shape = CompactShape<T>;
-  uint32_t num_tiles = 0;
-  std::byte* d_scratch = nullptr;
   const bool is_u32 = args.index_dtype == DType::kU32;
   CompactParams<T> params = {.in = static_cast<const T*>(args.in),
                              .mask = static_cast<const uint8_t*>(args.mask),
                              .predicate = MakePredicate(args.comparison, args.value.As<T>()),
                              .invert = args.invert,
                              .num_items = args.num_items,
+                             .num_tiles = 0,
                              .first_item = args.first_item,
                              .values = static_cast<T*>(args.values),
                              .indices_u32 = is_u32 ? static_cast<uint32_t*>(args.indices) : nullptr,
@@ -203,18 +212,18 @@ cudaError_t LaunchCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchC
                              .count = args.count,
                              .h_num_kept = h_num_kept,
                              .states = {}};
-  using States = TileStates<uint64_t>;
-  cudaError_t error = CountTiles(args.num_items, Shape::kTileItems, &num_tiles);
-  if (error == cudaSuccess) error = context->Scratch(States::SizeBytes(num_tiles), &d_scratch);
-  if (error == cudaSuccess) error = States::Create(d_scratch, num_tiles, context->stream, &params.states);
+  cudaError_t error = CountTiles(args.num_items, Shape::kTileItems, &params.num_tiles);
+  if (error == cudaSuccess) error = MakeStates(params.num_tiles, context, &params.states);
   if (error != cudaSuccess) return error;
+  const auto num_blocks =
+      std::min<uint32_t>(params.num_tiles, Shape::kBlocksPerMultiprocessor * context->num_multiprocessors);
   switch (args.selector) {
     case Selector::kPredicate:
-      return Launch(CompactKernel<T, Selector::kPredicate>, num_tiles, Shape::kThreads, context->stream, params);
+      return Launch(CompactKernel<T, Selector::kPredicate>, num_blocks, Shape::kThreads, context->stream, params);
     case Selector::kByteMask:
-      return Launch(CompactKernel<T, Selector::kByteMask>, num_tiles, Shape::kThreads, context->stream, params);
+      return Launch(CompactKernel<T, Selector::kByteMask>, num_blocks, Shape::kThreads, context->stream, params);
     case Selector::kBitMask:
-      return Launch(CompactKernel<T, Selector::kBitMask>, num_tiles, Shape::kThreads, context->stream, params);
+      return Launch(CompactKernel<T, Selector::kBitMask>, num_blocks, Shape::kThreads, context->stream, params);
   }
   return cudaErrorInvalidValue;
 }

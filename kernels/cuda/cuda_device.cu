@@ -97,10 +97,10 @@ absl::Status CudaLane::Init() {
   PREFIXD_RETURN_IF_ERROR(
       Check(cudaStreamCreateWithFlags(&context_.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"));
   PREFIXD_RETURN_IF_ERROR(Check(clock_.Init(), "cudaEventCreate"));
-  constexpr size_t kBytes = sizeof(*context_.d_finished_blocks);
+  constexpr size_t kBytes = sizeof(*context_.d_control);
   void* d_memory = nullptr;
   PREFIXD_RETURN_IF_ERROR(Check(AllocateOn(context_.stream, kBytes, &d_memory), "cudaMallocAsync"));
-  context_.d_finished_blocks = static_cast<uint32_t*>(d_memory);
+  context_.d_control = static_cast<TileControl*>(d_memory);
   return Check(cudaMemsetAsync(d_memory, 0, kBytes, context_.stream), "cudaMemsetAsync");
 }
 
@@ -108,8 +108,10 @@ absl::Status CudaLane::Init() {
 CudaLane::~CudaLane() {
   cudaSetDevice(device_->ordinal());
   if (context_.stream != nullptr) {
-    if (context_.d_scratch != nullptr) cudaFreeAsync(context_.d_scratch, context_.stream);
-    if (context_.d_finished_blocks != nullptr) cudaFreeAsync(context_.d_finished_blocks, context_.stream);
+    context_.states.Free(context_.stream);
+    context_.counters.Free(context_.stream);
+    context_.scratch.Free(context_.stream);
+    if (context_.d_control != nullptr) cudaFreeAsync(context_.d_control, context_.stream);
     cudaStreamSynchronize(context_.stream);  // Kernels may still write to the clock's pinned memory.
     cudaStreamDestroy(context_.stream);
   }

@@ -29,31 +29,53 @@ inline cudaError_t AllocateOn(cudaStream_t stream, size_t size_bytes, void** d_m
   return cudaMallocAsync(d_memory, size_bytes, stream);
 }
 
-// What the launches of one lane share. Launches of a stream follow each other, so one piece of scratch memory serves
-// them all: it grows to what the largest needed.
+// Device memory that only grows, on one stream. It may be read or written only by work enqueued after the call.
+class GrowingMemory {
+ public:
+  // At least size_bytes; what is new is zero. Grows by replacing: contents are lost then.
+  cudaError_t Get(cudaStream_t stream, size_t size_bytes, void** d_memory) {
+    if (size_bytes > size_bytes_) {
+      Free(stream);
+      if (const cudaError_t error = AllocateOn(stream, size_bytes, &d_memory_); error != cudaSuccess) {
+        d_memory_ = nullptr;
+        return error;
+      }
+      size_bytes_ = size_bytes;
+      if (const cudaError_t error = cudaMemsetAsync(d_memory_, 0, size_bytes, stream); error != cudaSuccess)
+        return error;
+    }
+    *d_memory = d_memory_;
+    return cudaSuccess;
+  }
+  size_t size_bytes() const { return size_bytes_; }
+
+  // Errors are ignored: a device that is lost says so at the next call.
+  void Free(cudaStream_t stream) {
+    if (d_memory_ != nullptr) cudaFreeAsync(d_memory_, stream);
+    d_memory_ = nullptr;
+    size_bytes_ = 0;
+  }
+
+ private:
+  void* d_memory_ = nullptr;
+  size_t size_bytes_ = 0;
+};
+
+// Zero between launches, but for the epoch: see look_back.cuh.
+struct TileControl {
+  uint32_t ticket;
+  uint32_t blocks_left;
+  uint32_t epoch;
+};
+
+// What the launches of one lane share: they follow each other on its stream.
 struct LaunchContext {
   cudaStream_t stream = nullptr;
   int num_multiprocessors = 0;
-  uint32_t* d_finished_blocks = nullptr;  // 0 between launches.
-  void* d_scratch = nullptr;
-  size_t scratch_bytes = 0;
-
-  cudaError_t Scratch(size_t size_bytes, std::byte** d_memory) {
-    if (size_bytes > scratch_bytes) {
-      if (d_scratch != nullptr) {
-        if (const cudaError_t error = cudaFreeAsync(d_scratch, stream); error != cudaSuccess) return error;
-        d_scratch = nullptr;
-        scratch_bytes = 0;
-      }
-      if (const cudaError_t error = AllocateOn(stream, size_bytes, &d_scratch); error != cudaSuccess) {
-        d_scratch = nullptr;
-        return error;
-      }
-      scratch_bytes = size_bytes;
-    }
-    *d_memory = static_cast<std::byte*>(d_scratch);
-    return cudaSuccess;
-  }
+  TileControl* d_control = nullptr;
+  GrowingMemory states;    // Of tiles, marked with epochs.
+  GrowingMemory counters;  // Zero between launches.
+  GrowingMemory scratch;   // Anything.
 };
 
 // Tiles that hold num_items, at least one: an empty input runs as one empty tile, and needs no case of its own.
@@ -66,7 +88,7 @@ inline cudaError_t CountTiles(uint64_t num_items, uint64_t tile_items, uint32_t*
 }
 
 template <class Params>
-cudaError_t Launch(void (*kernel)(Params), uint32_t num_blocks, uint32_t threads_per_block, cudaStream_t stream,
+cudaError_t Launch(void (*kernel)(const Params), uint32_t num_blocks, uint32_t threads_per_block, cudaStream_t stream,
                    const Params& params) {
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(num_blocks);

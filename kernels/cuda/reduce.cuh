@@ -1,8 +1,8 @@
-// Reduce, strategy "single_launch": every block reduces a contiguous range of tiles, and the block that finishes last
-// joins the blocks' aggregates. Elements, threads, tiles and blocks are always combined in their order, and which
-// items a block gets depends on the size and the card alone: so do the bits of the result.
+// Reduce, strategy "single_launch", in the order of kernels/NUMERICS.md: blocks reduce tiles, the warp that finishes
+// the last tile of a group joins the group, and the block that finishes last folds the groups. Who does what depends on
+// time; what is combined with what does not.
 //
-// Traffic: reads n, writes next to nothing; the last block reads one item per block.
+// Traffic: reads n, writes an item a tile.
 // Source: the single-launch idea is the CUDA programming guide's threadFenceReduction; here with acquire and release.
 #ifndef PREFIXD_KERNELS_CUDA_REDUCE_CUH_
 #define PREFIXD_KERNELS_CUDA_REDUCE_CUH_
@@ -14,12 +14,13 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/operators.cuh"
 #include "kernels/cuda/tile_io.cuh"
-#include "kernels/cuda/warp_scan.cuh"
+#include "kernels/cuda/warp_join.cuh"
 
 namespace prefixd::cuda {
 
-// Enough loads in flight to keep the memory busy, few enough that all blocks are resident at once.
-inline constexpr int kReduceBlocksPerMultiprocessor = 6;
+// Tiles in flight on a multiprocessor: 64 KiB of 4-byte items, 96 KiB of 8-byte ones.
+template <class T>
+inline constexpr int kReduceBlocksPerMultiprocessor = sizeof(T) == 8 ? 3 : 4;
 
 // An element that remembers where it was, as ReduceState does.
 template <class T>
@@ -29,8 +30,8 @@ struct Positioned {
 };
 
 template <class T>
-__device__ Positioned<T> ShuffleUp(Positioned<T> v, int offset) {
-  return {ShuffleUp(v.value, offset), ShuffleUp(v.position, offset)};
+__device__ Positioned<T> ShuffleFrom(Positioned<T> v, int lane) {
+  return {ShuffleFrom(v.value, lane), ShuffleFrom(v.position, lane)};
 }
 
 // What a reduce combines: for min and max elements with their positions, the lower of which wins a tie (kNothing, the
@@ -58,104 +59,150 @@ struct Reducer<kOp, T, true> {
 
 template <class T, Op kOp>
 struct ReduceParams {
+  using Item = typename Reducer<kOp, T>::Item;
   const T* in;
   uint64_t num_items;
   uint64_t first_item;
+  uint32_t num_tiles;
+  uint32_t num_groups;
+  bool aligned;
   T neutral;
   ReduceState init;
   const ReduceState* state_in;
   ReduceState* state_out;  // May be state_in.
-  typename Reducer<kOp, T>::Item* block_aggregates;
-  uint32_t* finished_blocks;  // 0 before and after the launch.
+  Item* tile_values;
+  Item* group_values;
+  uint32_t* finished_tiles;  // Of each group. 0 before and after the launch, as is the next.
+  uint32_t* finished_blocks;
 };
 
-// The first of the parts that piece `index` of `num_pieces` gets, when parts are dealt out evenly and in order.
-inline __device__ uint64_t FirstPart(uint64_t num_parts, uint32_t num_pieces, uint32_t index) {
-  const uint64_t remainder = num_parts % num_pieces;
-  return num_parts / num_pieces * index + (index < remainder ? index : remainder);
+// The value of a tile, on every lane of one warp. The values of its leaves are in s_leaf_values.
+template <class T, Op kOp>
+__device__ void ReduceTile(const ReduceParams<T, kOp>& p, uint32_t tile,
+                           typename Reducer<kOp, T>::Item (&s_leaf_values)[kJoinSlots]) {
+  using Reducer = Reducer<kOp, T>;
+  constexpr int kRows = TileShape::kLeavesPerWarp;
+  const uint64_t tile_begin = uint64_t{tile} * kTileItems;
+  const int num_valid = NumValid(p.num_items, tile_begin);
+  ThreadRuns<T> runs;
+  LoadTile(TileView<const T>(p.in, p.num_items, tile_begin, false), num_valid, p.neutral,
+           p.aligned && num_valid == kTileItems, runs);
+#pragma unroll
+  for (int row = 0; row < kRows; ++row) {
+    const auto item_at = [&](int i) {
+      const int item = FirstItemOfRun(row) + i;
+      return Reducer::Make(runs[row].items[i],
+                           item < num_valid ? p.first_item + tile_begin + item + 1 : ReduceState::kNothing);
+    };
+    auto value = item_at(0);
+#pragma unroll
+    for (int i = 1; i < kRunItems; ++i) value = Reducer::Combine(value, item_at(i));
+    const int last_run = LastSlot(num_valid - LeafOfTile(row) * kLeafItems, kRunItems);
+    value = WarpJoin<Reducer>(value, Reducer::Make(p.neutral, ReduceState::kNothing), last_run);
+    if (LaneOfWarp() == 0) s_leaf_values[LeafOfTile(row)] = value;
+  }
+}
+
+// Whether this arrival is the last of `num_arrivals`; if so, what the others did before theirs has happened before, and
+// the counter is 0 again. Called by one thread.
+inline __device__ bool ArriveLast(uint32_t* counter, uint32_t num_arrivals) {
+  ::cuda::atomic_ref<uint32_t, ::cuda::thread_scope_device> arrivals(*counter);
+  if (arrivals.fetch_add(1, ::cuda::memory_order_acq_rel) != num_arrivals - 1) return false;
+  arrivals.store(0, ::cuda::memory_order_relaxed);  // The stream orders it before the next launch.
+  return true;
 }
 
 template <class T, Op kOp>
-__global__ void __launch_bounds__(TileShape<T>::kThreads, kReduceBlocksPerMultiprocessor)
-    ReduceKernel(const ReduceParams<T, kOp> p) {
-  using Shape = TileShape<T>;
+__global__ void __launch_bounds__(TileShape::kThreads, kReduceBlocksPerMultiprocessor<T>)
+    ReduceKernel(const __grid_constant__ ReduceParams<T, kOp> p) {
   using Reducer = Reducer<kOp, T>;
   using Item = typename Reducer::Item;
-  __shared__ T s_items[Shape::kTileItems];
-  __shared__ Item s_warp_aggregates[Shape::kWarps];
+  __shared__ Item s_leaf_values[2][kJoinSlots];
+  __shared__ Item s_group_values[TileShape::kThreads];
   __shared__ bool s_is_last;
   const Item neutral = Reducer::Make(p.neutral, ReduceState::kNothing);
 
-  // Reduce this block's range of tiles. Two barriers a tile are enough: the one in BlockReduce stands between reading
-  // s_items and loading the next tile, the one after LoadTile between the uses of s_warp_aggregates.
-  const uint64_t num_tiles = p.num_items / Shape::kTileItems + (p.num_items % Shape::kTileItems != 0 ? 1 : 0);
-  const uint64_t end_tile = FirstPart(num_tiles, gridDim.x, blockIdx.x + 1);
-  Item block_aggregate = neutral;
-  for (uint64_t tile = FirstPart(num_tiles, gridDim.x, blockIdx.x); tile < end_tile; ++tile) {
-    const uint64_t tile_begin = tile * Shape::kTileItems;
-    const int num_valid = NumValid<T>(p.num_items, tile_begin);
-    LoadTile(TileView<const T>(p.in, p.num_items, tile_begin, false), num_valid, p.neutral, s_items);
+  // The warps take turns in joining a tile, while the others load the next: its leaves go to the other buffer, and
+  // before this one is written again, there is another barrier.
+  int turn = 0;
+  for (uint32_t tile = blockIdx.x; tile < p.num_tiles; tile += gridDim.x, ++turn) {
+    Item(&s_values)[kJoinSlots] = s_leaf_values[turn % 2];
+    ReduceTile<T, kOp>(p, tile, s_values);
     __syncthreads();
-    Item thread_aggregate = neutral;
-#pragma unroll
-    for (int i = 0; i < Shape::kItemsPerThread; ++i) {
-      const int item = static_cast<int>(threadIdx.x) * Shape::kItemsPerThread + i;
-      const uint64_t position = item < num_valid ? p.first_item + tile_begin + item + 1 : ReduceState::kNothing;
-      thread_aggregate = Reducer::Combine(thread_aggregate, Reducer::Make(s_items[item], position));
+    if (WarpOfBlock() != turn % TileShape::kWarps) continue;
+    const int last_leaf = LastSlot(NumValid(p.num_items, uint64_t{tile} * kTileItems), kLeafItems);
+    const Item tile_value = WarpJoin<Reducer>(s_values[LaneOfWarp()], neutral, last_leaf);
+    const uint32_t group = tile / kJoinSlots;
+    const uint32_t group_tiles = min(p.num_tiles - group * kJoinSlots, uint32_t{kJoinSlots});
+    bool is_last = false;
+    if (LaneOfWarp() == 0) {
+      p.tile_values[tile] = tile_value;
+      is_last = ArriveLast(&p.finished_tiles[group], group_tiles);
     }
-    block_aggregate =
-        Reducer::Combine(block_aggregate, BlockReduce<Reducer>(thread_aggregate, neutral, s_warp_aggregates));
+    if (!__shfl_sync(kAllLanes, is_last, 0)) continue;
+    __syncwarp();  // What lane 0 has acquired holds for all lanes.
+    const Item value = LaneOfWarp() < group_tiles ? p.tile_values[group * kJoinSlots + LaneOfWarp()] : neutral;
+    const Item group_value = WarpJoin<Reducer>(value, neutral, static_cast<int>(group_tiles) - 1);
+    if (LaneOfWarp() == 0) p.group_values[group] = group_value;
   }
 
-  // The last block to arrive has acquired what every other one released; the barrier passes that on to its threads.
-  ::cuda::atomic_ref<uint32_t, ::cuda::thread_scope_device> finished_blocks(*p.finished_blocks);
-  if (threadIdx.x == 0) {
-    p.block_aggregates[blockIdx.x] = block_aggregate;
-    s_is_last = finished_blocks.fetch_add(1, ::cuda::memory_order_acq_rel) == gridDim.x - 1;
-  }
+  // Fold the groups.
+  __syncthreads();
+  if (threadIdx.x == 0) s_is_last = ArriveLast(p.finished_blocks, gridDim.x);
   __syncthreads();
   if (!s_is_last) return;
-
-  // Join the blocks, each thread a run of them.
-  Item thread_aggregate = neutral;
-  const auto end_block = static_cast<uint32_t>(FirstPart(gridDim.x, Shape::kThreads, threadIdx.x + 1));
-  for (auto b = static_cast<uint32_t>(FirstPart(gridDim.x, Shape::kThreads, threadIdx.x)); b < end_block; ++b) {
-    thread_aggregate = Reducer::Combine(thread_aggregate, p.block_aggregates[b]);
+  const ReduceState start = p.state_in != nullptr ? *p.state_in : p.init;
+  Item result = Reducer::Make(ValueAs<T>(start.value), start.position);
+  for (uint32_t first = 0; first < p.num_groups; first += TileShape::kThreads) {
+    const uint32_t group = first + threadIdx.x;
+    s_group_values[threadIdx.x] = group < p.num_groups ? p.group_values[group] : neutral;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+#pragma unroll 8
+      for (int i = 0; i < TileShape::kThreads; ++i) result = Reducer::Combine(result, s_group_values[i]);
+    }
+    __syncthreads();
   }
-  const Item aggregate = BlockReduce<Reducer>(thread_aggregate, neutral, s_warp_aggregates);
   if (threadIdx.x == 0) {
-    const ReduceState start = p.state_in != nullptr ? *p.state_in : p.init;
-    const Item result = Reducer::Combine(Reducer::Make(ValueAs<T>(start.value), start.position), aggregate);
     p.state_out->value = ValueOf(Canonical(Reducer::ValueOf(result)));
     p.state_out->position = Reducer::PositionOf(result, start.position);
-    finished_blocks.store(0, ::cuda::memory_order_relaxed);  // The stream orders it before the next launch.
   }
 }
 
 template <class T>
 cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context) {
   uint32_t num_tiles = 0;
-  if (const cudaError_t error = CountTiles(args.num_items, TileShape<T>::kTileItems, &num_tiles); error != cudaSuccess)
-    return error;
+  if (const cudaError_t error = CountTiles(args.num_items, kTileItems, &num_tiles); error != cudaSuccess) return error;
+  const uint32_t num_groups = (num_tiles - 1) / kJoinSlots + 1;
   const uint32_t num_blocks =
-      std::min<uint32_t>(num_tiles, kReduceBlocksPerMultiprocessor * context->num_multiprocessors);
+      std::min<uint32_t>(num_tiles, kReduceBlocksPerMultiprocessor<T> * context->num_multiprocessors);
   return VisitOp<T>(args.op, [&](auto op_tag) {
     constexpr Op kOp = decltype(op_tag)::kValue;
-    using Item = typename Reducer<kOp, T>::Item;
-    std::byte* d_scratch = nullptr;
-    if (const cudaError_t error = context->Scratch(num_blocks * sizeof(Item), &d_scratch); error != cudaSuccess) {
-      return error;
+    using Item = typename ReduceParams<T, kOp>::Item;
+    void* d_values = nullptr;
+    void* d_counters = nullptr;
+    cudaError_t error =
+        context->scratch.Get(context->stream, (size_t{num_tiles} + num_groups) * sizeof(Item), &d_values);
+    if (error == cudaSuccess) {
+      error = context->counters.Get(context->stream, (size_t{num_groups} + 1) * sizeof(uint32_t), &d_counters);
     }
-    const ReduceParams<T, kOp> params = {.in = static_cast<const T*>(args.in),
+    if (error != cudaSuccess) return error;
+    const auto* in = static_cast<const T*>(args.in);
+    const ReduceParams<T, kOp> params = {.in = in,
                                          .num_items = args.num_items,
                                          .first_item = args.first_item,
+                                         .num_tiles = num_tiles,
+                                         .num_groups = num_groups,
+                                         .aligned = HasAlignedRuns(in),
                                          .neutral = Neutral(args.op, args.dtype).template As<T>(),
                                          .init = args.init,
                                          .state_in = args.state_in,
                                          .state_out = args.state_out,
-                                         .block_aggregates = reinterpret_cast<Item*>(d_scratch),
-                                         .finished_blocks = context->d_finished_blocks};
-    return Launch(ReduceKernel<T, kOp>, num_blocks, TileShape<T>::kThreads, context->stream, params);
+                                         .tile_values = static_cast<Item*>(d_values),
+                                         .group_values = static_cast<Item*>(d_values) + num_tiles,
+                                         .finished_tiles = static_cast<uint32_t*>(d_counters) + 1,
+                                         .finished_blocks = static_cast<uint32_t*>(d_counters)};
+    return Launch(ReduceKernel<T, kOp>, num_blocks, TileShape::kThreads, context->stream, params);
   });
 }
 

@@ -1,24 +1,27 @@
-// How a block moves its tile: coalesced between global and shared memory, and from there to each thread its own run
-// of consecutive items.
+// A tile in registers: how a block's threads hold, load and store the runs, leaves and tiles of kernels/NUMERICS.md.
 //
-// Memory is visited striped (thread t takes items t, t + 256, ...), so that a warp touches neighbours; an ordered scan
-// wants the items blocked (thread t holds items t*k .. t*k + k-1). Shared memory is where one turns into the other.
+// A warp holds kLeavesPerWarp leaves, a lane one run of each. A leaf is consecutive in memory and so is a run, so a
+// warp loads a leaf with one access of 16 bytes a lane (two for 8-byte items), and no shared memory is needed in
+// between.
 #ifndef PREFIXD_KERNELS_CUDA_TILE_IO_CUH_
 #define PREFIXD_KERNELS_CUDA_TILE_IO_CUH_
 
 #include <cstdint>
 
+#include "kernels/association.h"
+#include "kernels/cuda/warp_join.cuh"
+
 namespace prefixd::cuda {
 
-// About 15 KiB of items a tile. items_per_thread is odd: then the runs of a warp's threads start in different banks,
-// and blocked access to shared memory has no conflicts.
-template <class T>
 struct TileShape {
   static constexpr int kThreads = 256;
-  static constexpr int kWarps = kThreads / 32;
-  static constexpr int kItemsPerThread = sizeof(T) == 8 ? 7 : 15;
-  static constexpr int kTileItems = kThreads * kItemsPerThread;
+  static constexpr int kWarps = kThreads / kWarpThreads;
+  static constexpr int kLeavesPerWarp = kJoinSlots / kWarps;
 };
+
+// Where the runs of the calling thread begin, within the tile.
+inline __device__ int LeafOfTile(int row) { return WarpOfBlock() * TileShape::kLeavesPerWarp + row; }
+inline __device__ int FirstItemOfRun(int row) { return LeafOfTile(row) * kLeafItems + LaneOfWarp() * kRunItems; }
 
 // Items tile_begin .. num_items - 1 of an array as a scan visits them: forwards, or (reverse) from the last element to
 // the first. Item i of the view is first[step * i].
@@ -33,38 +36,69 @@ struct TileView {
 };
 
 // How many of the tile's items exist.
-template <class T>
-__device__ int NumValid(uint64_t num_items, uint64_t tile_begin) {
+inline __device__ int NumValid(uint64_t num_items, uint64_t tile_begin) {
   const uint64_t rest = num_items - tile_begin;
-  return rest < TileShape<T>::kTileItems ? static_cast<int>(rest) : TileShape<T>::kTileItems;
+  return rest < kTileItems ? static_cast<int>(rest) : kTileItems;
 }
 
-// Global to shared memory; the rest of a partial tile becomes `filler`. Needs a barrier before s_items is read.
-// All loads are issued before the first is used: memory is kept busy by bytes in flight.
+// The thread's runs, as one access or two.
 template <class T>
-__device__ void LoadTile(TileView<const T> view, int num_valid, T filler, T* s_items) {
-  using Shape = TileShape<T>;
-  T items[Shape::kItemsPerThread];
+struct alignas(sizeof(T) * kRunItems < 16 ? sizeof(T) * kRunItems : 16) Run {
+  T items[kRunItems];
+};
+
+// Whether runs of this array are aligned as Run is.
+template <class T>
+bool HasAlignedRuns(const T* array) {
+  return reinterpret_cast<uintptr_t>(array) % alignof(Run<T>) == 0;
+}
+
+template <class T>
+using ThreadRuns = Run<T>[TileShape::kLeavesPerWarp];
+
+// Global memory to registers; what is past the end becomes `filler`. aligned: the tile is whole, forwards,
+// HasAlignedRuns. All loads are issued before the first is used: memory is kept busy by bytes in flight.
+template <class T>
+__device__ void LoadTile(TileView<const T> view, int num_valid, T filler, bool aligned, ThreadRuns<T>& runs) {
+  if (aligned) {
 #pragma unroll
-  for (int i = 0; i < Shape::kItemsPerThread; ++i) {
-    const int item = i * Shape::kThreads + static_cast<int>(threadIdx.x);
-    items[i] = item < num_valid ? view[item] : filler;
+    for (int row = 0; row < TileShape::kLeavesPerWarp; ++row) {
+      runs[row] = *reinterpret_cast<const Run<T>*>(view.first + FirstItemOfRun(row));
+    }
+    return;
   }
 #pragma unroll
-  for (int i = 0; i < Shape::kItemsPerThread; ++i) {
-    s_items[i * Shape::kThreads + threadIdx.x] = items[i];
+  for (int row = 0; row < TileShape::kLeavesPerWarp; ++row) {
+#pragma unroll
+    for (int i = 0; i < kRunItems; ++i) {
+      const int item = FirstItemOfRun(row) + i;
+      runs[row].items[i] = item < num_valid ? view[item] : filler;
+    }
   }
 }
 
-// Shared to global memory. Needs a barrier after s_items was written.
 template <class T>
-__device__ void StoreTile(TileView<T> view, int num_valid, const T* s_items) {
-  using Shape = TileShape<T>;
+__device__ void StoreTile(TileView<T> view, int num_valid, bool aligned, const ThreadRuns<T>& runs) {
+  if (aligned) {
 #pragma unroll
-  for (int i = 0; i < Shape::kItemsPerThread; ++i) {
-    const int item = i * Shape::kThreads + static_cast<int>(threadIdx.x);
-    if (item < num_valid) view[item] = s_items[item];
+    for (int row = 0; row < TileShape::kLeavesPerWarp; ++row) {
+      *reinterpret_cast<Run<T>*>(view.first + FirstItemOfRun(row)) = runs[row];
+    }
+    return;
   }
+#pragma unroll
+  for (int row = 0; row < TileShape::kLeavesPerWarp; ++row) {
+#pragma unroll
+    for (int i = 0; i < kRunItems; ++i) {
+      const int item = FirstItemOfRun(row) + i;
+      if (item < num_valid) view[item] = runs[row].items[i];
+    }
+  }
+}
+
+// Slots of a join that hold num_valid items, slot_items each: the last of them. 0 if there is none.
+inline __device__ int LastSlot(int num_valid, int slot_items) {
+  return num_valid <= 0 ? 0 : min((num_valid - 1) / slot_items, kJoinSlots - 1);
 }
 
 }  // namespace prefixd::cuda

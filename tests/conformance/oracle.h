@@ -1,21 +1,23 @@
 // What every device must answer: one plain sequential loop for each primitive, written from the contract alone
 // (kernels/device.h, proto/prefixd/v1/types.proto). It shares no code with any implementation.
 //
-// Where the order of a floating-point sum or product is not part of the contract, the answer is the value in long
-// double and how far from it a device may be: n * epsilon * (sum of magnitudes), or of the product's magnitude.
-// Everything else has a tolerance of 0: the bits must be equal.
+// Floating-point sums and products that round are combined in the order of kernels/NUMERICS.md (association.h), which
+// must itself come near the value in long double: n * epsilon * (sum of magnitudes), or of the product's magnitude.
 #ifndef PREFIXD_TESTS_CONFORMANCE_ORACLE_H_
 #define PREFIXD_TESTS_CONFORMANCE_ORACLE_H_
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <type_traits>
 #include <vector>
 
 #include "kernels/device.h"
 #include "kernels/types.h"
+#include "tests/conformance/association.h"
 
 namespace prefixd::conformance {
 
@@ -33,17 +35,18 @@ T CanonicalNan() {
   return std::bit_cast<T>(static_cast<BitsOf<T>>(kBits));
 }
 
+// A NaN with the one sign and payload that leaves a device; any other value as it is.
+template <class T>
+T Canonical(T v) {
+  if constexpr (std::is_floating_point_v<T>) return std::isnan(v) ? CanonicalNan<T>() : v;
+  return v;
+}
+
 template <class T>
 struct Expected {
   T value{};
-  long double exact = 0;      // Used where tolerance is not 0.
-  long double tolerance = 0;  // 0: the bits of `value`.
 
-  bool Admits(T got) const {
-    if (SameBits(got, value)) return true;
-    return tolerance > 0 && std::isfinite(static_cast<long double>(got)) &&
-           std::fabs(static_cast<long double>(got) - exact) <= tolerance;
-  }
+  bool Admits(T got) const { return SameBits(got, value); }
 };
 
 // Whether a is the strictly better MIN (or MAX): NaN before everything, then by value, -0 below +0.
@@ -82,41 +85,29 @@ T Apply(Op op, T a, T b) {
   }
 }
 
-// start op x0 op x1 ..., one element after the other.
+// start op x0 op x1 ..., one element after the other: in the type itself, and in long double.
 template <class T>
 class Fold {
  public:
-  // exact: every partial result of every order is representable, so that the bits are known.
-  Fold(Op op, T start, bool exact)
-      : op_(op),
-        in_type_(exact || std::is_integral_v<T> || op == Op::kMin || op == Op::kMax),
-        value_(start),
-        wide_(start),
-        magnitudes_(FiniteMagnitude(start)) {}
+  Fold(Op op, T start) : op_(op), value_(start), wide_(start), magnitudes_(FiniteMagnitude(start)) {}
 
   void Add(T x) {
-    if (in_type_) {
-      value_ = Apply(op_, value_, x);
-      return;
+    value_ = Apply(op_, value_, x);
+    if constexpr (std::is_floating_point_v<T>) {
+      ++num_operands_;
+      magnitudes_ += FiniteMagnitude(x);
+      wide_ = op_ == Op::kSum ? wide_ + x : wide_ * x;
     }
-    ++num_operands_;
-    magnitudes_ += FiniteMagnitude(x);
-    wide_ = op_ == Op::kSum ? wide_ + x : wide_ * x;
   }
 
-  Expected<T> Get() const {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (in_type_) return {.value = std::isnan(value_) ? CanonicalNan<T>() : value_};
-      if (std::isnan(wide_)) return {.value = CanonicalNan<T>()};
-      const auto rounded = static_cast<T>(wide_);
-      if (std::isinf(wide_)) return {.value = rounded};
-      return {.value = rounded,
-              .exact = wide_,
-              .tolerance = num_operands_ * std::numeric_limits<T>::epsilon() *
-                           (op_ == Op::kSum ? magnitudes_ : std::fabs(wide_))};
-    } else {
-      return {.value = value_};
-    }
+  T value() const { return Canonical(value_); }
+
+  // Whether a sum (or product) in some other order could be `value`.
+  bool IsNear(T value) const {
+    if (std::isnan(wide_)) return std::isnan(value);
+    if (std::isinf(static_cast<T>(wide_))) return value == static_cast<T>(wide_);
+    const long double magnitude = op_ == Op::kSum ? magnitudes_ : std::fabs(wide_);
+    return std::fabs(value - wide_) <= num_operands_ * std::numeric_limits<T>::epsilon() * magnitude;
   }
 
  private:
@@ -126,25 +117,41 @@ class Fold {
   }
 
   Op op_;
-  bool in_type_;
   T value_;
   long double wide_;
   long double magnitudes_;
   long double num_operands_ = 1;
 };
 
+// The value of x[0] .. x[i-1] behind start, for each i up to the length of x. exact: no order of evaluation rounds.
+template <class T>
+std::vector<Expected<T>> Values(Op op, const std::vector<T>& x, T start, bool exact) {
+  const bool ordered = std::is_floating_point_v<T> && (op == Op::kSum || op == Op::kProd) && !exact;
+  const auto combine = [op](T a, T b) { return Apply(op, a, b); };
+  const Association association(ordered ? x : std::vector<T>(), start, combine);
+  std::vector<Expected<T>> values(x.size() + 1);
+  Fold<T> fold(op, start);
+  for (size_t i = 0;; ++i) {
+    values[i].value = ordered ? Canonical(association.Value(i)) : fold.value();
+    if (ordered && !fold.IsNear(values[i].value)) throw std::logic_error("the reference itself is wrong");
+    if (i == x.size()) return values;
+    fold.Add(x[i]);
+  }
+}
+
 // The scan of `in`, and behind it carry_out: num_items + 1 answers.
 template <class T>
-std::vector<Expected<T>> Scan(Op op, ScanKind kind, bool reverse, const std::vector<T>& in, T start, bool exact) {
-  std::vector<Expected<T>> out(in.size() + 1);
-  Fold<T> fold(op, start, exact);
-  for (size_t step = 0; step < in.size(); ++step) {
-    const size_t i = reverse ? in.size() - 1 - step : step;
-    if (kind == ScanKind::kExclusive) out[i] = fold.Get();
-    fold.Add(in[i]);
-    if (kind == ScanKind::kInclusive) out[i] = fold.Get();
+std::vector<Expected<T>> Scan(Op op, ScanKind kind, bool reverse, std::vector<T> in, T start, bool exact) {
+  if (reverse) std::ranges::reverse(in);
+  auto out = Values(op, in, start, exact);
+  const Expected<T> carry_out = out.back();
+  if (kind == ScanKind::kExclusive) {
+    out.pop_back();
+  } else {
+    out.erase(out.begin());
   }
-  out.back() = fold.Get();
+  if (reverse) std::ranges::reverse(out);
+  out.push_back(carry_out);
   return out;
 }
 
@@ -158,9 +165,7 @@ template <class T>
 ExpectedState<T> Reduce(Op op, const std::vector<T>& in, uint64_t first_item, T start, uint64_t start_position,
                         bool exact) {
   if (op != Op::kMin && op != Op::kMax) {
-    Fold<T> fold(op, start, exact);
-    for (const T x : in) fold.Add(x);
-    return {fold.Get(), start_position};
+    return {Values(op, in, start, exact).back(), start_position};
   }
   T best = start;
   uint64_t position = start_position;
@@ -173,7 +178,7 @@ ExpectedState<T> Reduce(Op op, const std::vector<T>& in, uint64_t first_item, T 
       position = here;
     }
   }
-  return {Fold<T>(op, best, true).Get(), position};
+  return {{.value = Canonical(best)}, position};
 }
 
 template <class T>

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/association.h"
 #include "tests/conformance/harness.h"
 
 namespace prefixd::conformance {
@@ -120,7 +121,37 @@ TEST_P(ScanTest, ManyTiles) {
   }
 }
 
-// However the caller cuts the array, carrying from chunk to chunk on the device gives the scan of the whole.
+// Scans an array chunk by chunk, carrying on the device. `next_chunk` says how long the chunk at `begin` is.
+template <class T, class NextChunk>
+void ScanInChunks(Lane& lane, Op op, ScanKind kind, bool reverse, const std::vector<T>& in, T start,
+                  NextChunk next_chunk, std::vector<T>* out, T* carry) {
+  DeviceArray<T> d_in(lane, in);
+  auto d_out = DeviceArray<T>::Poisoned(lane, in.size());
+  auto d_carry = DeviceArray<T>::Poisoned(lane, 1);
+  for (size_t begin = 0; begin < in.size();) {
+    const size_t num_items = next_chunk(begin);
+    const size_t first = reverse ? in.size() - begin - num_items : begin;
+    ScanArgs args;
+    args.dtype = kDTypeOf<T>;
+    args.op = op;
+    args.kind = kind;
+    args.reverse = reverse;
+    args.in = d_in.data() + first;
+    args.out = d_out.data() + first;
+    args.num_items = num_items;
+    args.init = Value::Of(start);
+    args.carry_in = begin > 0 ? d_carry.data() : nullptr;
+    args.carry_out = d_carry.data();
+    Require(lane.Scan(args));
+    begin += num_items;
+  }
+  ASSERT_TRUE(d_out.Read(out));
+  std::vector<T> last;
+  ASSERT_TRUE(d_carry.Read(&last));
+  *carry = last[0];
+}
+
+// However the caller cuts the array, each chunk is the scan of its own elements behind the carry of those before it.
 TEST_P(ScanTest, ChunksCarryOn) {
   VisitDType(GetParam().dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -134,34 +165,48 @@ TEST_P(ScanTest, ChunksCarryOn) {
       std::vector<T> in = MakeInput<T>(op, data, size + 1, random());
       const T start = in.back();
       in.pop_back();
-      const auto want = Scan(op, kind, reverse, in, start, data == Data::kExact);
 
-      DeviceArray<T> d_in(lane(), in);
-      auto d_out = DeviceArray<T>::Poisoned(lane(), size);
-      auto d_carry = DeviceArray<T>::Poisoned(lane(), 1);
-      size_t begin = 0;
-      while (begin < size) {  // One empty chunk in eight or so.
+      std::vector<Expected<T>> want(size);
+      T want_carry = start;
+      const auto next_chunk = [&](size_t begin) {  // One empty chunk in eight or so.
         const size_t num_items = std::min(size - begin, random().OneIn(8) ? 0 : 1 + random().Below(size));
         const size_t first = reverse ? size - begin - num_items : begin;
-        ScanArgs args;
-        args.dtype = GetParam().dtype;
-        args.op = op;
-        args.kind = kind;
-        args.reverse = reverse;
-        args.in = d_in.data() + first;
-        args.out = d_out.data() + first;
-        args.num_items = num_items;
-        args.init = Value::Of(start);
-        args.carry_in = begin > 0 ? d_carry.data() : nullptr;
-        args.carry_out = d_carry.data();
-        ASSERT_TRUE(lane().Scan(args).ok());
-        begin += num_items;
-      }
+        const std::vector<T> chunk(in.begin() + first, in.begin() + first + num_items);
+        const auto scanned = Scan(op, kind, reverse, chunk, want_carry, data == Data::kExact);
+        std::copy_n(scanned.begin(), num_items, want.begin() + first);
+        want_carry = scanned.back().value;
+        return num_items;
+      };
       std::vector<T> got;
-      ASSERT_TRUE(d_out.Read(&got));
+      T carry{};
+      ScanInChunks(lane(), op, kind, reverse, in, start, next_chunk, &got, &carry);
       ASSERT_TRUE(AllAdmitted("out", got, want));
-      ASSERT_TRUE(d_carry.Read(&got));
-      ASSERT_TRUE(want.back().Admits(got[0])) << Show(got[0]) << ", expected " << Show(want.back().value);
+      ASSERT_TRUE(SameBits(carry, want_carry)) << Show(carry) << ", expected " << Show(want_carry);
+    }
+  });
+}
+
+// Cut between groups, it is the scan of the whole, bit for bit.
+TEST_P(ScanTest, CutsBetweenGroupsChangeNothing) {
+  if (SmallSizesOnly()) GTEST_SKIP() << "a group is larger than the small sizes that were asked for";
+  VisitDType(GetParam().dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const Op op = GetParam().op;
+    for (const auto kind : {ScanKind::kInclusive, ScanKind::kExclusive}) {
+      const size_t size = 3 * kGroupItems + 1 + random().Below(2 * kGroupItems);
+      SCOPED_TRACE(testing::Message() << Name(kind) << ", " << size << " items");
+      std::vector<T> in = MakeInput<T>(op, Data::kRandom, size + 1, random());
+      const T start = in.back();
+      in.pop_back();
+      const auto want = Scan(op, kind, false, in, start, false);
+      const auto next_chunk = [&](size_t begin) {
+        return std::min(size - begin, (1 + random().Below(2)) * static_cast<size_t>(kGroupItems));
+      };
+      std::vector<T> got;
+      T carry{};
+      ScanInChunks(lane(), op, kind, false, in, start, next_chunk, &got, &carry);
+      ASSERT_TRUE(AllAdmitted("out", got, want));
+      ASSERT_TRUE(want.back().Admits(carry));
     }
   });
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/association.h"
 #include "kernels/cpu/parallel.h"
 
 namespace prefixd {
@@ -60,17 +61,16 @@ TEST_F(CpuDeviceTest, BitsDoNotDependOnTheNumberOfThreads) {
 }
 
 TEST_F(CpuDeviceTest, AReduceIsTheLastElementOfTheInclusiveScan) {
-  for (const size_t size :
-       {size_t{1}, size_t{1000}, size_t{cpu::kBlockItems}, size_t{cpu::kBlockItems} + 1, size_t{300007}}) {
+  for (const size_t size : {size_t{1}, size_t{1000}, size_t{kGroupItems}, size_t{kGroupItems} + 1, size_t{300007}}) {
     const std::vector<float> x = Rounding(size);
     EXPECT_EQ(ReduceOf(x), ScanOf(x).back()) << size;
   }
 }
 
 TEST_F(CpuDeviceTest, CountsItsLoops) {
-  ScanOf(Rounding(cpu::kBlockItems));
+  ScanOf(Rounding(kGroupItems));
   EXPECT_EQ(lane_->TakeStageTimes().launches, 1u);
-  ScanOf(Rounding(cpu::kBlockItems + 1));
+  ScanOf(Rounding(kGroupItems + 1));
   EXPECT_EQ(lane_->TakeStageTimes().launches, 2u);
   ScanOf({});
   const StageTimes nothing = lane_->TakeStageTimes();
@@ -98,15 +98,14 @@ TEST(ParallelForTest, CallsEveryBlockOnce) {
   EXPECT_GE(cpu::Concurrency(), 1);
 }
 
-TEST(ParallelForTest, BlocksCoverEveryItem) {
-  using cpu::kBlockItems;
-  EXPECT_EQ(cpu::NumBlocks(0), 0u);
-  EXPECT_EQ(cpu::NumBlocks(1), 1u);
-  EXPECT_EQ(cpu::NumBlocks(kBlockItems), 1u);
-  EXPECT_EQ(cpu::NumBlocks(kBlockItems + 1), 2u);
-  EXPECT_EQ(cpu::NumBlocks(~uint64_t{0}), (uint64_t{1} << 50));
-  EXPECT_EQ(cpu::BlockItems(kBlockItems + 1, 0), kBlockItems);
-  EXPECT_EQ(cpu::BlockItems(kBlockItems + 1, 1), 1u);
+TEST(ParallelForTest, PartsCoverEveryItem) {
+  EXPECT_EQ(cpu::NumParts(0, 16), 0u);
+  EXPECT_EQ(cpu::NumParts(1, 16), 1u);
+  EXPECT_EQ(cpu::NumParts(16, 16), 1u);
+  EXPECT_EQ(cpu::NumParts(17, 16), 2u);
+  EXPECT_EQ(cpu::NumParts(~uint64_t{0}, 16), uint64_t{1} << 60);
+  EXPECT_EQ(cpu::PartItems(17, 16, 0), 16u);
+  EXPECT_EQ(cpu::PartItems(17, 16, 1), 1u);
 }
 
 }  // namespace

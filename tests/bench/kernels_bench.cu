@@ -1,0 +1,240 @@
+// The kernels beside the device copy and CUB, in one process: a line for each figure.
+//
+//   kernels_bench [FILTER]     only the lines that contain FILTER
+//
+// Each time is the median of 21 by events, the L2 cache flushed before each by writing 256 MiB. "share" is the rate of
+// the bytes that must be moved over the rate of a device-to-device copy of as many elements, from the same run.
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cub/cub.cuh>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/device.h"
+
+namespace {
+
+using prefixd::DType;
+using prefixd::Op;
+
+constexpr int kSamples = 21;
+constexpr size_t kFlushBytes = size_t{256} << 20;
+
+void Check(cudaError_t error) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "kernels_bench: %s\n", cudaGetErrorString(error));
+  std::exit(1);
+}
+void Check(const absl::Status& status) {
+  if (status.ok()) return;
+  std::cerr << "kernels_bench: " << status << '\n';
+  std::exit(1);
+}
+
+template <class T>
+__global__ void Fill(T* out, size_t n) {
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < n; i += size_t{gridDim.x} * blockDim.x) {
+    uint64_t z = (i + 1) * 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    z ^= z >> 31;
+    // Around 0: half of the elements are positive, and sums stay finite.
+    if constexpr (std::is_floating_point_v<T>) {
+      out[i] = static_cast<T>(static_cast<int64_t>(z) >> 40) * T{0x1p-23};
+    } else {
+      out[i] = static_cast<T>(z >> 16);
+    }
+  }
+}
+
+__global__ void FillMask(uint8_t* out, size_t n) {
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < n; i += size_t{gridDim.x} * blockDim.x) {
+    out[i] = (i + 1) * 0x9e3779b97f4a7c15 >> 63;
+  }
+}
+
+class Bench {
+ public:
+  explicit Bench(std::string filter) : filter_(std::move(filter)) {
+    auto device = prefixd::OpenDevice("cuda:0");
+    Check(device.status());
+    device_ = *std::move(device);
+    auto lane = device_->CreateLane();
+    Check(lane.status());
+    lane_ = *std::move(lane);
+    Check(cudaMalloc(&d_flush_, kFlushBytes));
+    Check(cudaMalloc(&d_scratch_, kScratchBytes));
+    Check(cudaEventCreate(&begin_));
+    Check(cudaEventCreate(&end_));
+    cudaDeviceProp properties;
+    Check(cudaGetDeviceProperties(&properties, 0));
+    std::printf("# %s, CUB %d\n%-34s %12s %10s %9s %7s\n", properties.name, CUB_VERSION, "what", "items", "us", "GB/s",
+                "share");
+  }
+
+  template <class T>
+  void Run(size_t n, const char* name) {
+    T* d_in;
+    T* d_out;
+    Check(cudaMalloc(&d_in, n * sizeof(T) + 16));
+    Check(cudaMalloc(&d_out, n * sizeof(T) + 16));
+    Fill<<<2048, 256>>>(d_in, n);
+    const double bytes = 2.0 * n * sizeof(T);
+    // Enough memory traffic to be a yardstick: not the copy of a small array, but its own size's.
+    copy_rate_ = 0;
+    const double copy_us =
+        MedianOfCuda([&] { Check(cudaMemcpyAsync(d_out, d_in, n * sizeof(T), cudaMemcpyDeviceToDevice)); });
+    copy_rate_ = bytes / copy_us;
+    Print(std::string("copy ") + name, n, copy_us, bytes);
+    for (const Op op : {Op::kSum, Op::kMin}) {
+      const std::string what = std::string(name) + " " + std::string(prefixd::Name(op));
+      for (const auto kind : {prefixd::ScanKind::kInclusive, prefixd::ScanKind::kExclusive}) {
+        Line(std::string("scan ") + (kind == prefixd::ScanKind::kInclusive ? "inclusive " : "exclusive ") + what, n,
+             bytes, [&] {
+               prefixd::ScanArgs args;
+               args.dtype = prefixd::kDTypeOf<T>;
+               args.op = op;
+               args.kind = kind;
+               args.in = d_in;
+               args.out = d_out;
+               args.num_items = n;
+               args.init = prefixd::ScanStart(op, args.dtype, kind);
+               Check(lane_->Scan(args));
+             });
+      }
+      Line("reduce " + what, n, bytes / 2, [&] {
+        prefixd::ReduceArgs args;
+        args.dtype = prefixd::kDTypeOf<T>;
+        args.op = op;
+        args.in = d_in;
+        args.num_items = n;
+        args.init = {prefixd::Neutral(op, args.dtype), prefixd::ReduceState::kNothing};
+        args.state_out = reinterpret_cast<prefixd::ReduceState*>(d_scratch_);
+        Check(lane_->Reduce(args));
+      });
+    }
+    if (!Wanted("cub") && !filter_.empty()) return Free(d_in, d_out);
+    size_t temp_bytes = kScratchBytes;
+    PrintCub("cub scan inclusive", name, n, bytes, [&] {
+      Check(cub::DeviceScan::InclusiveSum(d_scratch_, temp_bytes, d_in, d_out, static_cast<int64_t>(n)));
+    });
+    PrintCub("cub reduce", name, n, bytes / 2,
+             [&] { Check(cub::DeviceReduce::Sum(d_scratch_, temp_bytes, d_in, d_out, static_cast<int64_t>(n))); });
+    Free(d_in, d_out);
+  }
+
+  template <class T>
+  void RunCompact(size_t n, const char* name) {
+    T* d_in;
+    T* d_out;
+    uint8_t* d_mask;
+    Check(cudaMalloc(&d_in, n * sizeof(T)));
+    Check(cudaMalloc(&d_out, n * sizeof(T)));
+    Check(cudaMalloc(&d_mask, n));
+    Fill<<<2048, 256>>>(d_in, n);
+    FillMask<<<2048, 256>>>(d_mask, n);
+    const double copy_us =
+        MedianOfCuda([&] { Check(cudaMemcpyAsync(d_out, d_in, n * sizeof(T), cudaMemcpyDeviceToDevice)); });
+    copy_rate_ = 2.0 * n * sizeof(T) / copy_us;
+    prefixd::CompactArgs args;
+    args.dtype = prefixd::kDTypeOf<T>;
+    args.comparison = prefixd::Comparison::kGreater;
+    args.value = prefixd::Value::Of(T{0});
+    args.mask = d_mask;
+    args.in = d_in;
+    args.num_items = n;
+    args.values = d_out;
+    args.count = reinterpret_cast<uint64_t*>(d_scratch_);
+    for (const auto selector : {prefixd::Selector::kPredicate, prefixd::Selector::kByteMask}) {
+      const bool masked = selector == prefixd::Selector::kByteMask;
+      args.selector = selector;
+      // Half are kept, give or take a millionth.
+      Line(std::string("compact by ") + (masked ? "mask " : "predicate ") + name, n,
+           n * sizeof(T) * 1.5 + (masked ? n : 0), [&] { Check(lane_->Compact(args)); });
+    }
+    Check(cudaFree(d_mask));
+    Free(d_in, d_out);
+  }
+
+ private:
+  static constexpr size_t kScratchBytes = size_t{64} << 20;
+
+  void Free(void* d_in, void* d_out) {
+    Check(cudaFree(d_in));
+    Check(cudaFree(d_out));
+  }
+
+  bool Wanted(const std::string& what) const { return what.find(filter_) != std::string::npos; }
+
+  static double Median(std::vector<double> times) {
+    std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+    return times[times.size() / 2];
+  }
+
+  double MedianOfCuda(const std::function<void()>& work) {
+    std::vector<double> times;
+    for (int i = -3; i < kSamples; ++i) {
+      Check(cudaMemsetAsync(d_flush_, i, kFlushBytes));
+      Check(cudaEventRecord(begin_));
+      work();
+      Check(cudaEventRecord(end_));
+      Check(cudaEventSynchronize(end_));
+      float ms = 0;
+      Check(cudaEventElapsedTime(&ms, begin_, end_));
+      if (i >= 0) times.push_back(ms * 1e3);
+    }
+    return Median(times);
+  }
+
+  void Line(const std::string& what, size_t n, double bytes, const std::function<void()>& enqueue) {
+    if (!Wanted(what)) return;
+    std::vector<double> times;
+    for (int i = -3; i < kSamples; ++i) {
+      Check(cudaMemsetAsync(d_flush_, i, kFlushBytes));
+      Check(cudaDeviceSynchronize());
+      enqueue();
+      Check(lane_->Synchronize());
+      const prefixd::StageTimes stage = lane_->TakeStageTimes();
+      if (i >= 0) times.push_back(stage.kernel_ns.value_or(0) / 1e3);
+    }
+    Print(what, n, Median(times), bytes);
+  }
+
+  void PrintCub(const std::string& what, const char* name, size_t n, double bytes, const std::function<void()>& work) {
+    Print(what + " " + name, n, MedianOfCuda(work), bytes);
+  }
+
+  void Print(const std::string& what, size_t n, double us, double bytes) const {
+    std::printf("%-34s %12zu %10.2f %9.1f %7.3f\n", what.c_str(), n, us, bytes / us / 1e3, bytes / us / copy_rate_);
+    std::fflush(stdout);
+  }
+
+  std::string filter_;
+  std::unique_ptr<prefixd::Device> device_;
+  std::unique_ptr<prefixd::Lane> lane_;
+  void* d_flush_ = nullptr;
+  void* d_scratch_ = nullptr;
+  cudaEvent_t begin_ = nullptr;
+  cudaEvent_t end_ = nullptr;
+  double copy_rate_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Bench bench(argc > 1 ? argv[1] : "");
+  for (const int log2 : {10, 14, 18, 20, 24, 28}) bench.Run<float>(size_t{1} << log2, "f32");
+  const size_t n = size_t{1} << 28;
+  bench.Run<int32_t>(n, "i32");
+  bench.Run<double>(n, "f64");
+  bench.Run<int64_t>(n, "i64");
+  bench.RunCompact<float>(n, "f32");
+  bench.RunCompact<int64_t>(n, "i64");
+}
