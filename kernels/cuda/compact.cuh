@@ -89,7 +89,7 @@ struct CompactParams {
   uint64_t* indices_u64;
   uint64_t* count;
   uint64_t* h_num_kept;
-  TileStates<uint64_t> states;
+  TileStates states;
 };
 
 template <class T, Selector kSelector>
@@ -111,7 +111,9 @@ __global__ void __launch_bounds__(CompactShape<T>::kThreads, CompactShape<T>::kB
   __shared__ uint32_t s_tile;
 
   const uint32_t epoch = p.states.Epoch();
-  GroupFold<Operator<Op::kSum, uint64_t>, uint64_t> fold(p.states, epoch, uint64_t{0}, uint64_t{0});
+  using Fold = GroupFold<Operator<Op::kSum, uint64_t>, 1>;
+  __shared__ typename Fold::Shared s_fold;
+  Fold fold(p.states, epoch, uint64_t{0}, uint64_t{0}, 0, s_fold);
   const bool wants_indices = p.indices_u32 != nullptr || p.indices_u64 != nullptr;
   const int first_position = WarpOfBlock() * Shape::kWarpItems + LaneOfWarp();  // Of this thread's item in row 0.
 
@@ -154,7 +156,9 @@ __global__ void __launch_bounds__(CompactShape<T>::kThreads, CompactShape<T>::kB
     // Join the tiles, while the other warps gather already.
     if (WarpOfBlock() == 0) {
       if (LaneOfWarp() == 0) p.states.Publish(tile, epoch, uint64_t{tile_count});
-      const TilePrefix<uint64_t> prefix = fold.Before(tile);
+      const auto slot = static_cast<int>(tile % kJoinSlots);
+      fold.WaitFor(tile / kJoinSlots, slot, [] { __syncwarp(); });
+      const TilePrefix<uint64_t> prefix = fold.Prefix(slot);
       if (LaneOfWarp() == 0) {
         s_exclusive_prefix = prefix.array + prefix.group;
         if (tile == p.num_tiles - 1) {
@@ -213,7 +217,8 @@ cudaError_t LaunchCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchC
                              .h_num_kept = h_num_kept,
                              .states = {}};
   cudaError_t error = CountTiles(args.num_items, Shape::kTileItems, &params.num_tiles);
-  if (error == cudaSuccess) error = MakeStates(params.num_tiles, context, &params.states);
+  if (error == cudaSuccess)
+    error = MakeStates(uint64_t{params.num_tiles} * kStateWords<uint64_t>, context, &params.states);
   if (error != cudaSuccess) return error;
   const auto num_blocks =
       std::min<uint32_t>(params.num_tiles, Shape::kBlocksPerMultiprocessor * context->num_multiprocessors);

@@ -62,6 +62,7 @@ class CudaDevice final : public Device {
   absl::Status Init();
 
   int num_multiprocessors() const { return properties_.multiProcessorCount; }
+  size_t bulk_shared_bytes() const { return has_bulk_copies_ ? properties_.sharedMemPerBlockOptin : 0; }
   uint64_t memory_bytes() const { return properties_.totalGlobalMem; }
   int ordinal() const { return ordinal_; }
   DeviceHealth* health() { return &health_; }
@@ -84,6 +85,7 @@ class CudaDevice final : public Device {
   DeviceHealth health_;
   cudaDeviceProp properties_ = {};
   DeviceInfo info_;
+  bool has_bulk_copies_ = false;
   cudaMemPool_t pool_ = nullptr;
 };
 
@@ -94,6 +96,7 @@ absl::Status CudaLane::Check(cudaError_t error, std::string_view call) { return 
 absl::Status CudaLane::Init() {
   PREFIXD_RETURN_IF_ERROR(Enter());
   context_.num_multiprocessors = device_->num_multiprocessors();
+  context_.bulk_shared_bytes = device_->bulk_shared_bytes();
   PREFIXD_RETURN_IF_ERROR(
       Check(cudaStreamCreateWithFlags(&context_.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"));
   PREFIXD_RETURN_IF_ERROR(Check(clock_.Init(), "cudaEventCreate"));
@@ -210,6 +213,7 @@ absl::Status CudaDevice::Init() {
         properties_.minor, ", for which this build has no code: rebuild with it in CMAKE_CUDA_ARCHITECTURES"));
   }
   PREFIXD_RETURN_IF_ERROR(health_.Check(probe, "cudaFuncGetAttributes"));
+  has_bulk_copies_ = attributes.ptxVersion >= 90;  // What the code was compiled for, not what the card could do.
   PREFIXD_RETURN_IF_ERROR(health_.Check(cudaDeviceGetDefaultMemPool(&pool_, ordinal_), "cudaDeviceGetDefaultMemPool"));
   // The pool keeps what it has: by default it would return everything to the driver at each synchronization.
   uint64_t threshold_bytes = UINT64_MAX;

@@ -72,6 +72,8 @@ struct TileControl {
 struct LaunchContext {
   cudaStream_t stream = nullptr;
   int num_multiprocessors = 0;
+  // The shared memory that a block can have where bulk asynchronous copies are served and the code uses them; else 0.
+  size_t bulk_shared_bytes = 0;
   TileControl* d_control = nullptr;
   GrowingMemory states;    // Of tiles, marked with epochs.
   GrowingMemory counters;  // Zero between launches.
@@ -87,10 +89,17 @@ inline cudaError_t CountTiles(uint64_t num_items, uint64_t tile_items, uint32_t*
   return cudaSuccess;
 }
 
+// shared_bytes: dynamic. More than 48 KiB is asked for as it must be.
 template <class Params>
 cudaError_t Launch(void (*kernel)(const Params), uint32_t num_blocks, uint32_t threads_per_block, cudaStream_t stream,
-                   const Params& params) {
+                   const Params& params, size_t shared_bytes = 0) {
   cudaLaunchConfig_t config = {};
+  if (shared_bytes > 48 * 1024) {
+    const cudaError_t error =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+    if (error != cudaSuccess) return error;
+  }
+  config.dynamicSmemBytes = shared_bytes;
   config.gridDim = dim3(num_blocks);
   config.blockDim = dim3(threads_per_block);
   config.stream = stream;

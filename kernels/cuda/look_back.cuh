@@ -29,11 +29,29 @@ namespace prefixd::cuda {
 using DeviceAtomic32 = ::cuda::atomic_ref<uint32_t, ::cuda::thread_scope_device>;
 using DeviceAtomic64 = ::cuda::atomic_ref<uint64_t, ::cuda::thread_scope_device>;
 
-// The states of the tiles of one launch.
-template <class T>
-struct TileStates {
-  static constexpr int kWords = sizeof(T) <= 4 ? 1 : 2;
+template <class Item>
+inline constexpr int kStateWords = sizeof(Item) / sizeof(uint32_t);
 
+// A tile's state as it was read: in each word the epoch above, and 32 bits of the value below.
+template <class Item>
+struct StateWords {
+  uint64_t words[kStateWords<Item>];
+
+  // Whether the tile was published; if so, with its value.
+  __device__ bool Get(uint32_t epoch, Item* value) const {
+    uint64_t bits = 0;
+#pragma unroll
+    for (int w = 0; w < kStateWords<Item>; ++w) {
+      if (words[w] >> 32 != epoch) return false;
+      bits |= (words[w] & 0xffffffffu) << 32 * w;
+    }
+    memcpy(value, &bits, sizeof(Item));
+    return true;
+  }
+};
+
+// The states of the tiles of one launch.
+struct TileStates {
   TileControl* control;
   uint64_t* words;
   uint64_t num_words;  // That there is memory for: what a new round of epochs has to clear.
@@ -47,28 +65,27 @@ struct TileStates {
   __device__ uint32_t Epoch() const { return DeviceAtomic32(control->epoch).load(::cuda::memory_order_relaxed) + 1; }
 
   // Called by one thread.
-  __device__ void Publish(uint32_t tile, uint32_t epoch, T value) const {
+  template <class Item>
+  __device__ void Publish(uint32_t tile, uint32_t epoch, Item value) const {
     uint64_t bits = 0;
-    memcpy(&bits, &value, sizeof(T));
+    memcpy(&bits, &value, sizeof(Item));
 #pragma unroll
-    for (int w = 0; w < kWords; ++w) {
+    for (int w = 0; w < kStateWords<Item>; ++w) {
       const uint64_t word = uint64_t{epoch} << 32 | (bits >> 32 * w & 0xffffffffu);
-      DeviceAtomic64(words[uint64_t{tile} * kWords + w]).store(word, ::cuda::memory_order_relaxed);
+      DeviceAtomic64(words[uint64_t{tile} * kStateWords<Item> + w]).store(word, ::cuda::memory_order_relaxed);
     }
   }
 
-  // Whether the tile was published; if so, with its value.
-  __device__ bool Read(uint32_t tile, uint32_t epoch, T* value) const {
-    uint64_t bits = 0;
-    bool published = true;
+  // Needs: the tile is one of the launch's.
+  template <class Item>
+  __device__ StateWords<Item> Load(uint32_t tile) const {
+    StateWords<Item> loaded;
 #pragma unroll
-    for (int w = 0; w < kWords; ++w) {
-      const uint64_t word = DeviceAtomic64(words[uint64_t{tile} * kWords + w]).load(::cuda::memory_order_relaxed);
-      published = published && word >> 32 == epoch;
-      bits |= (word & 0xffffffffu) << 32 * w;
+    for (int w = 0; w < kStateWords<Item>; ++w) {
+      loaded.words[w] =
+          DeviceAtomic64(words[uint64_t{tile} * kStateWords<Item> + w]).load(::cuda::memory_order_relaxed);
     }
-    memcpy(value, &bits, sizeof(T));
-    return published;
+    return loaded;
   }
 
   // The block will take no more tiles and read no more states. Called by one thread of each block, once.
@@ -85,11 +102,10 @@ struct TileStates {
   }
 };
 
-template <class T>
-cudaError_t MakeStates(uint32_t num_tiles, LaunchContext* context, TileStates<T>* states) {
+// num_words: kStateWords<Item> for each tile.
+inline cudaError_t MakeStates(uint64_t num_words, LaunchContext* context, TileStates* states) {
   void* d_words = nullptr;
-  const cudaError_t error =
-      context->states.Get(context->stream, uint64_t{num_tiles} * TileStates<T>::kWords * sizeof(uint64_t), &d_words);
+  const cudaError_t error = context->states.Get(context->stream, num_words * sizeof(uint64_t), &d_words);
   *states = {.control = context->d_control,
              .words = static_cast<uint64_t*>(d_words),
              .num_words = context->states.size_bytes() / sizeof(uint64_t)};
@@ -97,71 +113,74 @@ cudaError_t MakeStates(uint32_t num_tiles, LaunchContext* context, TileStates<T>
 }
 
 // What stands before a tile: array op (group op x) for an x within it.
-template <class T>
+template <class Item>
 struct TilePrefix {
-  T array;          // start, and the groups before the tile's.
-  T group;          // The tree of the tiles before it in its group; neutral for the first.
-  T previous_tile;  // The value of the group up to the end of the tile before it; neutral for the first.
+  Item array;          // start, and the groups before the tile's.
+  Item group;          // The tree of the tiles before it in its group; neutral for the first.
+  Item previous_tile;  // The value of the group up to the end of the tile before it; neutral for the first.
 };
 
-// One block's knowledge of the groups so far. Held by one whole warp, the same on each lane.
-template <class Operator, class T>
+// What a team of warps knows of the tiles so far, the same on every thread; each warp waits for one group at a time.
+// Cold instructions cost more than warm loops: the code is short, so that small arrays are fast.
+template <class Operator, int kTeamWarps>
 class GroupFold {
  public:
-  __device__ GroupFold(const TileStates<T>& states, uint32_t epoch, T start, T neutral)
-      : states_(states), epoch_(epoch), array_(start), neutral_(neutral) {}
+  using Item = typename Operator::Item;
 
-  // Waits for all tiles before this one. Needs: no earlier call with a later tile.
-  __device__ TilePrefix<T> Before(uint32_t tile) {
-    const uint32_t group = tile / kJoinSlots;
-    while (next_group_ < group) {
-      // Several groups at once, so that their loads are in flight together.
-      T values[kGroupsAtOnce];
-#pragma unroll
-      for (int i = 0; i < kGroupsAtOnce; ++i) values[i] = neutral_;
-      uint32_t missing = 0;
-#pragma unroll
-      for (int i = 0; i < kGroupsAtOnce; ++i) missing |= next_group_ + i < group ? 1u << i : 0;
-      while (missing != 0) {
-#pragma unroll
-        for (int i = 0; i < kGroupsAtOnce; ++i) {
-          if ((missing >> i & 1) != 0 && ReadTile(next_group_ + i, &values[i])) missing &= ~(1u << i);
+  struct Shared {
+    struct Round {
+      Item groups[kTeamWarps];
+      WarpJoined<Item> tiles[kJoinSlots];  // Of the last group.
+    };
+    Round rounds[2];  // Used in turn: one barrier a round is enough.
+  };
+
+  __device__ GroupFold(const TileStates& states, uint32_t epoch, Item start, Item neutral, int warp_of_team, Shared& s)
+      : states_(states), epoch_(epoch), neutral_(neutral), warp_(warp_of_team), s_(s), array_(start) {}
+
+  // Waits for all groups before `group`, and for the first num_tiles tiles of it, less than 32.
+  // sync(): a barrier of the team's threads; called at least once.
+  // Needs: no earlier call with a later group.
+  template <class Sync>
+  __device__ void WaitFor(uint32_t group, int num_tiles, Sync&& sync) {
+    for (;;) {
+      round_ ^= 1;
+      const uint32_t mine = next_group_ + warp_;
+      if (mine <= group) {
+        Item value = neutral_;
+        if (mine < group || LaneOfWarp() < num_tiles) {
+          while (!states_.Load<Item>(mine * kJoinSlots + LaneOfWarp()).Get(epoch_, &value)) {
+          }
         }
+        __syncwarp();
+        const WarpJoined<Item> joined = WarpJoins<Operator>(value, neutral_);
+        if (mine == group) s_.rounds[round_].tiles[LaneOfWarp()] = joined;
+        if (mine < group && LaneOfWarp() == kWarpThreads - 1) s_.rounds[round_].groups[warp_] = joined.value;
       }
-      __syncwarp();
-#pragma unroll
-      for (int i = 0; i < kGroupsAtOnce; ++i) {
-        const T joined = WarpJoin<Operator>(values[i], neutral_, kJoinSlots - 1);
-        if (next_group_ + i < group) array_ = Operator::Combine(array_, joined);
-      }
-      next_group_ = min(next_group_ + kGroupsAtOnce, group);
+      sync();
+      const uint32_t num_groups = min(group - next_group_, uint32_t{kTeamWarps});
+#pragma unroll 1
+      for (uint32_t i = 0; i < num_groups; ++i) array_ = Operator::Combine(array_, s_.rounds[round_].groups[i]);
+      next_group_ += num_groups;
+      if (num_groups < kTeamWarps) return;
     }
-    const int num_before = static_cast<int>(tile % kJoinSlots);
-    T value = neutral_;
-    if (LaneOfWarp() < num_before) {
-      while (!ReadTile(group, &value)) {
-      }
-    }
-    __syncwarp();
-    const WarpJoined<T> joined = WarpJoins<Operator>(value, neutral_);
-    if (num_before == 0) return {array_, neutral_, neutral_};
-    // The tree of the tiles before stands before lane num_before, and beyond the last lane for a 33rd tile, which there
-    // is not; their join is lane num_before - 1's.
-    return {array_, ShuffleFrom(joined.before, num_before), ShuffleFrom(joined.value, num_before - 1)};
+  }
+
+  // What stands before tile `slot` of the group that was waited for; slot is at most num_tiles.
+  __device__ TilePrefix<Item> Prefix(int slot) const {
+    if (slot == 0) return {array_, neutral_, neutral_};
+    return {array_, s_.rounds[round_].tiles[slot].before, s_.rounds[round_].tiles[slot - 1].value};
   }
 
  private:
-  static constexpr int kGroupsAtOnce = 4;
-
-  __device__ bool ReadTile(uint32_t group, T* value) const {
-    return states_.Read(group * kJoinSlots + LaneOfWarp(), epoch_, value);
-  }
-
-  const TileStates<T>& states_;
+  const TileStates& states_;
   const uint32_t epoch_;
-  T array_;
-  const T neutral_;
+  const Item neutral_;
+  const int warp_;
+  Shared& s_;
+  int round_ = 0;
   uint32_t next_group_ = 0;
+  Item array_;  // start, and the groups before next_group_.
 };
 
 }  // namespace prefixd::cuda

@@ -1,6 +1,7 @@
 // The operators on the device: one functor per (Op, element type), and the rules for NaN, -0.0 and overflow.
 //
-//   Operator<Op::kSum, int32_t>::Combine(left, right)   left is the earlier element
+//   using Sum = Operator<Op::kSum, int32_t>;
+//   out = Sum::Store(Sum::Combine(Sum::Load(left), Sum::Load(right)));   left is the earlier element
 //
 // Integers wrap. Floating-point min and max are IEEE 754-2019 minimum and maximum: NaN beats everything, -0 < +0.
 #ifndef PREFIXD_KERNELS_CUDA_OPERATORS_CUH_
@@ -10,15 +11,12 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "kernels/types.h"
 
 namespace prefixd::cuda {
-
-// The sign bit, which tells -0.0 from +0.0.
-inline __device__ bool IsNegative(float v) { return __float_as_int(v) < 0; }
-inline __device__ bool IsNegative(double v) { return __double_as_longlong(v) < 0; }
 
 // What is written where a value leaves the device: a NaN becomes the canonical quiet NaN of its type. (The hardware's
 // own, 0x7fffffff for float, is another.)
@@ -33,35 +31,104 @@ __device__ T Canonical(T v) {
   }
 }
 
-// Whether min (or max) prefers a to b. Neither of two NaNs, or of two equal values, is preferred.
-template <Op kOp, class T>
-__device__ bool IsPreferred(T a, T b) {
-  static_assert(kOp == Op::kMin || kOp == Op::kMax);
-  if constexpr (std::is_floating_point_v<T>) {
-    if (a != a || b != b) return b == b;
-    if (a == b) return kOp == Op::kMin ? IsNegative(a) && !IsNegative(b) : !IsNegative(a) && IsNegative(b);
-  }
-  return kOp == Op::kMin ? a < b : b < a;
-}
+// An integer that orders as floating-point values do, -0 before +0, and back: negative values are sign and magnitude,
+// and flipping the magnitude makes larger magnitudes smaller.
+template <class Key>
+inline constexpr Key kMagnitudeBits = std::numeric_limits<Key>::max();
 
-template <Op kOp, class T>
+template <class Key>
+__device__ Key FlipMagnitude(Key bits) {
+  return bits < 0 ? bits ^ kMagnitudeBits<Key> : bits;
+}
+inline __device__ int32_t OrderKey(float v) { return FlipMagnitude(__float_as_int(v)); }
+inline __device__ int64_t OrderKey(double v) { return FlipMagnitude<int64_t>(__double_as_longlong(v)); }
+inline __device__ float FromOrderKey(int32_t key) { return __int_as_float(FlipMagnitude(key)); }
+inline __device__ double FromOrderKey(int64_t key) { return __longlong_as_double(FlipMagnitude(key)); }
+
+// Elements are combined as Items of 4 or 8 bytes: kernels Load what they read, Combine, and Store what they write, an
+// Out. kAnyOrder: the bits do not depend on the order.
+template <Op kOp, class Out>
 struct Operator {
-  static __device__ T Combine(T left, T right) {
-    if constexpr (kOp == Op::kMin || kOp == Op::kMax) {
-      return IsPreferred<kOp>(right, left) ? right : left;
-    } else if constexpr (std::is_floating_point_v<T>) {
-      static_assert(kOp == Op::kSum || kOp == Op::kProd);
-      return kOp == Op::kSum ? left + right : left * right;
+  static_assert(std::is_integral_v<Out>);
+  // Narrow integers are computed in 32 bits: what wraps there and is then cut off has wrapped.
+  using Item =
+      std::conditional_t<(sizeof(Out) >= 4), Out, std::conditional_t<std::is_signed_v<Out>, int32_t, uint32_t>>;
+  static constexpr bool kAnyOrder = true;
+
+  template <class In>
+  static __device__ Item Load(In element) {
+    return static_cast<Item>(element);
+  }
+  static __device__ Out Store(Item item) { return static_cast<Out>(item); }
+  static __device__ Item Combine(Item left, Item right) {
+    using Unsigned = std::make_unsigned_t<Item>;  // Signed overflow is undefined, unsigned wraps.
+    const auto a = static_cast<Unsigned>(left);
+    const auto b = static_cast<Unsigned>(right);
+    if constexpr (kOp == Op::kMin) return min(left, right);
+    if constexpr (kOp == Op::kMax) return max(left, right);
+    if constexpr (kOp == Op::kSum) return static_cast<Item>(a + b);
+    if constexpr (kOp == Op::kProd) return static_cast<Item>(a * b);
+    if constexpr (kOp == Op::kAnd) return static_cast<Item>(a & b);
+    if constexpr (kOp == Op::kOr) return static_cast<Item>(a | b);
+    if constexpr (kOp == Op::kXor) return static_cast<Item>(a ^ b);
+  }
+};
+
+// Floating-point sums and products: the order makes the bits.
+template <Op kOp, class Out>
+requires(std::is_floating_point_v<Out> && (kOp == Op::kSum || kOp == Op::kProd)) struct Operator<kOp, Out> {
+  using Item = Out;
+  static constexpr bool kAnyOrder = false;
+
+  template <class In>
+  static __device__ Item Load(In element) {
+    return static_cast<Item>(element);
+  }
+  static __device__ Out Store(Item item) { return Canonical(item); }
+  static __device__ Item Combine(Item left, Item right) { return kOp == Op::kSum ? left + right : left * right; }
+};
+
+// Floating-point min and max as those of integers that order alike; NaN comes before everything.
+template <Op kOp, class Out>
+requires(std::is_floating_point_v<Out> && (kOp == Op::kMin || kOp == Op::kMax)) struct OrderKeys {
+  using Item = decltype(OrderKey(Out{}));
+  static constexpr bool kAnyOrder = true;
+  static constexpr Item kNan = kOp == Op::kMin ? std::numeric_limits<Item>::min() : std::numeric_limits<Item>::max();
+
+  template <class In>
+  static __device__ Item Load(In element) {
+    return element != element ? kNan : OrderKey(static_cast<Out>(element));
+  }
+  static __device__ Out Store(Item item) { return Canonical(FromOrderKey(item)); }
+  static __device__ Item Combine(Item left, Item right) {
+    return kOp == Op::kMin ? min(left, right) : max(left, right);
+  }
+};
+
+template <Op kOp>
+requires(kOp == Op::kMin || kOp == Op::kMax) struct Operator<kOp, double> : OrderKeys<kOp, double> {
+};
+
+template <Op kOp>
+requires(kOp == Op::kMin || kOp == Op::kMax) struct Operator<kOp, float> {
+  using Item = float;
+  static constexpr bool kAnyOrder = true;
+
+  static __device__ Item Load(float element) { return element; }
+  static __device__ float Store(Item item) { return Canonical(item); }
+  static __device__ Item Combine(Item left, Item right) {
+#if __CUDA_ARCH__ >= 800
+    Item result;  // These treat NaN and -0 as we do.
+    if constexpr (kOp == Op::kMin) {
+      asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(left), "f"(right));
     } else {
-      using Unsigned = std::make_unsigned_t<T>;  // Signed overflow is undefined, unsigned wraps.
-      const auto a = static_cast<Unsigned>(left);
-      const auto b = static_cast<Unsigned>(right);
-      if constexpr (kOp == Op::kSum) return static_cast<T>(a + b);
-      if constexpr (kOp == Op::kProd) return static_cast<T>(a * b);
-      if constexpr (kOp == Op::kAnd) return static_cast<T>(a & b);
-      if constexpr (kOp == Op::kOr) return static_cast<T>(a | b);
-      if constexpr (kOp == Op::kXor) return static_cast<T>(a ^ b);
+      asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(left), "f"(right));
     }
+    return result;
+#else
+    using Keys = OrderKeys<kOp, float>;
+    return Keys::Store(Keys::Combine(Keys::Load(left), Keys::Load(right)));
+#endif
   }
 };
 

@@ -18,42 +18,45 @@
 
 namespace prefixd::cuda {
 
-// Tiles in flight on a multiprocessor: 64 KiB of 4-byte items, 96 KiB of 8-byte ones.
-template <class T>
-inline constexpr int kReduceBlocksPerMultiprocessor = sizeof(T) == 8 ? 3 : 4;
+inline constexpr int kReduceBlocksPerMultiprocessor = 2;
 
-// An element that remembers where it was, as ReduceState does.
-template <class T>
+// An item that remembers where it was, as ReduceState does.
+template <class Value>
 struct Positioned {
-  T value;
+  Value value;
   uint64_t position;
 };
 
-template <class T>
-__device__ Positioned<T> ShuffleFrom(Positioned<T> v, int lane) {
+template <class Value>
+__device__ Positioned<Value> ShuffleFrom(Positioned<Value> v, int lane) {
   return {ShuffleFrom(v.value, lane), ShuffleFrom(v.position, lane)};
 }
 
-// What a reduce combines: for min and max elements with their positions, the lower of which wins a tie (kNothing, the
-// largest, loses it); for the other operators elements alone.
+// What a reduce combines: for min and max items with their positions, the lower of which wins a tie (kNothing, the
+// largest, loses it); for the other operators items alone.
 template <Op kOp, class T, bool kPositioned = kOp == Op::kMin || kOp == Op::kMax>
-struct Reducer : Operator<kOp, T> {
-  using Item = T;
-  static __device__ Item Make(T value, uint64_t /*position*/) { return value; }
-  static __device__ T ValueOf(Item item) { return item; }
+struct Reducer {
+  using Operator = Operator<kOp, T>;
+  using Item = typename Operator::Item;
+  static constexpr bool kAnyOrder = Operator::kAnyOrder;
+  static __device__ Item Load(T element, uint64_t /*position*/) { return Operator::Load(element); }
+  static __device__ T Store(Item item) { return Operator::Store(item); }
   static __device__ uint64_t PositionOf(Item /*item*/, uint64_t start_position) { return start_position; }
+  static __device__ Item Combine(Item left, Item right) { return Operator::Combine(left, right); }
 };
 
 template <Op kOp, class T>
 struct Reducer<kOp, T, true> {
-  using Item = Positioned<T>;
-  static __device__ Item Make(T value, uint64_t position) { return {value, position}; }
-  static __device__ T ValueOf(Item item) { return item.value; }
+  // Items that are alike are equal.
+  using Operator = std::conditional_t<std::is_same_v<T, float>, OrderKeys<kOp, float>, Operator<kOp, T>>;
+  using Item = Positioned<typename Operator::Item>;
+  static constexpr bool kAnyOrder = true;
+  static __device__ Item Load(T element, uint64_t position) { return {Operator::Load(element), position}; }
+  static __device__ T Store(Item item) { return Operator::Store(item.value); }
   static __device__ uint64_t PositionOf(Item item, uint64_t /*start_position*/) { return item.position; }
   static __device__ Item Combine(Item left, Item right) {
-    if (IsPreferred<kOp>(left.value, right.value)) return left;
-    if (IsPreferred<kOp>(right.value, left.value)) return right;
-    return left.position <= right.position ? left : right;
+    if (left.value == right.value) return left.position <= right.position ? left : right;
+    return Operator::Combine(left.value, right.value) == left.value ? left : right;
   }
 };
 
@@ -91,14 +94,14 @@ __device__ void ReduceTile(const ReduceParams<T, kOp>& p, uint32_t tile,
   for (int row = 0; row < kRows; ++row) {
     const auto item_at = [&](int i) {
       const int item = FirstItemOfRun(row) + i;
-      return Reducer::Make(runs[row].items[i],
+      return Reducer::Load(runs[row].items[i],
                            item < num_valid ? p.first_item + tile_begin + item + 1 : ReduceState::kNothing);
     };
     auto value = item_at(0);
 #pragma unroll
     for (int i = 1; i < kRunItems; ++i) value = Reducer::Combine(value, item_at(i));
     const int last_run = LastSlot(num_valid - LeafOfTile(row) * kLeafItems, kRunItems);
-    value = WarpJoin<Reducer>(value, Reducer::Make(p.neutral, ReduceState::kNothing), last_run);
+    value = WarpJoin<Reducer>(value, Reducer::Load(p.neutral, ReduceState::kNothing), last_run);
     if (LaneOfWarp() == 0) s_leaf_values[LeafOfTile(row)] = value;
   }
 }
@@ -113,14 +116,14 @@ inline __device__ bool ArriveLast(uint32_t* counter, uint32_t num_arrivals) {
 }
 
 template <class T, Op kOp>
-__global__ void __launch_bounds__(TileShape::kThreads, kReduceBlocksPerMultiprocessor<T>)
+__global__ void __launch_bounds__(TileShape::kThreads, kReduceBlocksPerMultiprocessor)
     ReduceKernel(const __grid_constant__ ReduceParams<T, kOp> p) {
   using Reducer = Reducer<kOp, T>;
   using Item = typename Reducer::Item;
   __shared__ Item s_leaf_values[2][kJoinSlots];
   __shared__ Item s_group_values[TileShape::kThreads];
   __shared__ bool s_is_last;
-  const Item neutral = Reducer::Make(p.neutral, ReduceState::kNothing);
+  const Item neutral = Reducer::Load(p.neutral, ReduceState::kNothing);
 
   // The warps take turns in joining a tile, while the others load the next: its leaves go to the other buffer, and
   // before this one is written again, there is another barrier.
@@ -152,7 +155,7 @@ __global__ void __launch_bounds__(TileShape::kThreads, kReduceBlocksPerMultiproc
   __syncthreads();
   if (!s_is_last) return;
   const ReduceState start = p.state_in != nullptr ? *p.state_in : p.init;
-  Item result = Reducer::Make(ValueAs<T>(start.value), start.position);
+  Item result = Reducer::Load(ValueAs<T>(start.value), start.position);
   for (uint32_t first = 0; first < p.num_groups; first += TileShape::kThreads) {
     const uint32_t group = first + threadIdx.x;
     s_group_values[threadIdx.x] = group < p.num_groups ? p.group_values[group] : neutral;
@@ -164,7 +167,7 @@ __global__ void __launch_bounds__(TileShape::kThreads, kReduceBlocksPerMultiproc
     __syncthreads();
   }
   if (threadIdx.x == 0) {
-    p.state_out->value = ValueOf(Canonical(Reducer::ValueOf(result)));
+    p.state_out->value = ValueOf(Reducer::Store(result));
     p.state_out->position = Reducer::PositionOf(result, start.position);
   }
 }
@@ -175,7 +178,7 @@ cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context) {
   if (const cudaError_t error = CountTiles(args.num_items, kTileItems, &num_tiles); error != cudaSuccess) return error;
   const uint32_t num_groups = (num_tiles - 1) / kJoinSlots + 1;
   const uint32_t num_blocks =
-      std::min<uint32_t>(num_tiles, kReduceBlocksPerMultiprocessor<T> * context->num_multiprocessors);
+      std::min<uint32_t>(num_tiles, kReduceBlocksPerMultiprocessor * context->num_multiprocessors);
   return VisitOp<T>(args.op, [&](auto op_tag) {
     constexpr Op kOp = decltype(op_tag)::kValue;
     using Item = typename ReduceParams<T, kOp>::Item;

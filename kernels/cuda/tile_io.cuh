@@ -14,7 +14,7 @@
 namespace prefixd::cuda {
 
 struct TileShape {
-  static constexpr int kThreads = 256;
+  static constexpr int kThreads = 1024;
   static constexpr int kWarps = kThreads / kWarpThreads;
   static constexpr int kLeavesPerWarp = kJoinSlots / kWarps;
 };
@@ -41,11 +41,13 @@ inline __device__ int NumValid(uint64_t num_items, uint64_t tile_begin) {
   return rest < kTileItems ? static_cast<int>(rest) : kTileItems;
 }
 
-// The thread's runs, as one access or two.
-template <class T>
-struct alignas(sizeof(T) * kRunItems < 16 ? sizeof(T) * kRunItems : 16) Run {
-  T items[kRunItems];
+// Items that are moved together, in accesses of up to 16 bytes.
+template <class T, int kItems>
+struct alignas(sizeof(T) * kItems < 16 ? sizeof(T) * kItems : 16) Vector {
+  T items[kItems];
 };
+template <class T>
+using Run = Vector<T, kRunItems>;
 
 // Whether runs of this array are aligned as Run is.
 template <class T>
@@ -56,19 +58,21 @@ bool HasAlignedRuns(const T* array) {
 template <class T>
 using ThreadRuns = Run<T>[TileShape::kLeavesPerWarp];
 
-// Global memory to registers; what is past the end becomes `filler`. aligned: the tile is whole, forwards,
-// HasAlignedRuns. All loads are issued before the first is used: memory is kept busy by bytes in flight.
+// Whether all items of the leaf exist and can be moved run by run. The same for all lanes of a warp.
+inline __device__ bool IsWholeLeaf(int leaf, int num_valid, bool aligned) {
+  return aligned && (leaf + 1) * kLeafItems <= num_valid;
+}
+
+// Global memory to registers; what is past the end becomes `filler`. aligned: forwards, HasAlignedRuns.
+// All loads are issued before the first is used: memory is kept busy by bytes in flight.
 template <class T>
 __device__ void LoadTile(TileView<const T> view, int num_valid, T filler, bool aligned, ThreadRuns<T>& runs) {
-  if (aligned) {
-#pragma unroll
-    for (int row = 0; row < TileShape::kLeavesPerWarp; ++row) {
-      runs[row] = *reinterpret_cast<const Run<T>*>(view.first + FirstItemOfRun(row));
-    }
-    return;
-  }
 #pragma unroll
   for (int row = 0; row < TileShape::kLeavesPerWarp; ++row) {
+    if (IsWholeLeaf(LeafOfTile(row), num_valid, aligned)) {
+      runs[row] = *reinterpret_cast<const Run<T>*>(view.first + FirstItemOfRun(row));
+      continue;
+    }
 #pragma unroll
     for (int i = 0; i < kRunItems; ++i) {
       const int item = FirstItemOfRun(row) + i;
@@ -79,15 +83,12 @@ __device__ void LoadTile(TileView<const T> view, int num_valid, T filler, bool a
 
 template <class T>
 __device__ void StoreTile(TileView<T> view, int num_valid, bool aligned, const ThreadRuns<T>& runs) {
-  if (aligned) {
-#pragma unroll
-    for (int row = 0; row < TileShape::kLeavesPerWarp; ++row) {
-      *reinterpret_cast<Run<T>*>(view.first + FirstItemOfRun(row)) = runs[row];
-    }
-    return;
-  }
 #pragma unroll
   for (int row = 0; row < TileShape::kLeavesPerWarp; ++row) {
+    if (IsWholeLeaf(LeafOfTile(row), num_valid, aligned)) {
+      *reinterpret_cast<Run<T>*>(view.first + FirstItemOfRun(row)) = runs[row];
+      continue;
+    }
 #pragma unroll
     for (int i = 0; i < kRunItems; ++i) {
       const int item = FirstItemOfRun(row) + i;

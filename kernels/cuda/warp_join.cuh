@@ -24,6 +24,13 @@ __device__ T ShuffleFrom(T v, int lane) {
   return __shfl_sync(kAllLanes, v, lane);
 }
 
+// Joins two neighbouring parts; which of them stands on the left is known by each lane for itself.
+template <class Operator, class Item>
+__device__ Item CombineNeighbours(bool mine_is_right, Item mine, Item other) {
+  if constexpr (Operator::kAnyOrder) return Operator::Combine(mine, other);
+  return mine_is_right ? Operator::Combine(other, mine) : Operator::Combine(mine, other);
+}
+
 // The tree of all lanes, on every lane: five steps, each of which joins neighbouring blocks of lanes.
 template <class Operator, class Item>
 __device__ Item WarpTree(Item item) {
@@ -31,9 +38,35 @@ __device__ Item WarpTree(Item item) {
 #pragma unroll
   for (int width = 1; width < kWarpThreads; width *= 2) {
     const Item other = ShuffleFrom(item, lane ^ width);
-    item = (lane & width) != 0 ? Operator::Combine(other, item) : Operator::Combine(item, other);
+    item = CombineNeighbours<Operator>((lane & width) != 0, item, other);
   }
   return item;
+}
+
+// The trees of all lanes for several rows at once: lane l gets that of rows[l % kRows]. kRows is a power of two. At
+// each of the first steps neighbours share the rows out between them, so all rows together cost kRows + 4 - log2(kRows)
+// shuffles. Destroys rows.
+template <class Operator, int kRows, class Item>
+__device__ Item WarpTreeOfRows(Item (&rows)[kRows]) {
+  static_assert((kRows & (kRows - 1)) == 0 && kRows <= kWarpThreads);
+  const int lane = LaneOfWarp();
+#pragma unroll
+  for (int width = 1; width < kWarpThreads; width *= 2) {
+    const bool is_right = (lane & width) != 0;
+    const int kept = kRows / width / 2;
+    if (kept == 0) {
+      const Item other = ShuffleFrom(rows[0], lane ^ width);
+      rows[0] = CombineNeighbours<Operator>(is_right, rows[0], other);
+      continue;
+    }
+#pragma unroll
+    for (int i = 0; i < kept; ++i) {
+      const Item mine = is_right ? rows[2 * i + 1] : rows[2 * i];
+      const Item other = ShuffleFrom(is_right ? rows[2 * i] : rows[2 * i + 1], lane ^ width);
+      rows[i] = CombineNeighbours<Operator>(is_right, mine, other);
+    }
+  }
+  return rows[0];
 }
 
 // The tree of lanes 0 .. l, on each lane l: Sklansky's scan. The right half of every block adds the whole left half.

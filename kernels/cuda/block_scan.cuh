@@ -1,0 +1,98 @@
+// Scan of arrays that are small, or many: a block an array, and nothing between blocks.
+//
+// The block goes through its array in steps of up to 16,384 items, four tiles; what a later step needs of the earlier
+// ones is the values of the tiles of the group it is in, and of all groups before it.
+// Traffic: reads n, writes n. One launch; no memory but in and out. In place: a step is read before it is written.
+#ifndef PREFIXD_KERNELS_CUDA_BLOCK_SCAN_CUH_
+#define PREFIXD_KERNELS_CUDA_BLOCK_SCAN_CUH_
+
+#include <cstdint>
+
+#include "kernels/cuda/operators.cuh"
+#include "kernels/cuda/scan_leaf.cuh"
+#include "kernels/cuda/tile_io.cuh"
+#include "kernels/cuda/warp_join.cuh"
+
+namespace prefixd::cuda {
+
+inline constexpr int kBlockScanThreads = 1024;  // At most.
+inline constexpr int kWarpItems = TileShape::kLeavesPerWarp * kLeafItems;
+inline constexpr int kBlockScanItems = kBlockScanThreads / kWarpThreads * kWarpItems;  // Of a whole step.
+
+// Block b scans array b of gridDim.x arrays that follow each other. Threads: as many as a step of the array needs, or,
+// if it takes several, kBlockScanThreads. carry_in, carry_out: of one array.
+template <class In, class Out, Op kOp>
+__global__ void __launch_bounds__(kBlockScanThreads) BlockScanKernel(const __grid_constant__ ScanParams<In, Out> p) {
+  using Operator = Operator<kOp, Out>;
+  using Item = typename Operator::Item;
+  constexpr int kRows = TileShape::kLeavesPerWarp;
+  constexpr int kStepTiles = kBlockScanItems / kTileItems;
+  static_assert(kJoinSlots % kStepTiles == 0, "a step lies in one group");
+  __shared__ Item s_leaf_values[kStepTiles * kJoinSlots];
+  __shared__ LeafPrefix<Item> s_leaf_prefixes[kStepTiles * kJoinSlots];
+  __shared__ Item s_tile_values[kJoinSlots];  // Of the step's group.
+
+  const In* in = p.in + blockIdx.x * p.num_items;
+  Out* out = p.out + blockIdx.x * p.num_items;
+  const Item neutral = Operator::Load(p.neutral);
+  Item array = Operator::Load(p.carry_in != nullptr ? *p.carry_in : p.init);
+  if (p.num_items == 0 && p.carry_out != nullptr && threadIdx.x == 0) *p.carry_out = Operator::Store(array);
+
+  const int step_items = static_cast<int>(blockDim.x / kWarpThreads) * kWarpItems;
+  const int step_leaves = step_items / kLeafItems;
+  for (uint64_t step_begin = 0; step_begin < p.num_items; step_begin += step_items) {
+    const uint64_t rest = p.num_items - step_begin;
+    const int num_valid = rest < step_items ? static_cast<int>(rest) : step_items;
+    ThreadRuns<In> elements;
+    LoadTile(TileView<const In>(in, p.num_items, step_begin, p.reverse), num_valid, In{}, p.aligned, elements);
+    Item runs[kRows][kRunItems];
+    Item before_run[kRows];
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+#pragma unroll
+      for (int i = 0; i < kRunItems; ++i) runs[row][i] = Operator::Load(elements[row].items[i]);
+      before_run[row] = JoinRun<Operator>(runs[row], neutral);
+      if (LaneOfWarp() == kWarpThreads - 1) {
+        s_leaf_values[LeafOfTile(row)] = Operator::Combine(before_run[row], runs[row][kRunItems - 1]);
+      }
+    }
+    __syncthreads();
+    // The tiles of the step, a warp each.
+    const auto first_slot = static_cast<int>(step_begin / kTileItems % kJoinSlots);
+    if (const int leaf = static_cast<int>(threadIdx.x);
+        leaf < kStepTiles * kJoinSlots && WarpOfBlock() * kJoinSlots < step_leaves) {
+      const WarpJoined<Item> joined = WarpJoins<Operator>(leaf < step_leaves ? s_leaf_values[leaf] : neutral, neutral);
+      const Item up_to = ShuffleFrom(joined.value, LaneOfWarp() - 1);
+      s_leaf_prefixes[leaf] = {joined.before, up_to};
+      if (LaneOfWarp() == kWarpThreads - 1) s_tile_values[first_slot + WarpOfBlock()] = joined.value;
+    }
+    __syncthreads();
+    // The group, by every warp for its own tile.
+    const int slot = first_slot + LeafOfTile(0) / kJoinSlots;
+    const int known_slots = first_slot + (step_leaves - 1) / kJoinSlots + 1;
+    const WarpJoined<Item> tiles =
+        WarpJoins<Operator>(LaneOfWarp() < known_slots ? s_tile_values[LaneOfWarp()] : neutral, neutral);
+    const Item group = ShuffleFrom(tiles.before, slot);
+    const Item previous_tile = ShuffleFrom(tiles.value, slot - 1);
+    const TilePrefix<Item> prefix = {array, group, slot == 0 ? neutral : previous_tile};
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      const int leaf = LeafOfTile(row);
+      JoinArray<Operator>(runs[row], before_run[row], s_leaf_prefixes[leaf].before, prefix);
+      if (rest <= step_items) KeepCarry<Operator>(p, step_begin + FirstItemOfRun(row), runs[row]);
+      if (p.exclusive) MoveByOne<Operator>(runs[row], leaf % kJoinSlots == 0, s_leaf_prefixes[leaf].up_to, prefix);
+    }
+    ThreadRuns<Out> results;
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+#pragma unroll
+      for (int i = 0; i < kRunItems; ++i) results[row].items[i] = Operator::Store(runs[row][i]);
+    }
+    StoreTile(TileView<Out>(out, p.num_items, step_begin, p.reverse), num_valid, p.aligned, results);
+    if (known_slots == kJoinSlots) array = Operator::Combine(array, ShuffleFrom(tiles.value, kJoinSlots - 1));
+  }
+}
+
+}  // namespace prefixd::cuda
+
+#endif  // PREFIXD_KERNELS_CUDA_BLOCK_SCAN_CUH_

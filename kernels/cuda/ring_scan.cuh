@@ -1,0 +1,393 @@
+// Scan, single pass, at the speed of a copy, for sm_90 and later: tiles in a ring of shared memory (ring.cuh).
+//
+// One block a multiprocessor, one role a warp, so that nothing waits for anything but what it needs:
+//   copy       takes tickets, of two stages each; loads them, and stores them when they are ready
+//   reduce     8 warps: a stage's leaves to their values
+//   publish    the values of the leaves to that of the tile, which other blocks wait for, and the trees before each
+//   leaf look back  what stands before the tile scan       8 warps: a stage in place, beginning before, and finishing
+//   when what stands before is known
+// Reducing is done twice, by reduce and by scan warps: it is what lets a tile be published many stages before it is
+// scanned, so that the look-back of nobody waits.
+// Traffic: reads n, writes n. One launch; nothing is reset before it. Last stages that are not whole are moved without
+// bulk copies. In place: a stage is read before it is written, and no other block touches it.
+// Source: Merrill and Garland, NVR-2016-002; see look_back.cuh. The roles and the pace are found by measurement.
+#ifndef PREFIXD_KERNELS_CUDA_RING_SCAN_CUH_
+#define PREFIXD_KERNELS_CUDA_RING_SCAN_CUH_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/association.h"
+#include "kernels/cuda/look_back.cuh"
+#include "kernels/cuda/operators.cuh"
+#include "kernels/cuda/ring.cuh"
+#include "kernels/cuda/scan_leaf.cuh"
+#include "kernels/cuda/tile_io.cuh"
+#include "kernels/cuda/warp_join.cuh"
+
+namespace prefixd::cuda {
+
+template <class T>
+struct RingScanShape {
+  static constexpr int kStages = 13;
+  static constexpr int kStageBytes = 16 * 1024;
+  static constexpr int kStageItems = kStageBytes / sizeof(T);
+  static constexpr int kStageLeaves = kStageItems / kLeafItems;
+  static constexpr int kTicketStages = 2;
+  static constexpr int kTicketItems = kTicketStages * kStageItems;
+  static constexpr int kTicketTiles = kTicketItems / kTileItems;
+  static constexpr int kTileStages = kTicketStages / kTicketTiles;
+  static_assert(kTileStages * kTicketTiles == kTicketStages && kJoinSlots % kTicketTiles == 0);
+
+  static constexpr int kReduceWarps = 8;
+  static constexpr int kScanWarps = 8;
+  static constexpr int kReduceRows = kStageLeaves / kReduceWarps;
+  static constexpr int kScanRows = kStageLeaves / kScanWarps;
+  // Warps by role.
+  static constexpr int kPublishWarp = kReduceWarps + kScanWarps;
+  static constexpr int kLookBackWarp = kPublishWarp + 1;
+  // About as many as groups are published while the other blocks take a ticket each.
+  static constexpr int kLookBackWarps = sizeof(T) == 8 ? 6 : 8;
+  static constexpr int kCopyWarp = kLookBackWarp + kLookBackWarps;
+  static constexpr int kThreads = (kCopyWarp + 1) * kWarpThreads;
+
+  // Stores that may still be reading their stages while the next is loaded.
+  static constexpr uint32_t kStoreLag = 1;
+  // At the start a block has so many loads in flight at most: the others' would only queue up before its first.
+  static constexpr uint32_t kPacedLoads = 3;
+  static constexpr uint32_t kPacedUntil = 2 * kStages;
+};
+
+template <class T, class Operator>
+struct RingScanShared {
+  using Shape = RingScanShape<T>;
+  using Item = typename Operator::Item;
+  static constexpr int kStages = Shape::kStages;
+  static constexpr uint32_t kEnd = 0xffffffff;
+
+  alignas(128) T items[kStages][Shape::kStageItems];
+  Item trees_of_runs[kStages][Shape::kStageLeaves];  // Of all but the last run of each leaf.
+  Item last_runs[kStages][Shape::kStageLeaves];
+  LeafPrefix<Item> leaf_prefixes[kStages][Shape::kStageLeaves];
+  TilePrefix<Item> tile_prefixes[kStages];  // In every stage of the tile.
+  uint32_t tickets[kStages];                // What was loaded: a ticket, or kEnd. Whole tickets, stage by stage.
+  typename GroupFold<Operator, Shape::kLookBackWarps>::Shared fold;
+  Barrier loaded[kStages];
+  Barrier reduced[kStages];
+  Barrier prefixed[kStages];
+  Barrier scanned[kStages];
+};
+
+template <class T, Op kOp>
+class RingScan {
+ public:
+  using Shape = RingScanShape<T>;
+  using Operator = Operator<kOp, T>;
+  using Item = typename Operator::Item;
+
+  using Shared = RingScanShared<T, Operator>;
+  using Position = RingPosition<Shape::kStages>;
+
+  __device__ RingScan(const ScanParams<T, T>& p, Shared& s) : p_(p), s_(s), neutral_(Operator::Load(p.neutral)) {}
+
+  __device__ void Run() {
+    const int warp = WarpOfBlock();
+    // The first ticket is under way while the block gets ready.
+    uint32_t ticket = 0;
+    if (warp == Shape::kCopyWarp && LaneOfWarp() == 0) ticket = p_.states.TakeTile();
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < kStages; ++i) {
+        s_.loaded[i].Init(1);
+        s_.reduced[i].Init(Shape::kReduceWarps);
+        s_.prefixed[i].Init(2);
+        s_.scanned[i].Init(Shape::kScanWarps);
+      }
+      FenceBarrierInit();
+    }
+    Item start = Operator::Load(p_.init);
+    if (p_.carry_in != nullptr) {  // As in tile_scan.cuh: read before anything is published.
+      start = Operator::Load(*p_.carry_in);
+      __threadfence();
+    }
+    __syncthreads();
+    if (warp < Shape::kReduceWarps) {
+      Reduce(warp);
+    } else if (warp < Shape::kPublishWarp) {
+      Scan(warp - Shape::kReduceWarps);
+    } else if (warp == Shape::kPublishWarp) {
+      Publish(p_.states.Epoch());
+    } else if (warp < Shape::kCopyWarp) {
+      LookBack(warp - Shape::kLookBackWarp, start);
+    } else if (LaneOfWarp() == 0) {
+      Copy(ticket);
+    }
+  }
+
+ private:
+  static constexpr int kStages = Shape::kStages;
+
+  // Items of the stage that exist. sub: the stage's number in its ticket.
+  __device__ uint64_t StageBegin(uint32_t ticket, int sub) const {
+    return uint64_t{ticket} * Shape::kTicketItems + sub * Shape::kStageItems;
+  }
+  __device__ bool IsWhole(uint64_t begin) const { return begin + Shape::kStageItems <= p_.num_items; }
+  __device__ static void Arrive(Barrier& barrier) {
+    __syncwarp();
+    if (LaneOfWarp() == 0) barrier.Arrive();
+  }
+
+  // ---- Copy: one thread ----
+  __device__ void Copy(uint32_t ticket) {
+    Position load;    // Where the next load goes.
+    Position store;   // Where the next store comes from.
+    Position oldest;  // The oldest load that may be in flight, at the start.
+    uint32_t num_loads = 0;
+    uint32_t num_stores = 0;
+    int load_sub = 0;
+    int store_sub = 0;
+    bool ended = false;
+    for (;;) {
+      const bool paced = num_loads < Shape::kPacedUntil;
+      // A ticket is taken when there is room for all of it: others wait for its tiles from then on.
+      const uint32_t num_wanted = load_sub == 0 ? Shape::kTicketStages : 1;
+      const bool has_room =
+          num_loads + num_wanted <= kStages || num_stores + kStages >= num_loads + num_wanted + Shape::kStoreLag;
+      if (!ended && has_room &&
+          (!paced || num_loads < Shape::kPacedLoads || s_.loaded[oldest.stage].Test(oldest.parity))) {
+        if (num_loads >= kStages) WaitForStoresToRead<Shape::kStoreLag>();
+        if (load_sub == 0) {
+          if (num_loads > 0) ticket = p_.states.TakeTile();
+          ended = ticket >= p_.num_tiles;
+        }
+        s_.tickets[load.stage] = ended ? Shared::kEnd : ticket;
+        const uint64_t begin = StageBegin(ticket, load_sub);
+        if (!ended && IsWhole(begin)) {
+          s_.loaded[load.stage].ArriveExpecting(Shape::kStageBytes);
+          BulkLoad(s_.items[load.stage], p_.in + begin, Shape::kStageBytes, &s_.loaded[load.stage]);
+        } else {
+          s_.loaded[load.stage].Arrive();
+        }
+        if (num_loads >= Shape::kPacedLoads) oldest.Next();
+        load.Next();
+        ++num_loads;
+        if (++load_sub == Shape::kTicketStages) load_sub = 0;
+        continue;
+      }
+      if (num_stores == num_loads - (ended ? 1 : 0)) {
+        if (ended) break;
+        continue;
+      }
+      if (paced) {
+        if (!s_.scanned[store.stage].Test(store.parity)) continue;
+      } else {
+        s_.scanned[store.stage].Wait(store.parity);
+      }
+      const uint64_t begin = StageBegin(s_.tickets[store.stage], store_sub);
+      if (IsWhole(begin)) BulkStore(p_.out + begin, s_.items[store.stage], Shape::kStageBytes);
+      CommitStores();
+      store.Next();
+      ++num_stores;
+      if (++store_sub == Shape::kTicketStages) store_sub = 0;
+    }
+    WaitForStoresToRead<0>();
+  }
+
+  // ---- Reduce ----
+  __device__ void Reduce(int warp) {
+    Position at;
+    for (int sub = 0;; at.Next(), sub = (sub + 1) % Shape::kTicketStages) {
+      s_.loaded[at.stage].Wait(at.parity);
+      const uint32_t ticket = s_.tickets[at.stage];
+      if (ticket == Shared::kEnd) break;
+      const uint64_t begin = StageBegin(ticket, sub);
+      const int first_leaf = warp * Shape::kReduceRows;
+      if (!IsWhole(begin)) LoadPartial(at.stage, begin, first_leaf);
+      Item values[Shape::kReduceRows];
+#pragma unroll
+      for (int row = 0; row < Shape::kReduceRows; ++row) {
+        Item run[kRunItems];
+        LoadRun(at.stage, first_leaf + row, run);
+#pragma unroll
+        for (int i = 1; i < kRunItems; ++i) run[0] = Operator::Combine(run[0], run[i]);
+        values[row] = run[0];
+        if (LaneOfWarp() == kWarpThreads - 1) {
+          s_.last_runs[at.stage][first_leaf + row] = run[0];
+          values[row] = neutral_;
+        }
+      }
+      const Item tree = WarpTreeOfRows<Operator>(values);
+      if (LaneOfWarp() < Shape::kReduceRows) s_.trees_of_runs[at.stage][first_leaf + LaneOfWarp()] = tree;
+      Arrive(s_.reduced[at.stage]);
+    }
+  }
+
+  // What exists of the warp's leaves of the stage; what does not may be anything.
+  __device__ void LoadPartial(uint32_t stage, uint64_t begin, int first_leaf) {
+    for (int i = LaneOfWarp(); i < Shape::kReduceRows * kLeafItems; i += kWarpThreads) {
+      const int item = first_leaf * kLeafItems + i;
+      s_.items[stage][item] = begin + item < p_.num_items ? p_.in[begin + item] : T{};
+    }
+    __syncwarp();
+  }
+
+  // ---- Publish ----
+  __device__ void Publish(uint32_t epoch) {
+    Position at;
+    for (;;) {
+      s_.loaded[at.stage].Wait(at.parity);
+      const uint32_t ticket = s_.tickets[at.stage];
+      if (ticket == Shared::kEnd) break;
+      for (int t = 0; t < Shape::kTicketTiles; ++t) {
+        // Lane l has leaf l, which may be in the tile's second stage.
+        Position mine = at;
+        if (Shape::kTileStages == 2 && LaneOfWarp() >= Shape::kStageLeaves) mine.Next();
+        const int leaf = LaneOfWarp() % Shape::kStageLeaves;
+        s_.reduced[mine.stage].Wait(mine.parity);
+        __syncwarp();
+        const Item leaf_value = Operator::Combine(s_.trees_of_runs[mine.stage][leaf], s_.last_runs[mine.stage][leaf]);
+        const WarpJoined<Item> leaves = WarpJoins<Operator>(leaf_value, neutral_);
+        if (LaneOfWarp() == kWarpThreads - 1) {
+          p_.states.Publish(ticket * Shape::kTicketTiles + t, epoch, leaves.value);
+        }
+        const Item up_to = ShuffleFrom(leaves.value, LaneOfWarp() - 1);
+        s_.leaf_prefixes[mine.stage][leaf] = {leaves.before, up_to};
+        __syncwarp();
+        for (int stage = 0; stage < Shape::kTileStages; ++stage, at.Next()) {
+          if (LaneOfWarp() == 0) s_.prefixed[at.stage].Arrive();
+        }
+      }
+    }
+  }
+
+  // ---- Look back ----
+  __device__ void LookBack(int warp, Item start) {
+    GroupFold<Operator, Shape::kLookBackWarps> fold(p_.states, p_.states.Epoch(), start, neutral_, warp, s_.fold);
+    Position at;
+    for (;;) {
+      s_.loaded[at.stage].Wait(at.parity);
+      const uint32_t ticket = s_.tickets[at.stage];
+      if (ticket == Shared::kEnd) break;
+      const uint32_t tile = ticket * Shape::kTicketTiles;
+      const auto slot = static_cast<int>(tile % kJoinSlots);
+      fold.WaitFor(tile / kJoinSlots, slot + Shape::kTicketTiles - 1,
+                   [] { SyncTeam<Shape::kLookBackWarps * kWarpThreads>(); });
+      for (int t = 0; t < Shape::kTicketTiles; ++t) {
+        for (int stage = 0; stage < Shape::kTileStages; ++stage, at.Next()) {
+          if (warp != 0 || LaneOfWarp() != 0) continue;
+          s_.tile_prefixes[at.stage] = fold.Prefix(slot + t);
+          s_.prefixed[at.stage].Arrive();
+        }
+      }
+    }
+    // The block needs no more of the states: what its publisher may still publish, nobody waits for.
+    if (warp == 0 && LaneOfWarp() == 0) p_.states.Leave();
+  }
+
+  // ---- Scan ----
+  __device__ void Scan(int warp) {
+    Position at;
+    for (int sub = 0;; at.Next(), sub = (sub + 1) % Shape::kTicketStages) {
+      s_.loaded[at.stage].Wait(at.parity);
+      const uint32_t ticket = s_.tickets[at.stage];
+      if (ticket == Shared::kEnd) break;
+      const uint64_t begin = StageBegin(ticket, sub);
+      const bool whole = IsWhole(begin);
+      if (!whole) s_.reduced[at.stage].Wait(at.parity);
+      const int first_leaf = warp * Shape::kScanRows;
+      Item runs[Shape::kScanRows][kRunItems];
+      Item before_run[Shape::kScanRows];
+#pragma unroll
+      for (int row = 0; row < Shape::kScanRows; ++row) {
+        LoadRun(at.stage, first_leaf + row, runs[row]);
+        before_run[row] = JoinRun<Operator>(runs[row], neutral_);
+      }
+      s_.prefixed[at.stage].Wait(at.parity);
+      const TilePrefix<Item> prefix = s_.tile_prefixes[at.stage];
+#pragma unroll
+      for (int row = 0; row < Shape::kScanRows; ++row) {
+        const int leaf = first_leaf + row;
+        const LeafPrefix<Item> leaf_prefix = s_.leaf_prefixes[at.stage][leaf];
+        JoinArray<Operator>(runs[row], before_run[row], leaf_prefix.before, prefix);
+        const int first_item = leaf * kLeafItems + LaneOfWarp() * kRunItems;
+        if (begin + Shape::kTicketItems >= p_.num_items) KeepCarry<Operator>(p_, begin + first_item, runs[row]);
+        if (p_.exclusive) {
+          const bool is_first_leaf = leaf == 0 && sub % Shape::kTileStages == 0;
+          MoveByOne<Operator>(runs[row], is_first_leaf, leaf_prefix.up_to, prefix);
+        }
+        if (whole) {
+          StoreRun(at.stage, leaf, runs[row]);
+        } else {
+#pragma unroll
+          for (int i = 0; i < kRunItems; ++i) {
+            const uint64_t item = begin + first_item + i;
+            if (item < p_.num_items) p_.out[item] = Operator::Store(runs[row][i]);
+          }
+        }
+      }
+      FenceBeforeBulkStore();
+      Arrive(s_.scanned[at.stage]);
+    }
+  }
+
+  // ---- A run of a leaf, in shared memory ----
+  // Runs of 4-byte items are one access. Those of 8-byte items are two, and lanes 4 to 7 of each 8 begin with the
+  // second: so eight lanes together touch every bank once.
+  static constexpr int kPartItems = sizeof(T) == 8 ? kRunItems / 2 : kRunItems;
+  using Part = Vector<T, kPartItems>;
+  __device__ static int FirstPart() { return sizeof(T) == 8 ? LaneOfWarp() / 4 % 2 : 0; }
+
+  __device__ void LoadRun(uint32_t stage, int leaf, Item (&run)[kRunItems]) const {
+    const auto* parts = reinterpret_cast<const Part*>(&s_.items[stage][leaf * kLeafItems + LaneOfWarp() * kRunItems]);
+    const int first = FirstPart();
+    Part a = parts[first];
+    if constexpr (kPartItems == kRunItems) {
+#pragma unroll
+      for (int i = 0; i < kRunItems; ++i) run[i] = Operator::Load(a.items[i]);
+    } else {
+      Part b = parts[first ^ 1];
+#pragma unroll
+      for (int i = 0; i < kPartItems; ++i) {
+        run[i] = Operator::Load(first == 0 ? a.items[i] : b.items[i]);
+        run[kPartItems + i] = Operator::Load(first == 0 ? b.items[i] : a.items[i]);
+      }
+    }
+  }
+
+  __device__ void StoreRun(uint32_t stage, int leaf, const Item (&run)[kRunItems]) {
+    auto* parts = reinterpret_cast<Part*>(&s_.items[stage][leaf * kLeafItems + LaneOfWarp() * kRunItems]);
+    const int first = FirstPart();
+    Part a;
+    Part b;
+#pragma unroll
+    for (int i = 0; i < kPartItems; ++i) {
+      if constexpr (kPartItems == kRunItems) {
+        a.items[i] = Operator::Store(run[i]);
+      } else {
+        const T low = Operator::Store(run[i]);
+        const T high = Operator::Store(run[kPartItems + i]);
+        a.items[i] = first == 0 ? low : high;
+        b.items[i] = first == 0 ? high : low;
+      }
+    }
+    parts[first] = a;
+    if constexpr (kPartItems < kRunItems) parts[first ^ 1] = b;
+  }
+
+  const ScanParams<T, T>& p_;
+  Shared& s_;
+  const Item neutral_;
+};
+
+// p.num_tiles: of tickets. Threads and shared memory: RingScanShape<T>.
+template <class T, Op kOp>
+__global__ void __launch_bounds__(RingScanShape<T>::kThreads, 1)
+    RingScanKernel(const __grid_constant__ ScanParams<T, T> p) {
+#ifdef PREFIXD_HAS_BULK_COPY
+  extern __shared__ __align__(128) std::byte s_memory[];
+  RingScan<T, kOp>(p, *reinterpret_cast<typename RingScan<T, kOp>::Shared*>(s_memory)).Run();
+#endif
+}
+
+}  // namespace prefixd::cuda
+
+#endif  // PREFIXD_KERNELS_CUDA_RING_SCAN_CUH_

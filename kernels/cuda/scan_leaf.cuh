@@ -1,0 +1,97 @@
+// What the scan kernels have in common: their parameters, and the scan of a leaf held in the registers of one warp, a
+// run on each lane (kernels/NUMERICS.md).
+//
+// No kernel knows where a partial tile ends: the value of a part that is not whole is part of nothing that follows,
+// since nothing follows. So the slots past the end may hold any item, and carry_out is the value up to the last item.
+#ifndef PREFIXD_KERNELS_CUDA_SCAN_LEAF_CUH_
+#define PREFIXD_KERNELS_CUDA_SCAN_LEAF_CUH_
+
+#include <cstdint>
+
+#include "kernels/association.h"
+#include "kernels/cuda/look_back.cuh"
+#include "kernels/cuda/warp_join.cuh"
+
+namespace prefixd::cuda {
+
+template <class In, class Out>
+struct ScanParams {
+  const In* in;
+  Out* out;  // May be in; so neither is __restrict__.
+  uint64_t num_items;
+  uint32_t num_tiles;  // Whatever takes a ticket.
+  Out init;
+  Out neutral;  // What changes nothing in front of any element.
+  const Out* carry_in;
+  Out* carry_out;  // May be carry_in.
+  bool exclusive;
+  bool reverse;
+  bool aligned;  // in and out can be moved run by run.
+  TileStates states;
+};
+
+// Joins the lane's run into its leaf: the run's items become the values of the leaf's items up to each, without what
+// stands before the lane. That, the tree of the lanes before, is returned.
+template <class Operator, class Item>
+__device__ Item JoinRun(Item (&run)[kRunItems], Item neutral) {
+#pragma unroll
+  for (int i = 1; i < kRunItems; ++i) run[i] = Operator::Combine(run[i - 1], run[i]);
+  const Item before = ShuffleFrom(WarpTrees<Operator>(run[kRunItems - 1]), LaneOfWarp() - 1);
+  return LaneOfWarp() == 0 ? neutral : before;
+}
+
+// What stands before a leaf in its tile.
+template <class Item>
+struct LeafPrefix {
+  Item before;  // The tree of the leaves before it.
+  Item up_to;   // Their join. Not read for the first leaf.
+};
+
+// The run's items, as JoinRun left them, become the values of the array's items up to each.
+template <class Operator, class Item>
+__device__ void JoinArray(Item (&run)[kRunItems], Item before_run, Item before_leaf, const TilePrefix<Item>& tile) {
+  if constexpr (Operator::kAnyOrder) {
+    const Item before =
+        Operator::Combine(Operator::Combine(tile.array, tile.group), Operator::Combine(before_leaf, before_run));
+#pragma unroll
+    for (int i = 0; i < kRunItems; ++i) run[i] = Operator::Combine(before, run[i]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kRunItems; ++i) {
+      const Item in_leaf = Operator::Combine(before_run, run[i]);
+      const Item in_group = Operator::Combine(tile.group, Operator::Combine(before_leaf, in_leaf));
+      run[i] = Operator::Combine(tile.array, in_group);
+    }
+  }
+}
+
+// Inclusive to exclusive: moves the values by one item. The first lane's first is that of the array up to the leaf.
+template <class Operator, class Item>
+__device__ void MoveByOne(Item (&run)[kRunItems], bool is_first_leaf, Item up_to_leaf, const TilePrefix<Item>& tile) {
+  Item previous = ShuffleFrom(run[kRunItems - 1], LaneOfWarp() - 1);
+  if (LaneOfWarp() == 0) {
+    previous =
+        Operator::Combine(tile.array, is_first_leaf ? tile.previous_tile : Operator::Combine(tile.group, up_to_leaf));
+  }
+#pragma unroll
+  for (int i = kRunItems - 1; i > 0; --i) run[i] = run[i - 1];
+  run[0] = previous;
+}
+
+// The inclusive values of a run are the array's: keeps the last one as the carry, if the run has it.
+// first_item: the run's, of the array.
+template <class Operator, class In, class Out, class Item>
+__device__ void KeepCarry(const ScanParams<In, Out>& p, uint64_t first_item, const Item (&run)[kRunItems]) {
+  if (p.carry_out == nullptr) return;
+#pragma unroll
+  for (int i = 0; i < kRunItems; ++i) {
+    if (first_item + i == p.num_items - 1) {
+      __threadfence();
+      *p.carry_out = Operator::Store(run[i]);
+    }
+  }
+}
+
+}  // namespace prefixd::cuda
+
+#endif  // PREFIXD_KERNELS_CUDA_SCAN_LEAF_CUH_

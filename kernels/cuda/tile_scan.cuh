@@ -1,0 +1,96 @@
+// Scan, single pass, tiles in registers: for arrays that are read backwards, not aligned, of middling size, or on cards
+// before sm_90.
+//
+// A block takes a tile by ticket, loads it into registers, joins its leaves, learns what stands before it by look-back,
+// and writes it. Kind, direction, alignment and carry are run-time parameters: only types and operator make a kernel.
+// Traffic: reads n, writes n. One launch; nothing is reset before it.
+// In place: a block has read its whole tile before it writes it, and no other block touches the tile.
+// Source: Merrill and Garland, NVR-2016-002; see look_back.cuh.
+#ifndef PREFIXD_KERNELS_CUDA_TILE_SCAN_CUH_
+#define PREFIXD_KERNELS_CUDA_TILE_SCAN_CUH_
+
+#include <cstdint>
+
+#include "kernels/cuda/look_back.cuh"
+#include "kernels/cuda/operators.cuh"
+#include "kernels/cuda/scan_leaf.cuh"
+#include "kernels/cuda/tile_io.cuh"
+#include "kernels/cuda/warp_join.cuh"
+
+namespace prefixd::cuda {
+
+inline constexpr int kTileScanBlocksPerMultiprocessor = 2;
+
+template <class In, class Out, Op kOp>
+__global__ void __launch_bounds__(TileShape::kThreads) TileScanKernel(const __grid_constant__ ScanParams<In, Out> p) {
+  using Operator = Operator<kOp, Out>;
+  using Item = typename Operator::Item;
+  constexpr int kRows = TileShape::kLeavesPerWarp;
+  using Fold = GroupFold<Operator, TileShape::kWarps>;
+  __shared__ Item s_leaf_values[kJoinSlots];
+  __shared__ LeafPrefix<Item> s_leaf_prefixes[kJoinSlots];
+  __shared__ typename Fold::Shared s_fold;
+  __shared__ uint32_t s_tile;
+
+  // Every block reads carry_in before it publishes anything, and the last tile writes carry_out, which may be the same,
+  // after it has seen every other tile's value: the fences make that an order.
+  const uint32_t epoch = p.states.Epoch();
+  const Item neutral = Operator::Load(p.neutral);
+  Fold fold(p.states, epoch, Operator::Load(p.carry_in != nullptr ? *p.carry_in : p.init), neutral, WarpOfBlock(),
+            s_fold);
+  if (p.carry_in != nullptr) __threadfence();
+  if (threadIdx.x == 0) {
+    s_tile = p.states.TakeTile();
+    if (s_tile >= p.num_tiles) p.states.Leave();
+  }
+  __syncthreads();
+
+  for (;;) {
+    const uint32_t tile = s_tile;
+    if (tile >= p.num_tiles) return;
+    const uint64_t tile_begin = uint64_t{tile} * kTileItems;
+    const int num_valid = NumValid(p.num_items, tile_begin);
+    ThreadRuns<In> elements;
+    LoadTile(TileView<const In>(p.in, p.num_items, tile_begin, p.reverse), num_valid, In{}, p.aligned, elements);
+    Item runs[kRows][kRunItems];
+    Item before_run[kRows];
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+#pragma unroll
+      for (int i = 0; i < kRunItems; ++i) runs[row][i] = Operator::Load(elements[row].items[i]);
+      before_run[row] = JoinRun<Operator>(runs[row], neutral);
+      if (LaneOfWarp() == kWarpThreads - 1) {
+        s_leaf_values[LeafOfTile(row)] = Operator::Combine(before_run[row], runs[row][kRunItems - 1]);
+      }
+    }
+    __syncthreads();
+
+    if (WarpOfBlock() == TileShape::kWarps - 1) {
+      const WarpJoined<Item> leaves = WarpJoins<Operator>(s_leaf_values[LaneOfWarp()], neutral);
+      if (LaneOfWarp() == kWarpThreads - 1) p.states.Publish(tile, epoch, leaves.value);
+      const Item up_to = ShuffleFrom(leaves.value, LaneOfWarp() - 1);
+      s_leaf_prefixes[LaneOfWarp()] = {leaves.before, up_to};
+    }
+    // Meanwhile the next ticket; where there is a block for each tile, there is no next.
+    if (threadIdx.x == 0) s_tile = gridDim.x < p.num_tiles ? p.states.TakeTile() : p.num_tiles;
+    const auto slot = static_cast<int>(tile % kJoinSlots);
+    fold.WaitFor(tile / kJoinSlots, slot, [] { __syncthreads(); });
+    const TilePrefix<Item> prefix = fold.Prefix(slot);
+    if (threadIdx.x == 0 && s_tile >= p.num_tiles) p.states.Leave();
+    ThreadRuns<Out> results;
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      const LeafPrefix<Item> leaf = s_leaf_prefixes[LeafOfTile(row)];
+      JoinArray<Operator>(runs[row], before_run[row], leaf.before, prefix);
+      if (tile == p.num_tiles - 1) KeepCarry<Operator>(p, tile_begin + FirstItemOfRun(row), runs[row]);
+      if (p.exclusive) MoveByOne<Operator>(runs[row], LeafOfTile(row) == 0, leaf.up_to, prefix);
+#pragma unroll
+      for (int i = 0; i < kRunItems; ++i) results[row].items[i] = Operator::Store(runs[row][i]);
+    }
+    StoreTile(TileView<Out>(p.out, p.num_items, tile_begin, p.reverse), num_valid, p.aligned, results);
+  }
+}
+
+}  // namespace prefixd::cuda
+
+#endif  // PREFIXD_KERNELS_CUDA_TILE_SCAN_CUH_
