@@ -129,6 +129,9 @@ struct StageTimes {
   StageTimes& operator+=(const StageTimes& other);
 };
 
+// Whether a copy on the device counts in StageTimes: as a kernel that reads and writes each of its bytes.
+enum class CopyTiming : uint8_t { kTimed, kUntimed };
+
 // One in-order queue on a device. See the top of the file for threads and ownership.
 class Lane {
  public:
@@ -142,6 +145,11 @@ class Lane {
   // Host memory may be pageable, but only pinned memory (Device::AllocatePinned) overlaps with other work.
   virtual absl::Status CopyToDevice(void* d_dst, const void* h_src, size_t size_bytes) = 0;
   virtual absl::Status CopyToHost(void* h_dst, const void* d_src, size_t size_bytes) = 0;
+
+  // From device memory to device memory. The most that any algorithm could hope for, so: the yardstick of benchmarks.
+  // Shape:   d_dst, d_src: size_bytes, disjoint.
+  // Cost:    reads and writes size_bytes; one launch.
+  virtual absl::Status CopyOnDevice(void* d_dst, const void* d_src, size_t size_bytes, CopyTiming timing) = 0;
 
   // Scan of one chunk.
   // Shape:   in, out: num_items elements of dtype; may be the same buffer, else disjoint.
@@ -178,6 +186,7 @@ class Lane {
 struct DeviceInfo {
   std::string name;  // "cpu (2 threads)", "NVIDIA H200".
   uint64_t memory_bytes = 0;
+  uint64_t cache_flush_bytes = 0;  // Of memory that one has to touch to find nothing older in the device's caches.
 };
 
 class Device {

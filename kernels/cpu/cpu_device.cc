@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <new>
@@ -34,6 +35,14 @@ absl::StatusOr<Buffer> AllocateHost(size_t size_bytes) {
   return Buffer(data, size_bytes, [](void* p) { ::operator delete(p, kAlignment); });
 }
 
+void CopyInParallel(std::byte* dst, const std::byte* src, size_t size_bytes) {
+  constexpr size_t kPieceBytes = size_t{1} << 17;
+  cpu::ParallelFor(size_bytes / kPieceBytes + (size_bytes % kPieceBytes != 0), [&](uint64_t piece) {
+    const size_t first = piece * kPieceBytes;
+    std::memcpy(dst + first, src + first, std::min(kPieceBytes, size_bytes - first));
+  });
+}
+
 // Everything has run when a call returns, so that there is nothing to synchronize.
 class CpuLane final : public Lane {
  public:
@@ -46,6 +55,14 @@ class CpuLane final : public Lane {
   }
   absl::Status CopyToHost(void* h_dst, const void* d_src, size_t size_bytes) override {
     return Copy(h_dst, d_src, size_bytes);
+  }
+
+  absl::Status CopyOnDevice(void* d_dst, const void* d_src, size_t size_bytes, CopyTiming timing) override {
+    if (size_bytes == 0) return absl::OkStatus();
+    const auto begin = std::chrono::steady_clock::now();
+    CopyInParallel(static_cast<std::byte*>(d_dst), static_cast<const std::byte*>(d_src), size_bytes);
+    if (timing == CopyTiming::kTimed) Count({.launches = 1, .num_bytes = 2 * size_bytes}, begin);
+    return absl::OkStatus();
   }
 
   absl::Status Scan(const ScanArgs& args) override { return Run(Primitive::kScan, args, cpu::RunScan); }
@@ -67,12 +84,15 @@ class CpuLane final : public Lane {
     PREFIXD_RETURN_IF_ERROR(Validate(args));
     PREFIXD_RETURN_IF_ERROR(device_.Resolve(primitive, args.strategy).status());
     const auto begin = std::chrono::steady_clock::now();
-    const cpu::Work work = run(args);
+    Count(run(args), begin);
+    return absl::OkStatus();
+  }
+
+  void Count(const cpu::Work& work, std::chrono::steady_clock::time_point begin) {
     const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin;
     if (work.launches > 0) times_.kernel_ns = times_.kernel_ns.value_or(0) + elapsed.count();
     times_.launches += work.launches;
     times_.num_bytes += work.num_bytes;
-    return absl::OkStatus();
   }
 
   const Device& device_;
@@ -92,7 +112,8 @@ class CpuDevice final : public Device {
 
  private:
   const DeviceInfo info_ = {.name = StrCat("cpu (", cpu::Concurrency(), " threads)"),
-                            .memory_bytes = MemoryBytes(_SC_PHYS_PAGES)};
+                            .memory_bytes = MemoryBytes(_SC_PHYS_PAGES),
+                            .cache_flush_bytes = uint64_t{64} << 20};
 };
 
 }  // namespace

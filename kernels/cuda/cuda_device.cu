@@ -22,6 +22,9 @@ namespace {
 // Is there code for the card's architecture? Asking for this kernel's attributes tells.
 __global__ void ProbeKernel() {}
 
+// More than twice the largest L2 cache yet, 126 MiB on a B200.
+constexpr uint64_t kCacheFlushBytes = uint64_t{256} << 20;
+
 class CudaDevice;
 
 class CudaLane final : public Lane {
@@ -33,6 +36,7 @@ class CudaLane final : public Lane {
   absl::StatusOr<Buffer> Allocate(size_t size_bytes) override;
   absl::Status CopyToDevice(void* d_dst, const void* h_src, size_t size_bytes) override;
   absl::Status CopyToHost(void* h_dst, const void* d_src, size_t size_bytes) override;
+  absl::Status CopyOnDevice(void* d_dst, const void* d_src, size_t size_bytes, CopyTiming timing) override;
   absl::Status Scan(const ScanArgs& args) override;
   absl::Status Reduce(const ReduceArgs& args) override;
   absl::Status Compact(const CompactArgs& args) override;
@@ -151,6 +155,17 @@ absl::Status CudaLane::CopyToHost(void* h_dst, const void* d_src, size_t size_by
                [&] { return cudaMemcpyAsync(h_dst, d_src, size_bytes, cudaMemcpyDeviceToHost, context_.stream); });
 }
 
+absl::Status CudaLane::CopyOnDevice(void* d_dst, const void* d_src, size_t size_bytes, CopyTiming timing) {
+  PREFIXD_RETURN_IF_ERROR(Enter());
+  if (size_bytes == 0) return absl::OkStatus();
+  constexpr std::string_view kCall = "cudaMemcpyAsync on the device";
+  const auto copy = [&] {
+    return cudaMemcpyAsync(d_dst, d_src, size_bytes, cudaMemcpyDeviceToDevice, context_.stream);
+  };
+  if (timing == CopyTiming::kUntimed) return Check(copy(), kCall);
+  return Timed(Stage::kKernel, {.num_bytes = 2 * size_bytes}, kCall, copy);
+}
+
 absl::Status CudaLane::Scan(const ScanArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Validate(args));
   PREFIXD_RETURN_IF_ERROR(device_->Resolve(Primitive::kScan, args.strategy).status());
@@ -202,7 +217,7 @@ absl::Status CudaLane::Synchronize() {
 absl::Status CudaDevice::Init() {
   PREFIXD_RETURN_IF_ERROR(Enter());
   PREFIXD_RETURN_IF_ERROR(health_.Check(cudaGetDeviceProperties(&properties_, ordinal_), "cudaGetDeviceProperties"));
-  info_ = {.name = properties_.name, .memory_bytes = memory_bytes()};
+  info_ = {.name = properties_.name, .memory_bytes = memory_bytes(), .cache_flush_bytes = kCacheFlushBytes};
   cudaFuncAttributes attributes = {};
   const cudaError_t probe = cudaFuncGetAttributes(&attributes, ProbeKernel);
   if (probe == cudaErrorNoKernelImageForDevice || probe == cudaErrorInvalidDeviceFunction ||

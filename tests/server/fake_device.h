@@ -20,11 +20,12 @@ class FakeDevice final : public Device {
   std::function<absl::Status()> before_work = [] { return absl::OkStatus(); };
   // What AllocatePinned and Allocate return instead of memory, if not OK.
   absl::Status memory_status;
+  std::atomic<uint64_t> free_memory_bytes{7};
 
   int works() const { return works_; }
 
   const DeviceInfo& info() const override { return info_; }
-  uint64_t FreeMemoryBytes() const override { return 7; }
+  uint64_t FreeMemoryBytes() const override { return free_memory_bytes; }
   absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override {
     PREFIXD_ASSIGN_OR_RETURN(std::unique_ptr<Lane> lane, cpu_->CreateLane());
     return std::make_unique<FakeLane>(this, std::move(lane));
@@ -49,6 +50,9 @@ class FakeDevice final : public Device {
     absl::Status CopyToHost(void* dst, const void* src, size_t size_bytes) override {
       return lane_->CopyToHost(dst, src, size_bytes);
     }
+    absl::Status CopyOnDevice(void* dst, const void* src, size_t size_bytes, CopyTiming timing) override {
+      return lane_->CopyOnDevice(dst, src, size_bytes, timing);
+    }
     absl::Status Scan(const ScanArgs& args) override {
       return Work([&] { return lane_->Scan(args); });
     }
@@ -72,7 +76,7 @@ class FakeDevice final : public Device {
     const std::unique_ptr<Lane> lane_;
   };
 
-  const DeviceInfo info_ = {.name = "fake", .memory_bytes = 8};
+  const DeviceInfo info_ = {.name = "fake", .memory_bytes = 8, .cache_flush_bytes = 4096};
   const std::unique_ptr<Device> cpu_ = OpenCpuDevice();
   std::atomic<int> works_{0};
 };
