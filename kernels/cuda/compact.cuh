@@ -1,212 +1,61 @@
-// Compact, strategy "chained": one pass, the tiles' counts joined by look-back.
-//
-// A warp holds a run of consecutive items, one row of 32 at a time; a ballot per row says which are kept, and counting
-// bits gives each its rank. What is kept is gathered in shared memory, so that it is written coalesced.
-// Traffic: reads n (and the mask; with a mask, the elements only if they are wanted), writes what is kept.
-// Source: Merrill and Garland, NVR-2016-002.
+// Compact, strategy "chained": which of the two kernels runs. One launch.
 #ifndef PREFIXD_KERNELS_CUDA_COMPACT_CUH_
 #define PREFIXD_KERNELS_CUDA_COMPACT_CUH_
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <limits>
-#include <type_traits>
 
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/look_back.cuh"
-#include "kernels/cuda/operators.cuh"
-#include "kernels/cuda/warp_join.cuh"
+#include "kernels/cuda/ring_compact.cuh"
+#include "kernels/cuda/select.cuh"
+#include "kernels/cuda/tile_compact.cuh"
 
 namespace prefixd::cuda {
 
-// The four ways in which an element can stand to a value, as bits; a predicate accepts some of them.
-enum Relation : uint32_t { kLess = 1, kEqual = 2, kGreater = 4, kUnordered = 8 };
+// From here on the ring is faster than tiles in registers.
+inline constexpr uint64_t kRingCompactMinBytes = uint64_t{256} << 10;
 
-template <class T>
-struct Predicate {
-  T value;
-  uint32_t accepted;
-  bool magnitude;  // Compare the element without its sign.
-
-  __device__ bool operator()(T element) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (magnitude) element = fabs(element);
-    }
-    const Relation relation = element < value    ? kLess
-                              : element == value ? kEqual
-                              : element > value  ? kGreater
-                                                 : kUnordered;
-    return (accepted & relation) != 0;
-  }
-};
-
-template <class T>
-Predicate<T> MakePredicate(Comparison comparison, T value) {
-  switch (comparison) {
-    case Comparison::kLess:
-      return {value, kLess, false};
-    case Comparison::kLessEqual:
-      return {value, kLess | kEqual, false};
-    case Comparison::kGreater:
-      return {value, kGreater, false};
-    case Comparison::kGreaterEqual:
-      return {value, kGreater | kEqual, false};
-    case Comparison::kEqual:
-      return {value, kEqual, false};
-    case Comparison::kNotEqual:
-      return {value, kLess | kGreater | kUnordered, false};
-    case Comparison::kIsNan:
-      return {T{0}, kUnordered, false};
-    case Comparison::kIsFinite:
-      if (std::is_floating_point_v<T>) return {std::numeric_limits<T>::infinity(), kLess, true};
-      return {T{0}, kLess | kEqual | kGreater, false};
-  }
-  return {value, 0, false};
-}
-
-template <class T>
-struct CompactShape {
-  static constexpr int kThreads = 256;
-  static constexpr int kBlocksPerMultiprocessor = 4;
-  static constexpr int kWarps = kThreads / kWarpThreads;
-  static constexpr int kRows = sizeof(T) == 8 ? 8 : 16;
-  static constexpr int kWarpItems = kRows * kWarpThreads;
-  static constexpr int kTileItems = kRows * kThreads;
-};
-
-template <class T>
-struct CompactParams {
-  const T* in;
-  const uint8_t* mask;
-  Predicate<T> predicate;
-  bool invert;
-  uint64_t num_items;
-  uint32_t num_tiles;
-  uint64_t first_item;
-  T* values;
-  uint32_t* indices_u32;  // At most one of the two is not null.
-  uint64_t* indices_u64;
-  uint64_t* count;
-  uint64_t* h_num_kept;
-  TileStates states;
-};
+inline bool IsBulkAligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % kBulkAlignment == 0; }
 
 template <class T, Selector kSelector>
-__device__ bool IsSelected(const CompactParams<T>& p, T element, uint64_t item) {
-  if constexpr (kSelector == Selector::kPredicate) return p.predicate(element);
-  if constexpr (kSelector == Selector::kByteMask) return p.mask[item] != 0;
-  if constexpr (kSelector == Selector::kBitMask) return (p.mask[item / 8] >> (item % 8) & 1) != 0;
-}
-
-template <class T, Selector kSelector>
-__global__ void __launch_bounds__(CompactShape<T>::kThreads, CompactShape<T>::kBlocksPerMultiprocessor)
-    CompactKernel(const __grid_constant__ CompactParams<T> p) {
-  using Shape = CompactShape<T>;
-  static_assert(Shape::kTileItems <= 1 << 16, "s_positions holds positions within a tile");
-  __shared__ T s_values[Shape::kTileItems];
-  __shared__ uint16_t s_positions[Shape::kTileItems];
-  __shared__ uint32_t s_warp_counts[Shape::kWarps];
-  __shared__ uint64_t s_exclusive_prefix;
-  __shared__ uint32_t s_tile;
-
-  const uint32_t epoch = p.states.Epoch();
-  using Fold = GroupFold<Operator<Op::kSum, uint64_t>, 1>;
-  __shared__ typename Fold::Shared s_fold;
-  Fold fold(p.states, epoch, uint64_t{0}, uint64_t{0}, 0, s_fold);
-  const bool wants_indices = p.indices_u32 != nullptr || p.indices_u64 != nullptr;
-  const int first_position = WarpOfBlock() * Shape::kWarpItems + LaneOfWarp();  // Of this thread's item in row 0.
-
-  for (;;) {
-    if (threadIdx.x == 0) s_tile = p.states.TakeTile();
-    __syncthreads();
-    const uint32_t tile = s_tile;
-    if (tile >= p.num_tiles) break;
-    const uint64_t tile_begin = uint64_t{tile} * Shape::kTileItems;
-
-    // Load, and select. What is past the end is never kept, inverted or not.
-    const bool needs_elements = kSelector == Selector::kPredicate || p.values != nullptr;
-    T elements[Shape::kRows];
-#pragma unroll
-    for (int row = 0; row < Shape::kRows; ++row) {
-      const uint64_t item = tile_begin + first_position + row * kWarpThreads;
-      elements[row] = needs_elements && item < p.num_items ? p.in[item] : T{0};
-    }
-    uint32_t kept[Shape::kRows];
-    uint32_t warp_count = 0;
-#pragma unroll
-    for (int row = 0; row < Shape::kRows; ++row) {
-      const uint64_t item = tile_begin + first_position + row * kWarpThreads;
-      const bool is_kept = item < p.num_items && IsSelected<T, kSelector>(p, elements[row], item) != p.invert;
-      kept[row] = __ballot_sync(kAllLanes, is_kept);
-      warp_count += __popc(kept[row]);
-    }
-
-    // Count.
-    if (LaneOfWarp() == 0) s_warp_counts[WarpOfBlock()] = warp_count;
-    __syncthreads();
-    uint32_t warp_prefix = 0;
-    uint32_t tile_count = 0;
-#pragma unroll
-    for (int warp = 0; warp < Shape::kWarps; ++warp) {
-      if (warp == WarpOfBlock()) warp_prefix = tile_count;
-      tile_count += s_warp_counts[warp];
-    }
-
-    // Join the tiles, while the other warps gather already.
-    if (WarpOfBlock() == 0) {
-      if (LaneOfWarp() == 0) p.states.Publish(tile, epoch, uint64_t{tile_count});
-      const auto slot = static_cast<int>(tile % kJoinSlots);
-      fold.WaitFor(tile / kJoinSlots, slot, [] { __syncwarp(); });
-      const TilePrefix<uint64_t> prefix = fold.Prefix(slot);
-      if (LaneOfWarp() == 0) {
-        s_exclusive_prefix = prefix.array + prefix.group;
-        if (tile == p.num_tiles - 1) {
-          *p.count = s_exclusive_prefix + tile_count;
-          *p.h_num_kept = s_exclusive_prefix + tile_count;
-        }
+cudaError_t LaunchCompactBy(CompactParams<T>& params, LaunchContext* context) {
+  if constexpr (kSelector != Selector::kBitMask) {
+    using Shape = RingCompactShape<T, kSelector>;
+    using Shared = RingCompactShared<T, kSelector>;
+    if (params.values != nullptr && params.indices_u32 == nullptr && params.indices_u64 == nullptr &&
+        params.num_items * sizeof(T) >= kRingCompactMinBytes && IsBulkAligned(params.in) &&
+        IsBulkAligned(params.mask) && context->bulk_shared_bytes >= sizeof(Shared)) {
+      cudaError_t error = CountTiles(params.num_items, Shape::kTicketItems, &params.num_tiles);
+      if (error == cudaSuccess) {
+        error = MakeStates(uint64_t{params.num_tiles} * kStateWords<CountSum::Item>, context, &params.states);
       }
-    }
-
-    // Gather what is kept, in order.
-    const uint32_t lanes_before = (1u << LaneOfWarp()) - 1;
-    uint32_t row_rank = warp_prefix;
-#pragma unroll
-    for (int row = 0; row < Shape::kRows; ++row) {
-      if (kept[row] >> LaneOfWarp() & 1) {
-        const uint32_t rank = row_rank + __popc(kept[row] & lanes_before);
-        if (p.values != nullptr) s_values[rank] = elements[row];
-        if (wants_indices) s_positions[rank] = static_cast<uint16_t>(first_position + row * kWarpThreads);
-      }
-      row_rank += __popc(kept[row]);
-    }
-    __syncthreads();
-
-    // Write.
-    for (uint32_t rank = threadIdx.x; rank < tile_count; rank += Shape::kThreads) {
-      const uint64_t slot = s_exclusive_prefix + rank;
-      if (p.values != nullptr) p.values[slot] = s_values[rank];
-      if (wants_indices) {
-        const uint64_t index = p.first_item + tile_begin + s_positions[rank];
-        if (p.indices_u32 != nullptr) {
-          p.indices_u32[slot] = static_cast<uint32_t>(index);
-        } else {
-          p.indices_u64[slot] = index;
-        }
-      }
+      if (error != cudaSuccess) return error;
+      const auto num_blocks = std::min<uint32_t>(params.num_tiles, context->num_multiprocessors);
+      return Launch(RingCompactKernel<T, kSelector>, num_blocks, Shape::kThreads, context->stream, params,
+                    sizeof(Shared));
     }
   }
-  if (threadIdx.x == 0) p.states.Leave();
+  using Shape = TileCompactShape<T>;
+  cudaError_t error = CountTiles(params.num_items, Shape::kTileItems, &params.num_tiles);
+  if (error == cudaSuccess) {
+    error = MakeStates(uint64_t{params.num_tiles} * kStateWords<CountSum::Item>, context, &params.states);
+  }
+  if (error != cudaSuccess) return error;
+  const auto num_blocks =
+      std::min<uint32_t>(params.num_tiles, Shape::kBlocksPerMultiprocessor * context->num_multiprocessors);
+  return Launch(TileCompactKernel<T, kSelector>, num_blocks, Shape::kThreads, context->stream, params);
 }
 
 template <class T>
 cudaError_t LaunchCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context) {
-  using Shape = CompactShape<T>;
   const bool is_u32 = args.index_dtype == DType::kU32;
+  // The value of a comparison that has none is not looked at.
+  const bool has_value = args.comparison != Comparison::kIsNan && args.comparison != Comparison::kIsFinite;
+  const Interval<T> kept = MakeInterval(args.comparison, has_value ? args.value.As<T>() : T{0});
   CompactParams<T> params = {.in = static_cast<const T*>(args.in),
                              .mask = static_cast<const uint8_t*>(args.mask),
-                             .predicate = MakePredicate(args.comparison, args.value.As<T>()),
-                             .invert = args.invert,
+                             .kept = kept,
+                             .invert = args.invert != (args.selector == Selector::kPredicate && kept.outside),
                              .num_items = args.num_items,
                              .num_tiles = 0,
                              .first_item = args.first_item,
@@ -216,19 +65,13 @@ cudaError_t LaunchCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchC
                              .count = args.count,
                              .h_num_kept = h_num_kept,
                              .states = {}};
-  cudaError_t error = CountTiles(args.num_items, Shape::kTileItems, &params.num_tiles);
-  if (error == cudaSuccess)
-    error = MakeStates(uint64_t{params.num_tiles} * kStateWords<uint64_t>, context, &params.states);
-  if (error != cudaSuccess) return error;
-  const auto num_blocks =
-      std::min<uint32_t>(params.num_tiles, Shape::kBlocksPerMultiprocessor * context->num_multiprocessors);
   switch (args.selector) {
     case Selector::kPredicate:
-      return Launch(CompactKernel<T, Selector::kPredicate>, num_blocks, Shape::kThreads, context->stream, params);
+      return LaunchCompactBy<T, Selector::kPredicate>(params, context);
     case Selector::kByteMask:
-      return Launch(CompactKernel<T, Selector::kByteMask>, num_blocks, Shape::kThreads, context->stream, params);
+      return LaunchCompactBy<T, Selector::kByteMask>(params, context);
     case Selector::kBitMask:
-      return Launch(CompactKernel<T, Selector::kBitMask>, num_blocks, Shape::kThreads, context->stream, params);
+      return LaunchCompactBy<T, Selector::kBitMask>(params, context);
   }
   return cudaErrorInvalidValue;
 }

@@ -113,16 +113,17 @@ inline cudaError_t MakeStates(uint64_t num_words, LaunchContext* context, TileSt
 }
 
 // What stands before a tile: array op (group op x) for an x within it.
-template <class Item>
+template <class Item, class Array = Item>
 struct TilePrefix {
-  Item array;          // start, and the groups before the tile's.
+  Array array;         // start, and the groups before the tile's.
   Item group;          // The tree of the tiles before it in its group; neutral for the first.
   Item previous_tile;  // The value of the group up to the end of the tile before it; neutral for the first.
 };
 
 // What a team of warps knows of the tiles so far, the same on every thread; each warp waits for one group at a time.
 // Cold instructions cost more than warm loops: the code is short, so that small arrays are fast.
-template <class Operator, int kTeamWarps>
+// Array: the type of what is before a group, where it is not the operator's Item.
+template <class Operator, int kTeamWarps, class Array = typename Operator::Item>
 class GroupFold {
  public:
   using Item = typename Operator::Item;
@@ -135,7 +136,7 @@ class GroupFold {
     Round rounds[2];  // Used in turn: one barrier a round is enough.
   };
 
-  __device__ GroupFold(const TileStates& states, uint32_t epoch, Item start, Item neutral, int warp_of_team, Shared& s)
+  __device__ GroupFold(const TileStates& states, uint32_t epoch, Array start, Item neutral, int warp_of_team, Shared& s)
       : states_(states), epoch_(epoch), neutral_(neutral), warp_(warp_of_team), s_(s), array_(start) {}
 
   // Waits for all groups before `group`, and for the first num_tiles tiles of it, less than 32.
@@ -167,7 +168,7 @@ class GroupFold {
   }
 
   // What stands before tile `slot` of the group that was waited for; slot is at most num_tiles.
-  __device__ TilePrefix<Item> Prefix(int slot) const {
+  __device__ TilePrefix<Item, Array> Prefix(int slot) const {
     if (slot == 0) return {array_, neutral_, neutral_};
     return {array_, s_.rounds[round_].tiles[slot].before, s_.rounds[round_].tiles[slot - 1].value};
   }
@@ -180,7 +181,7 @@ class GroupFold {
   Shared& s_;
   int round_ = 0;
   uint32_t next_group_ = 0;
-  Item array_;  // start, and the groups before next_group_.
+  Array array_;  // start, and the groups before next_group_.
 };
 
 }  // namespace prefixd::cuda

@@ -62,10 +62,16 @@ __device__ void WaitForStoresToRead() {
   ::cuda::ptx::cp_async_bulk_wait_group_read(::cuda::ptx::n32_t<kGroups>{});
 }
 
-// A barrier of all threads of some warps of the block. One team a block.
-template <int kThreads>
+// A barrier of all threads of some warps of the block. Each team has a number of its own, from 1 to 15.
+template <int kTeam, int kThreads>
 __device__ void SyncTeam() {
-  asm volatile("barrier.sync 1, %0;" ::"n"(kThreads) : "memory");
+  asm volatile("barrier.sync %0, %1;" ::"n"(kTeam), "n"(kThreads) : "memory");
+}
+
+// One arrival for a whole warp, of what all its lanes have done.
+inline __device__ void ArriveAsWarp(Barrier& barrier) {
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) barrier.Arrive();
 }
 
 // Where a role stands in the ring.
@@ -81,6 +87,76 @@ struct RingPosition {
     }
   }
 };
+
+// What the copy thread and the other roles share.
+template <int kStages>
+struct RingState {
+  static constexpr uint32_t kEnd = 0xffffffff;
+
+  uint32_t tickets[kStages];  // What was loaded: a ticket, stage by stage; after the last, kEnd.
+  Barrier loaded[kStages];    // One arrival.
+  Barrier ready[kStages];     // To be stored.
+};
+
+// The copy thread: takes tickets, has their stages loaded, and has them stored when they are ready.
+//   Shape             kStages, kTicketStages; kStoreLag: stores that may still read their stages while the next is
+//   loaded;
+//                     kPacedLoads: loads in flight at the start, when the others' would only queue up before the first
+//   ticket            the first; take() takes the next ones; from num_tickets on there is nothing
+//   load(stage, ticket, sub)   loads stage `sub` of the ticket, arriving at loaded[stage]
+//   store(stage, ticket, sub)  enqueues bulk stores of it, or has nothing to store
+template <class Shape, class Take, class Load, class Store>
+__device__ void CopyThroughRing(RingState<Shape::kStages>& ring, uint32_t ticket, uint32_t num_tickets, Take&& take,
+                                Load&& load, Store&& store) {
+  constexpr int kStages = Shape::kStages;
+  constexpr uint32_t kPacedUntil = 2 * kStages;
+  RingPosition<kStages> next_load;
+  RingPosition<kStages> next_store;
+  RingPosition<kStages> oldest_load;  // That may be in flight, at the start.
+  uint32_t num_loads = 0;
+  uint32_t num_stores = 0;
+  int load_sub = 0;
+  int store_sub = 0;
+  for (bool ended = false;;) {
+    const bool paced = num_loads < kPacedUntil;
+    // A ticket is taken when there is room for all of it: everybody waits for its tiles from then on.
+    const uint32_t num_wanted = load_sub == 0 ? Shape::kTicketStages : 1;
+    const bool has_room =
+        num_loads + num_wanted <= kStages || num_stores + kStages >= num_loads + num_wanted + Shape::kStoreLag;
+    if (!ended && has_room &&
+        (!paced || num_loads < Shape::kPacedLoads || ring.loaded[oldest_load.stage].Test(oldest_load.parity))) {
+      if (num_loads >= kStages) WaitForStoresToRead<Shape::kStoreLag>();
+      if (load_sub == 0) {
+        if (num_loads > 0) ticket = take();
+        ended = ticket >= num_tickets;
+      }
+      ring.tickets[next_load.stage] = ended ? ring.kEnd : ticket;
+      if (ended) {
+        ring.loaded[next_load.stage].Arrive();
+      } else {
+        load(next_load.stage, ticket, load_sub);
+      }
+      if (num_loads >= Shape::kPacedLoads) oldest_load.Next();
+      next_load.Next();
+      ++num_loads;
+      if (++load_sub == Shape::kTicketStages) load_sub = 0;
+      continue;
+    }
+    if (ended && num_stores == num_loads - 1) break;
+    if (num_stores == num_loads) continue;
+    if (paced) {
+      if (!ring.ready[next_store.stage].Test(next_store.parity)) continue;
+    } else {
+      ring.ready[next_store.stage].Wait(next_store.parity);
+    }
+    store(next_store.stage, ring.tickets[next_store.stage], store_sub);
+    CommitStores();
+    next_store.Next();
+    ++num_stores;
+    if (++store_sub == Shape::kTicketStages) store_sub = 0;
+  }
+  WaitForStoresToRead<0>();  // The shared memory is the block's no longer than it lives.
+}
 
 }  // namespace prefixd::cuda
 

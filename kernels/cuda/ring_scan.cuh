@@ -51,11 +51,8 @@ struct RingScanShape {
   static constexpr int kCopyWarp = kLookBackWarp + kLookBackWarps;
   static constexpr int kThreads = (kCopyWarp + 1) * kWarpThreads;
 
-  // Stores that may still be reading their stages while the next is loaded.
   static constexpr uint32_t kStoreLag = 1;
-  // At the start a block has so many loads in flight at most: the others' would only queue up before its first.
   static constexpr uint32_t kPacedLoads = 3;
-  static constexpr uint32_t kPacedUntil = 2 * kStages;
 };
 
 template <class T, class Operator>
@@ -63,19 +60,16 @@ struct RingScanShared {
   using Shape = RingScanShape<T>;
   using Item = typename Operator::Item;
   static constexpr int kStages = Shape::kStages;
-  static constexpr uint32_t kEnd = 0xffffffff;
 
   alignas(128) T items[kStages][Shape::kStageItems];
   Item trees_of_runs[kStages][Shape::kStageLeaves];  // Of all but the last run of each leaf.
   Item last_runs[kStages][Shape::kStageLeaves];
   LeafPrefix<Item> leaf_prefixes[kStages][Shape::kStageLeaves];
   TilePrefix<Item> tile_prefixes[kStages];  // In every stage of the tile.
-  uint32_t tickets[kStages];                // What was loaded: a ticket, or kEnd. Whole tickets, stage by stage.
   typename GroupFold<Operator, Shape::kLookBackWarps>::Shared fold;
-  Barrier loaded[kStages];
+  RingState<kStages> ring;
   Barrier reduced[kStages];
   Barrier prefixed[kStages];
-  Barrier scanned[kStages];
 };
 
 template <class T, Op kOp>
@@ -97,15 +91,17 @@ class RingScan {
     if (warp == Shape::kCopyWarp && LaneOfWarp() == 0) ticket = p_.states.TakeTile();
     if (threadIdx.x == 0) {
       for (int i = 0; i < kStages; ++i) {
-        s_.loaded[i].Init(1);
+        s_.ring.loaded[i].Init(1);
         s_.reduced[i].Init(Shape::kReduceWarps);
         s_.prefixed[i].Init(2);
-        s_.scanned[i].Init(Shape::kScanWarps);
+        s_.ring.ready[i].Init(Shape::kScanWarps);
       }
       FenceBarrierInit();
     }
+    // Both as in tile_scan.cuh: before anything is published.
+    const uint32_t epoch = p_.states.Epoch();
     Item start = Operator::Load(p_.init);
-    if (p_.carry_in != nullptr) {  // As in tile_scan.cuh: read before anything is published.
+    if (p_.carry_in != nullptr) {
       start = Operator::Load(*p_.carry_in);
       __threadfence();
     }
@@ -115,9 +111,9 @@ class RingScan {
     } else if (warp < Shape::kPublishWarp) {
       Scan(warp - Shape::kReduceWarps);
     } else if (warp == Shape::kPublishWarp) {
-      Publish(p_.states.Epoch());
+      Publish(epoch);
     } else if (warp < Shape::kCopyWarp) {
-      LookBack(warp - Shape::kLookBackWarp, start);
+      LookBack(warp - Shape::kLookBackWarp, epoch, start);
     } else if (LaneOfWarp() == 0) {
       Copy(ticket);
     }
@@ -131,74 +127,30 @@ class RingScan {
     return uint64_t{ticket} * Shape::kTicketItems + sub * Shape::kStageItems;
   }
   __device__ bool IsWhole(uint64_t begin) const { return begin + Shape::kStageItems <= p_.num_items; }
-  __device__ static void Arrive(Barrier& barrier) {
-    __syncwarp();
-    if (LaneOfWarp() == 0) barrier.Arrive();
-  }
 
   // ---- Copy: one thread ----
-  __device__ void Copy(uint32_t ticket) {
-    Position load;    // Where the next load goes.
-    Position store;   // Where the next store comes from.
-    Position oldest;  // The oldest load that may be in flight, at the start.
-    uint32_t num_loads = 0;
-    uint32_t num_stores = 0;
-    int load_sub = 0;
-    int store_sub = 0;
-    bool ended = false;
-    for (;;) {
-      const bool paced = num_loads < Shape::kPacedUntil;
-      // A ticket is taken when there is room for all of it: others wait for its tiles from then on.
-      const uint32_t num_wanted = load_sub == 0 ? Shape::kTicketStages : 1;
-      const bool has_room =
-          num_loads + num_wanted <= kStages || num_stores + kStages >= num_loads + num_wanted + Shape::kStoreLag;
-      if (!ended && has_room &&
-          (!paced || num_loads < Shape::kPacedLoads || s_.loaded[oldest.stage].Test(oldest.parity))) {
-        if (num_loads >= kStages) WaitForStoresToRead<Shape::kStoreLag>();
-        if (load_sub == 0) {
-          if (num_loads > 0) ticket = p_.states.TakeTile();
-          ended = ticket >= p_.num_tiles;
-        }
-        s_.tickets[load.stage] = ended ? Shared::kEnd : ticket;
-        const uint64_t begin = StageBegin(ticket, load_sub);
-        if (!ended && IsWhole(begin)) {
-          s_.loaded[load.stage].ArriveExpecting(Shape::kStageBytes);
-          BulkLoad(s_.items[load.stage], p_.in + begin, Shape::kStageBytes, &s_.loaded[load.stage]);
-        } else {
-          s_.loaded[load.stage].Arrive();
-        }
-        if (num_loads >= Shape::kPacedLoads) oldest.Next();
-        load.Next();
-        ++num_loads;
-        if (++load_sub == Shape::kTicketStages) load_sub = 0;
-        continue;
-      }
-      if (num_stores == num_loads - (ended ? 1 : 0)) {
-        if (ended) break;
-        continue;
-      }
-      if (paced) {
-        if (!s_.scanned[store.stage].Test(store.parity)) continue;
-      } else {
-        s_.scanned[store.stage].Wait(store.parity);
-      }
-      const uint64_t begin = StageBegin(s_.tickets[store.stage], store_sub);
-      if (IsWhole(begin)) BulkStore(p_.out + begin, s_.items[store.stage], Shape::kStageBytes);
-      CommitStores();
-      store.Next();
-      ++num_stores;
-      if (++store_sub == Shape::kTicketStages) store_sub = 0;
-    }
-    WaitForStoresToRead<0>();
+  __device__ void Copy(uint32_t first_ticket) {
+    CopyThroughRing<Shape>(
+        s_.ring, first_ticket, p_.num_tiles, [&] { return p_.states.TakeTile(); },
+        [&](uint32_t stage, uint32_t ticket, int sub) {
+          const uint64_t begin = StageBegin(ticket, sub);
+          if (!IsWhole(begin)) return s_.ring.loaded[stage].Arrive();
+          s_.ring.loaded[stage].ArriveExpecting(Shape::kStageBytes);
+          BulkLoad(s_.items[stage], p_.in + begin, Shape::kStageBytes, &s_.ring.loaded[stage]);
+        },
+        [&](uint32_t stage, uint32_t ticket, int sub) {
+          const uint64_t begin = StageBegin(ticket, sub);
+          if (IsWhole(begin)) BulkStore(p_.out + begin, s_.items[stage], Shape::kStageBytes);
+        });
   }
 
   // ---- Reduce ----
   __device__ void Reduce(int warp) {
     Position at;
     for (int sub = 0;; at.Next(), sub = (sub + 1) % Shape::kTicketStages) {
-      s_.loaded[at.stage].Wait(at.parity);
-      const uint32_t ticket = s_.tickets[at.stage];
-      if (ticket == Shared::kEnd) break;
+      s_.ring.loaded[at.stage].Wait(at.parity);
+      const uint32_t ticket = s_.ring.tickets[at.stage];
+      if (ticket == s_.ring.kEnd) break;
       const uint64_t begin = StageBegin(ticket, sub);
       const int first_leaf = warp * Shape::kReduceRows;
       if (!IsWhole(begin)) LoadPartial(at.stage, begin, first_leaf);
@@ -217,7 +169,7 @@ class RingScan {
       }
       const Item tree = WarpTreeOfRows<Operator>(values);
       if (LaneOfWarp() < Shape::kReduceRows) s_.trees_of_runs[at.stage][first_leaf + LaneOfWarp()] = tree;
-      Arrive(s_.reduced[at.stage]);
+      ArriveAsWarp(s_.reduced[at.stage]);
     }
   }
 
@@ -234,9 +186,9 @@ class RingScan {
   __device__ void Publish(uint32_t epoch) {
     Position at;
     for (;;) {
-      s_.loaded[at.stage].Wait(at.parity);
-      const uint32_t ticket = s_.tickets[at.stage];
-      if (ticket == Shared::kEnd) break;
+      s_.ring.loaded[at.stage].Wait(at.parity);
+      const uint32_t ticket = s_.ring.tickets[at.stage];
+      if (ticket == s_.ring.kEnd) break;
       for (int t = 0; t < Shape::kTicketTiles; ++t) {
         // Lane l has leaf l, which may be in the tile's second stage.
         Position mine = at;
@@ -260,17 +212,17 @@ class RingScan {
   }
 
   // ---- Look back ----
-  __device__ void LookBack(int warp, Item start) {
-    GroupFold<Operator, Shape::kLookBackWarps> fold(p_.states, p_.states.Epoch(), start, neutral_, warp, s_.fold);
+  __device__ void LookBack(int warp, uint32_t epoch, Item start) {
+    GroupFold<Operator, Shape::kLookBackWarps> fold(p_.states, epoch, start, neutral_, warp, s_.fold);
     Position at;
     for (;;) {
-      s_.loaded[at.stage].Wait(at.parity);
-      const uint32_t ticket = s_.tickets[at.stage];
-      if (ticket == Shared::kEnd) break;
+      s_.ring.loaded[at.stage].Wait(at.parity);
+      const uint32_t ticket = s_.ring.tickets[at.stage];
+      if (ticket == s_.ring.kEnd) break;
       const uint32_t tile = ticket * Shape::kTicketTiles;
       const auto slot = static_cast<int>(tile % kJoinSlots);
       fold.WaitFor(tile / kJoinSlots, slot + Shape::kTicketTiles - 1,
-                   [] { SyncTeam<Shape::kLookBackWarps * kWarpThreads>(); });
+                   [] { SyncTeam<1, Shape::kLookBackWarps * kWarpThreads>(); });
       for (int t = 0; t < Shape::kTicketTiles; ++t) {
         for (int stage = 0; stage < Shape::kTileStages; ++stage, at.Next()) {
           if (warp != 0 || LaneOfWarp() != 0) continue;
@@ -287,9 +239,9 @@ class RingScan {
   __device__ void Scan(int warp) {
     Position at;
     for (int sub = 0;; at.Next(), sub = (sub + 1) % Shape::kTicketStages) {
-      s_.loaded[at.stage].Wait(at.parity);
-      const uint32_t ticket = s_.tickets[at.stage];
-      if (ticket == Shared::kEnd) break;
+      s_.ring.loaded[at.stage].Wait(at.parity);
+      const uint32_t ticket = s_.ring.tickets[at.stage];
+      if (ticket == s_.ring.kEnd) break;
       const uint64_t begin = StageBegin(ticket, sub);
       const bool whole = IsWhole(begin);
       if (!whole) s_.reduced[at.stage].Wait(at.parity);
@@ -325,7 +277,7 @@ class RingScan {
         }
       }
       FenceBeforeBulkStore();
-      Arrive(s_.scanned[at.stage]);
+      ArriveAsWarp(s_.ring.ready[at.stage]);
     }
   }
 

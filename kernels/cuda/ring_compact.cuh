@@ -1,0 +1,330 @@
+// Compact, single pass, at the speed of a copy, for sm_90 and later: tiles in a ring of shared memory (ring.cuh).
+//
+// As in ring_scan.cuh, a tile is published long before it is moved, by warps that do only that:
+//   copy       loads elements (and mask), and stores what the stage keeps
+//   select     8 warps: which elements of the stage are kept, as bits, and how many
+//   publish    the tile's count, which other blocks wait for
+//   look back  where the tile's kept elements go
+//   gather     8 warps: move the kept elements of the stage together, in place, to where a bulk store can begin
+// A tile is a ticket: two stages. A row is 128 items, 4 a lane.
+// Traffic: reads n (and the mask), writes what is kept. Values only.
+// Source: Merrill and Garland, NVR-2016-002; see look_back.cuh.
+#ifndef PREFIXD_KERNELS_CUDA_RING_COMPACT_CUH_
+#define PREFIXD_KERNELS_CUDA_RING_COMPACT_CUH_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/look_back.cuh"
+#include "kernels/cuda/operators.cuh"
+#include "kernels/cuda/ring.cuh"
+#include "kernels/cuda/select.cuh"
+#include "kernels/cuda/tile_io.cuh"
+#include "kernels/cuda/warp_join.cuh"
+
+namespace prefixd::cuda {
+
+template <class T, Selector kSelector>
+struct RingCompactShape {
+  static constexpr bool kHasMask = kSelector == Selector::kByteMask;
+  static constexpr int kStages = kHasMask && sizeof(T) == 4 ? 12 : 13;
+  // A mask is needed less long than its elements, until they are selected: fewer masks than stages.
+  static constexpr int kMasks = 6;
+  static constexpr int kStageBytes = 16 * 1024;
+  static constexpr int kStageItems = kStageBytes / sizeof(T);
+  static constexpr int kTicketStages = 2;
+  static constexpr int kTicketItems = kTicketStages * kStageItems;
+  static constexpr int kRowItems = 4 * kWarpThreads;
+  static constexpr int kRows = kStageItems / kRowItems;
+  // Where a bulk store can begin, in items.
+  static constexpr int kBulkItems = kBulkAlignment / sizeof(T);
+
+  static constexpr int kSelectWarps = 8;
+  static constexpr int kGatherWarps = 8;
+  static constexpr int kWarpRows = kRows / kSelectWarps;
+  static_assert(kSelectWarps == kGatherWarps && kWarpRows * kSelectWarps == kRows);
+  // Warps by role.
+  static constexpr int kPublishWarp = kSelectWarps + kGatherWarps;
+  static constexpr int kLookBackWarp = kPublishWarp + 1;
+  static constexpr int kLookBackWarps = 6;
+  static constexpr int kCopyWarp = kLookBackWarp + kLookBackWarps;
+  static constexpr int kThreads = (kCopyWarp + 1) * kWarpThreads;
+
+  static constexpr uint32_t kStoreLag = 1;
+  static constexpr uint32_t kPacedLoads = 3;
+};
+
+template <class T, Selector kSelector>
+struct RingCompactShared {
+  using Shape = RingCompactShape<T, kSelector>;
+  static constexpr int kStages = Shape::kStages;
+
+  // Room for what is gathered to begin up to kBulkItems later than it was.
+  alignas(128) T items[kStages][Shape::kStageItems + Shape::kBulkItems];
+  alignas(128) uint8_t masks[Shape::kMasks][Shape::kHasMask ? Shape::kStageItems : 1];
+  uint4 kept[kStages][Shape::kRows];  // Word i, bit l: item i of lane l.
+  uint32_t warp_counts[kStages][Shape::kSelectWarps];
+  uint64_t slots[kStages];  // Where the first kept element of the stage goes.
+  typename GroupFold<CountSum, Shape::kLookBackWarps, uint64_t>::Shared fold;
+  RingState<kStages> ring;
+  Barrier selected[kStages];
+  Barrier placed[kStages];
+};
+
+template <class T, Selector kSelector>
+class RingCompact {
+ public:
+  using Shape = RingCompactShape<T, kSelector>;
+  using Shared = RingCompactShared<T, kSelector>;
+  using Position = RingPosition<Shape::kStages>;
+
+  __device__ RingCompact(const CompactParams<T>& p, Shared& s) : p_(p), s_(s) {}
+
+  __device__ void Run() {
+    const int warp = WarpOfBlock();
+    // The first ticket is under way while the block gets ready.
+    uint32_t ticket = 0;
+    if (warp == Shape::kCopyWarp && LaneOfWarp() == 0) ticket = p_.states.TakeTile();
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < kStages; ++i) {
+        s_.ring.loaded[i].Init(1);
+        s_.selected[i].Init(Shape::kSelectWarps);
+        s_.placed[i].Init(1);
+        s_.ring.ready[i].Init(Shape::kGatherWarps);
+      }
+      FenceBarrierInit();
+    }
+    const uint32_t epoch = p_.states.Epoch();
+    __syncthreads();
+    if (warp < Shape::kSelectWarps) {
+      Select(warp);
+    } else if (warp < Shape::kPublishWarp) {
+      Gather(warp - Shape::kSelectWarps);
+    } else if (warp == Shape::kPublishWarp) {
+      if (LaneOfWarp() == 0) Publish(epoch);
+    } else if (warp < Shape::kCopyWarp) {
+      LookBack(warp - Shape::kLookBackWarp, epoch);
+    } else if (LaneOfWarp() == 0) {
+      Copy(ticket);
+    }
+  }
+
+ private:
+  static constexpr int kStages = Shape::kStages;
+  using Items = Vector<T, 4>;
+
+  // Items of the stage that exist. sub: the stage's number in its ticket.
+  __device__ uint64_t StageBegin(uint32_t ticket, int sub) const {
+    return uint64_t{ticket} * Shape::kTicketItems + sub * Shape::kStageItems;
+  }
+  __device__ bool IsWhole(uint64_t begin) const { return begin + Shape::kStageItems <= p_.num_items; }
+
+  __device__ uint32_t CountOf(uint32_t stage) const {
+    uint32_t count = 0;
+#pragma unroll
+    for (int warp = 0; warp < Shape::kSelectWarps; ++warp) count += s_.warp_counts[stage][warp];
+    return count;
+  }
+
+  // How far behind a place where a bulk store can begin the slot lies, in items.
+  __device__ uint32_t ShiftOf(uint64_t slot) const {
+    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(p_.values + slot) % kBulkAlignment / sizeof(T));
+  }
+
+  // ---- Copy: one thread ----
+  __device__ void Copy(uint32_t first_ticket) {
+    CopyThroughRing<Shape>(
+        s_.ring, first_ticket, p_.num_tiles, [&] { return p_.states.TakeTile(); },
+        [&, mask = RingPosition<Shape::kMasks>(), last = Position(), num_loads = 0](uint32_t stage, uint32_t ticket,
+                                                                                    int sub) mutable {
+          if (Shape::kHasMask && num_loads++ >= Shape::kMasks) {
+            s_.selected[last.stage].Wait(last.parity);
+            last.Next();
+          }
+          Load(stage, mask.stage, StageBegin(ticket, sub));
+          mask.Next();
+        },
+        [&](uint32_t stage, uint32_t /*ticket*/, int /*sub*/) { Store(stage); });
+  }
+
+  __device__ void Load(uint32_t stage, uint32_t mask, uint64_t begin) {
+    Barrier& loaded = s_.ring.loaded[stage];
+    if (!IsWhole(begin)) return loaded.Arrive();
+    loaded.ArriveExpecting(Shape::kStageBytes + (Shape::kHasMask ? Shape::kStageItems : 0));
+    BulkLoad(s_.items[stage], p_.in + begin, Shape::kStageBytes, &loaded);
+    if constexpr (Shape::kHasMask) BulkLoad(s_.masks[mask], p_.mask + begin, Shape::kStageItems, &loaded);
+  }
+
+  // The ends that are less than a bulk store can move go by themselves.
+  __device__ void Store(uint32_t stage) {
+    const uint32_t count = CountOf(stage);
+    T* out = p_.values + s_.slots[stage];
+    const uint32_t shift = ShiftOf(s_.slots[stage]);
+    const T* items = s_.items[stage] + shift;
+    const uint32_t head = min((Shape::kBulkItems - shift) % Shape::kBulkItems, count);
+    const uint32_t middle = (count - head) / Shape::kBulkItems * Shape::kBulkItems;
+    if (middle > 0) BulkStore(out + head, items + head, middle * sizeof(T));
+    for (uint32_t i = 0; i < head; ++i) out[i] = items[i];
+    for (uint32_t i = head + middle; i < count; ++i) out[i] = items[i];
+  }
+
+  // ---- Select ----
+  __device__ void Select(int warp) {
+    Position at;
+    RingPosition<Shape::kMasks> mask;
+    for (int sub = 0;; at.Next(), mask.Next(), sub = (sub + 1) % Shape::kTicketStages) {
+      s_.ring.loaded[at.stage].Wait(at.parity);
+      const uint32_t ticket = s_.ring.tickets[at.stage];
+      if (ticket == s_.ring.kEnd) break;
+      const uint64_t begin = StageBegin(ticket, sub);
+      const bool whole = IsWhole(begin);
+      uint32_t count = 0;
+#pragma unroll
+      for (int row = 0; row < Shape::kWarpRows; ++row) {
+        const int first_item = FirstItem(warp, row);
+        if (!whole) LoadPartial(at.stage, mask.stage, begin, first_item);
+        uint32_t kept[4];
+        SelectItems(at.stage, mask.stage, first_item, kept);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const bool exists = whole || begin + first_item + i < p_.num_items;
+          kept[i] = __ballot_sync(kAllLanes, exists && (kept[i] != 0) != p_.invert);
+          count += __popc(kept[i]);
+        }
+        if (LaneOfWarp() == 0) s_.kept[at.stage][warp * Shape::kWarpRows + row] = {kept[0], kept[1], kept[2], kept[3]};
+      }
+      if (LaneOfWarp() == 0) s_.warp_counts[at.stage][warp] = count;
+      ArriveAsWarp(s_.selected[at.stage]);
+    }
+  }
+
+  // The lane's first item of a row of the warp's.
+  __device__ static int FirstItem(int warp, int row) {
+    return (warp * Shape::kWarpRows + row) * Shape::kRowItems + 4 * LaneOfWarp();
+  }
+
+  // What exists of the lane's items; what does not may be anything.
+  __device__ void LoadPartial(uint32_t stage, uint32_t mask, uint64_t begin, int first_item) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const uint64_t item = begin + first_item + i;
+      if (item >= p_.num_items) continue;
+      s_.items[stage][first_item + i] = p_.in[item];
+      if constexpr (Shape::kHasMask) s_.masks[mask][first_item + i] = p_.mask[item];
+    }
+  }
+
+  __device__ void SelectItems(uint32_t stage, uint32_t mask, int first_item, uint32_t (&selected)[4]) const {
+    if constexpr (Shape::kHasMask) {
+      const uint32_t bytes = *reinterpret_cast<const uint32_t*>(&s_.masks[mask][first_item]);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) selected[i] = bytes >> 8 * i & 0xff;
+    } else {
+      const Items items = *reinterpret_cast<const Items*>(&s_.items[stage][first_item]);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) selected[i] = p_.kept.Contains(items.items[i]) ? 1 : 0;
+    }
+  }
+
+  // ---- Publish: one thread ----
+  __device__ void Publish(uint32_t epoch) {
+    Position at;
+    for (;;) {
+      s_.ring.loaded[at.stage].Wait(at.parity);
+      const uint32_t ticket = s_.ring.tickets[at.stage];
+      if (ticket == s_.ring.kEnd) break;
+      uint32_t count = 0;
+      for (int stage = 0; stage < Shape::kTicketStages; ++stage, at.Next()) {
+        s_.selected[at.stage].Wait(at.parity);
+        count += CountOf(at.stage);
+      }
+      p_.states.Publish(ticket, epoch, count);
+    }
+  }
+
+  // ---- Look back ----
+  __device__ void LookBack(int warp, uint32_t epoch) {
+    GroupFold<CountSum, Shape::kLookBackWarps, uint64_t> fold(p_.states, epoch, 0, 0, warp, s_.fold);
+    const bool is_leader = warp == 0 && LaneOfWarp() == 0;
+    Position at;
+    for (;;) {
+      s_.ring.loaded[at.stage].Wait(at.parity);
+      const uint32_t ticket = s_.ring.tickets[at.stage];
+      if (ticket == s_.ring.kEnd) break;
+      const auto tile = static_cast<int>(ticket % kJoinSlots);
+      fold.WaitFor(ticket / kJoinSlots, tile, [] { SyncTeam<1, Shape::kLookBackWarps * kWarpThreads>(); });
+      const TilePrefix<uint32_t, uint64_t> prefix = fold.Prefix(tile);
+      uint64_t slot = prefix.array + prefix.group;
+      for (int stage = 0; stage < Shape::kTicketStages; ++stage, at.Next()) {
+        if (!is_leader) continue;
+        s_.slots[at.stage] = slot;
+        s_.placed[at.stage].Arrive();
+        s_.selected[at.stage].Wait(at.parity);
+        slot += CountOf(at.stage);
+      }
+      if (is_leader && ticket == p_.num_tiles - 1) {
+        *p_.count = slot;
+        *p_.h_num_kept = slot;
+      }
+    }
+    // The block needs no more of the states: what its publisher may still publish, nobody waits for.
+    if (is_leader) p_.states.Leave();
+  }
+
+  // ---- Gather ----
+  __device__ void Gather(int warp) {
+    const uint32_t lanes_before = (1u << LaneOfWarp()) - 1;
+    Position at;
+    for (;; at.Next()) {
+      s_.ring.loaded[at.stage].Wait(at.parity);
+      if (s_.ring.tickets[at.stage] == s_.ring.kEnd) break;
+      s_.selected[at.stage].Wait(at.parity);
+      Items items[Shape::kWarpRows];
+      uint32_t mine[Shape::kWarpRows];  // Bit i: item i is kept.
+      uint32_t rank[Shape::kWarpRows];  // Of the first of them, in the stage.
+      uint32_t next_rank = 0;
+#pragma unroll
+      for (int w = 0; w < Shape::kSelectWarps; ++w) next_rank += w < warp ? s_.warp_counts[at.stage][w] : 0;
+#pragma unroll
+      for (int row = 0; row < Shape::kWarpRows; ++row) {
+        items[row] = *reinterpret_cast<const Items*>(&s_.items[at.stage][FirstItem(warp, row)]);
+        const uint4 kept = s_.kept[at.stage][warp * Shape::kWarpRows + row];
+        mine[row] = (kept.x >> LaneOfWarp() & 1) | (kept.y >> LaneOfWarp() & 1) << 1 |
+                    (kept.z >> LaneOfWarp() & 1) << 2 | (kept.w >> LaneOfWarp() & 1) << 3;
+        rank[row] = next_rank + __popc(kept.x & lanes_before) + __popc(kept.y & lanes_before) +
+                    __popc(kept.z & lanes_before) + __popc(kept.w & lanes_before);
+        next_rank += __popc(kept.x) + __popc(kept.y) + __popc(kept.z) + __popc(kept.w);
+      }
+      s_.placed[at.stage].Wait(at.parity);
+      T* out = s_.items[at.stage] + ShiftOf(s_.slots[at.stage]);
+      SyncTeam<2, Shape::kGatherWarps * kWarpThreads>();  // All have read what all now overwrite.
+#pragma unroll
+      for (int row = 0; row < Shape::kWarpRows; ++row) {
+        T* next = out + rank[row];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if ((mine[row] >> i & 1) != 0) *next++ = items[row].items[i];
+        }
+      }
+      FenceBeforeBulkStore();
+      ArriveAsWarp(s_.ring.ready[at.stage]);
+    }
+  }
+
+  const CompactParams<T>& p_;
+  Shared& s_;
+};
+
+// p.num_tiles: of tickets. Threads and shared memory: RingCompactShape, RingCompactShared.
+template <class T, Selector kSelector>
+__global__ void __launch_bounds__(RingCompactShape<T, kSelector>::kThreads, 1)
+    RingCompactKernel(const __grid_constant__ CompactParams<T> p) {
+#ifdef PREFIXD_HAS_BULK_COPY
+  extern __shared__ __align__(128) std::byte s_memory[];
+  RingCompact<T, kSelector>(p, *reinterpret_cast<RingCompactShared<T, kSelector>*>(s_memory)).Run();
+#endif
+}
+
+}  // namespace prefixd::cuda
+
+#endif  // PREFIXD_KERNELS_CUDA_RING_COMPACT_CUH_

@@ -1,0 +1,99 @@
+// What the compact kernels have in common: their parameters, and which elements are kept.
+#ifndef PREFIXD_KERNELS_CUDA_SELECT_CUH_
+#define PREFIXD_KERNELS_CUDA_SELECT_CUH_
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/cuda/look_back.cuh"
+#include "kernels/types.h"
+
+namespace prefixd::cuda {
+
+// Every comparison is an interval, or all but one: two instructions an element. A NaN is in no interval.
+template <class T>
+struct Interval {
+  T low;
+  T high;
+  bool outside;  // What is not in the interval.
+
+  __device__ bool Contains(T element) const { return low <= element && element <= high; }
+};
+
+template <class T>
+Interval<T> MakeInterval(Comparison comparison, T value) {
+  using Limits = std::numeric_limits<T>;
+  constexpr T kLowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  constexpr T kHighest = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  constexpr Interval<T> kEmpty = {kHighest, kLowest, false};
+  if (value != value)
+    return {kEmpty.low, kEmpty.high, comparison == Comparison::kNotEqual || comparison == Comparison::kIsNan};
+  const auto below = [](T v) {
+    if constexpr (std::is_floating_point_v<T>) return std::nextafter(v, kLowest);
+    return static_cast<T>(v - 1);
+  };
+  const auto above = [](T v) {
+    if constexpr (std::is_floating_point_v<T>) return std::nextafter(v, kHighest);
+    return static_cast<T>(v + 1);
+  };
+  switch (comparison) {
+    case Comparison::kLess:
+      return value == kLowest ? kEmpty : Interval<T>{kLowest, below(value), false};
+    case Comparison::kLessEqual:
+      return {kLowest, value, false};
+    case Comparison::kGreater:
+      return value == kHighest ? kEmpty : Interval<T>{above(value), kHighest, false};
+    case Comparison::kGreaterEqual:
+      return {value, kHighest, false};
+    case Comparison::kEqual:
+      return {value, value, false};
+    case Comparison::kNotEqual:
+      return {value, value, true};
+    case Comparison::kIsNan:
+      return {kLowest, kHighest, true};
+    case Comparison::kIsFinite:
+      return {Limits::lowest(), Limits::max(), false};
+  }
+  return kEmpty;
+}
+
+template <class T>
+struct CompactParams {
+  const T* in;
+  const uint8_t* mask;
+  Interval<T> kept;
+  bool invert;  // Keep what is not selected; with a predicate, also what its interval says of that.
+  uint64_t num_items;
+  uint32_t num_tiles;
+  uint64_t first_item;
+  T* values;
+  uint32_t* indices_u32;  // At most one of the two is not null.
+  uint64_t* indices_u64;
+  uint64_t* count;
+  uint64_t* h_num_kept;
+  TileStates states;
+};
+
+template <class T, Selector kSelector>
+__device__ bool IsSelected(const CompactParams<T>& p, T element, uint64_t item) {
+  if constexpr (kSelector == Selector::kPredicate) return p.kept.Contains(element);
+  if constexpr (kSelector == Selector::kByteMask) return p.mask[item] != 0;
+  if constexpr (kSelector == Selector::kBitMask) return (p.mask[item / 8] >> (item % 8) & 1) != 0;
+}
+
+// Tiles count in 32 bits, arrays in 64.
+struct CountSum {
+  using Item = uint32_t;
+  static constexpr bool kAnyOrder = true;
+
+  template <class Count>
+  static __device__ Count Combine(Count left, Item right) {
+    return left + right;
+  }
+};
+
+}  // namespace prefixd::cuda
+
+#endif  // PREFIXD_KERNELS_CUDA_SELECT_CUH_
