@@ -27,6 +27,11 @@ void Admission::Close(absl::Status status) {
   closed_ = std::move(status);
 }
 
+absl::Status Admission::closed() const {
+  MutexLock lock(mutex_);
+  return closed_;
+}
+
 Admission::Use Admission::in_use() const {
   MutexLock lock(mutex_);
   return use_;

@@ -49,6 +49,9 @@ class Admission {
   // Refuses every later request with `status`, which is not OK. Tickets that are out stay valid.
   void Close(absl::Status status);
 
+  // What Close was given; OK before.
+  absl::Status closed() const;
+
   Use in_use() const;
   Use limits() const { return {max_requests_, max_bytes_}; }
 

@@ -1,36 +1,11 @@
 #include "server/session.h"
 
-#include <algorithm>
-#include <atomic>
-#include <random>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/str_format.h"
 #include "kernels/status.h"
+#include "server/request_id.h"
 
 namespace prefixd {
-namespace {
-
-constexpr size_t kMaxRequestIdBytes = 64;
-
-// Unique in this process, and unlikely to be met in another.
-std::string NewRequestId() {
-  static const uint32_t process = std::random_device{}();
-  static std::atomic<uint64_t> next{0};
-  return absl::StrFormat("%08x-%x", process, next.fetch_add(1, std::memory_order_relaxed));
-}
-
-absl::Status CheckRequestId(std::string_view id) {
-  if (id.size() <= kMaxRequestIdBytes && std::all_of(id.begin(), id.end(), absl::ascii_isgraph)) {
-    return absl::OkStatus();
-  }
-  return Error(absl::StatusCode::kInvalidArgument, "REQUEST_ID", "request_id",
-               StrCat("expected at most ", kMaxRequestIdBytes, " printable ASCII characters without spaces"));
-}
-
-}  // namespace
-
 std::shared_ptr<Session> Session::Create(ServerContext* context, CallInfo call, Transport* transport) {
   return std::shared_ptr<Session>(new Session(context, std::move(call), transport));
 }
@@ -126,7 +101,7 @@ absl::Status Session::Begin(Message& message) {
 void Session::NameRequest(const std::string& request_id) {
   if (started_) return;
   started_ = std::chrono::steady_clock::now();
-  request_id_ = !request_id.empty() && CheckRequestId(request_id).ok() ? request_id : NewRequestId();
+  request_id_ = RequestIdOf(request_id);
 }
 
 void Session::Fail(absl::Status status) {
@@ -187,7 +162,7 @@ void Session::Finish() {
   Result result;
   {
     MutexLock lock(mutex_);
-    if (request_id_.empty()) request_id_ = NewRequestId();
+    if (request_id_.empty()) request_id_ = RequestIdOf("");
     result_.status = status_;
     result_.request_id = request_id_;
     result_.timing.device_name = context_->device_name;

@@ -60,11 +60,14 @@ struct RequestRecord {
   const Result& result;
 };
 
+struct BenchmarkControl;
+
 // What all requests share.
 struct ServerContext {
   Device* device = nullptr;
   LanePool* lanes = nullptr;
   Admission* admission = nullptr;
+  BenchmarkControl* benchmarks = nullptr;
   std::string device_name;
   uint64_t max_message_bytes = 0;
   std::function<void(const RequestRecord&)> log;

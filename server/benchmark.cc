@@ -1,0 +1,120 @@
+#include "server/benchmark.h"
+
+#include <utility>
+
+#include "kernels/status.h"
+#include "server/request_id.h"
+
+namespace prefixd {
+
+Benchmark::Benchmark(ServerContext* context, CallInfo call, BenchmarkTransport* transport)
+    : context_(context),
+      call_(std::move(call)),
+      transport_(transport),
+      started_(std::chrono::steady_clock::now()),
+      stop_(call_.deadline) {}
+
+void Benchmark::Start(absl::StatusOr<BenchmarkSpec> spec) {
+  result_.request_id = RequestIdOf(spec.ok() ? spec->request_id : "");
+  result_.timing.device_name = context_->device_name;
+  if (absl::Status status = Admit(spec); !status.ok()) {
+    End(std::move(status));
+  } else {
+    SubmitNext();
+  }
+}
+
+absl::Status Benchmark::Admit(const absl::StatusOr<BenchmarkSpec>& spec) {
+  BenchmarkControl& control = *context_->benchmarks;
+  if (!control.enabled) {
+    return Error(absl::StatusCode::kPermissionDenied, "BENCHMARK_OFF", "",
+                 "this server runs no benchmarks: it was started with --no-benchmark");
+  }
+  PREFIXD_RETURN_IF_ERROR(spec.status());
+  PREFIXD_RETURN_IF_ERROR(CheckRequestId(spec->request_id));
+  PREFIXD_ASSIGN_OR_RETURN(cases_, Expand(*spec));
+  repetitions_ = spec->repetitions;
+  PREFIXD_ASSIGN_OR_RETURN(ticket_, context_->admission->Admit(kMaxReplyPayloadBytes));
+  if (control.running.exchange(true)) {
+    return Error(absl::StatusCode::kResourceExhausted, "BENCHMARK_RUNNING", "",
+                 "another benchmark is running, and two would measure each other: retry when it has ended");
+  }
+  holds_control_ = true;
+  return absl::OkStatus();
+}
+
+void Benchmark::SubmitNext() {
+  context_->lanes->Submit([this](BorrowedLane& lane) { MeasureNext(lane); });
+}
+
+void Benchmark::MeasureNext(BorrowedLane& lane) {
+  const BenchmarkCase& what = cases_[next_];
+  const absl::StatusOr<Measurement> measured = MeasureOrSkip(*lane.lane, what);
+  if (ErrorReason(measured.status()) == "DEVICE_LOST") context_->on_device_lost(measured.status());
+  if (!measured.ok()) {
+    End(measured.status());
+    return;
+  }
+  ++next_;
+  transport_->Write(*measured);
+}
+
+absl::StatusOr<Measurement> Benchmark::MeasureOrSkip(Lane& lane, const BenchmarkCase& what) {
+  PREFIXD_RETURN_IF_ERROR(Wanted());
+  absl::Status fits = CheckBytes(what);
+  absl::StatusOr<Measurement> measured =
+      fits.ok() ? Measure(*context_->device, lane, what, repetitions_, [this] { return Wanted(); })
+                : absl::StatusOr<Measurement>(std::move(fits));
+  switch (measured.status().code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kResourceExhausted:
+      return Measurement{.what = what, .skipped = std::string(measured.status().message())};
+    default:
+      return measured;
+  }
+}
+
+absl::Status Benchmark::CheckBytes(const BenchmarkCase& what) const {
+  const uint64_t bytes = ArrayBytes(what);
+  const uint64_t free_bytes = context_->device->FreeMemoryBytes();
+  if (bytes > context_->benchmarks->max_bytes) {
+    return absl::ResourceExhaustedError(StrCat("its arrays need ", bytes, " bytes, above the limit of ",
+                                               context_->benchmarks->max_bytes, " (--max-benchmark-bytes)"));
+  }
+  if (free_bytes != 0 && bytes > free_bytes / 2) {
+    return absl::ResourceExhaustedError(
+        StrCat("its arrays need ", bytes, " bytes, above half of the ", free_bytes, " that the device has free"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Benchmark::Wanted() const {
+  PREFIXD_RETURN_IF_ERROR(stop_.Check());
+  return context_->admission->closed();  // Nobody waits for a benchmark to drain.
+}
+
+void Benchmark::OnWriteDone(bool ok) {
+  if (!ok) {
+    End(Error(absl::StatusCode::kCancelled, "CANCELLED", "", "the caller went away; work has stopped"));
+  } else if (next_ == cases_.size()) {
+    End(absl::OkStatus());
+  } else {
+    SubmitNext();
+  }
+}
+
+void Benchmark::End(absl::Status status) {
+  result_.status = std::move(status);
+  result_.timing.server_total_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - started_).count();
+  // A caller who hears of the end may begin the next one at once.
+  ticket_ = Admission::Ticket();
+  if (holds_control_) context_->benchmarks->running = false;
+  transport_->Finish(result_);
+}
+
+void Benchmark::OnDone() {
+  context_->log({.call = call_, .spec = nullptr, .num_bytes_in = 0, .num_bytes_out = 0, .result = result_});
+}
+
+}  // namespace prefixd

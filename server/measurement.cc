@@ -1,0 +1,249 @@
+#include "server/measurement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <type_traits>
+#include <utility>
+
+#include "kernels/status.h"
+
+namespace prefixd {
+namespace {
+
+constexpr uint64_t kMaxCases = 4096;
+constexpr uint32_t kMaxRepetitions = 1000;
+constexpr uint64_t kSeed = 2026;
+constexpr uint64_t kPatternBytes = uint64_t{1} << 20;
+constexpr uint64_t kLeastArrayBytes = 256;  // So that the copy fits where a result outweighs a tiny array.
+
+absl::Status InvalidSpec(std::string_view field, std::string_view message) {
+  return Error(absl::StatusCode::kInvalidArgument, "BENCHMARK_SPEC", field, message);
+}
+
+// Integers of all magnitudes; floating-point numbers from -1 to 1.
+template <class T>
+std::vector<T> RandomElements(uint64_t count) {
+  std::mt19937_64 random(kSeed);
+  std::vector<T> elements(count);
+  for (T& element : elements) {
+    if constexpr (std::is_floating_point_v<T>) {
+      element = static_cast<T>(std::ldexp(static_cast<double>(static_cast<int64_t>(random())), -63));
+    } else {
+      element = static_cast<T>(random());
+    }
+  }
+  return elements;
+}
+
+// Fills the array with a random pattern, over and over. Synchronizes.
+absl::Status Fill(Lane& lane, DType dtype, std::byte* d_array, uint64_t num_bytes) {
+  return VisitDType(dtype, [&](auto tag) -> absl::Status {
+    using T = typename decltype(tag)::type;
+    uint64_t filled = std::min(num_bytes, kPatternBytes);
+    const std::vector<T> pattern = RandomElements<T>(filled / sizeof(T));
+    PREFIXD_RETURN_IF_ERROR(lane.CopyToDevice(d_array, pattern.data(), filled));
+    while (filled < num_bytes) {
+      const uint64_t more = std::min(filled, num_bytes - filled);
+      PREFIXD_RETURN_IF_ERROR(lane.CopyOnDevice(d_array + filled, d_array, more, CopyTiming::kUntimed));
+      filled += more;
+    }
+    return lane.Synchronize();
+  });
+}
+
+// About half of the random elements are less than this.
+Value Middle(DType dtype) {
+  return VisitDType(dtype, [](auto tag) {
+    using T = typename decltype(tag)::type;
+    return Value::Of(std::is_unsigned_v<T> ? static_cast<T>(std::numeric_limits<T>::max() / 2) : T{0});
+  });
+}
+
+// A case on a lane, with its memory.
+class Subject {
+ public:
+  Subject(Lane& lane, const BenchmarkCase& what) : lane_(lane), what_(what) {}
+
+  absl::Status Allocate(uint64_t flush_bytes) {
+    const uint64_t array_bytes = std::max(what_.num_items * SizeOf(what_.dtype), kLeastArrayBytes);
+    PREFIXD_ASSIGN_OR_RETURN(d_in_, lane_.Allocate(array_bytes));
+    PREFIXD_ASSIGN_OR_RETURN(d_out_, lane_.Allocate(array_bytes));
+    PREFIXD_ASSIGN_OR_RETURN(d_scalar_, lane_.Allocate(sizeof(ReduceState)));
+    PREFIXD_ASSIGN_OR_RETURN(d_flush_, lane_.Allocate(flush_bytes));
+    return Fill(lane_, what_.dtype, d_in_.data(), array_bytes);
+  }
+
+  absl::StatusOr<StageTimes> RunWork() {
+    PREFIXD_RETURN_IF_ERROR(FlushCaches());
+    PREFIXD_RETURN_IF_ERROR(EnqueueWork());
+    return Times();
+  }
+
+  // A copy that moves num_bytes: half of them in, half of them out.
+  absl::StatusOr<StageTimes> RunCopy(uint64_t num_bytes) {
+    PREFIXD_RETURN_IF_ERROR(FlushCaches());
+    PREFIXD_RETURN_IF_ERROR(
+        lane_.CopyOnDevice(d_out_.data(), d_in_.data(), std::max(num_bytes / 2, uint64_t{1}), CopyTiming::kTimed));
+    return Times();
+  }
+
+ private:
+  // It also keeps the device busy while what follows is launched, so that the launch is not in the time.
+  absl::Status FlushCaches() {
+    const uint64_t half = d_flush_.size_bytes() / 2;
+    return lane_.CopyOnDevice(d_flush_.data() + half, d_flush_.data(), half, CopyTiming::kUntimed);
+  }
+
+  absl::Status EnqueueWork() {
+    switch (what_.primitive) {
+      case Primitive::kScan:
+        return lane_.Scan({.dtype = what_.dtype,
+                           .op = what_.op,
+                           .strategy = what_.strategy,
+                           .in = d_in_.data(),
+                           .out = d_out_.data(),
+                           .num_items = what_.num_items,
+                           .init = Neutral(what_.op, what_.dtype)});
+      case Primitive::kReduce:
+        return lane_.Reduce({.dtype = what_.dtype,
+                             .op = what_.op,
+                             .strategy = what_.strategy,
+                             .in = d_in_.data(),
+                             .num_items = what_.num_items,
+                             .init = {.value = Neutral(what_.op, what_.dtype)},
+                             .state_out = reinterpret_cast<ReduceState*>(d_scalar_.data())});
+      case Primitive::kCompact:
+        break;
+    }
+    return lane_.Compact({.dtype = what_.dtype,
+                          .comparison = Comparison::kLess,
+                          .value = Middle(what_.dtype),
+                          .strategy = what_.strategy,
+                          .in = d_in_.data(),
+                          .num_items = what_.num_items,
+                          .values = d_out_.data(),
+                          .count = reinterpret_cast<uint64_t*>(d_scalar_.data())});
+  }
+
+  absl::StatusOr<StageTimes> Times() {
+    PREFIXD_RETURN_IF_ERROR(lane_.Synchronize());
+    const StageTimes times = lane_.TakeStageTimes();
+    if (!times.kernel_ns) return absl::InternalError("the device did not tell how long its work took");
+    return times;
+  }
+
+  Lane& lane_;
+  const BenchmarkCase what_;
+  Buffer d_in_;
+  Buffer d_out_;
+  Buffer d_scalar_;
+  Buffer d_flush_;
+};
+
+// The sample that a share of `quantile` is not above. Needs: sorted, not empty.
+int64_t Quantile(const std::vector<int64_t>& sorted, double quantile) {
+  return sorted[static_cast<size_t>(std::lround(quantile * static_cast<double>(sorted.size() - 1)))];
+}
+
+// What the device will refuse, before there is memory to get.
+absl::Status CheckServed(const Device& device, const BenchmarkCase& what) {
+  if (!IsSupported(what.primitive, what.dtype, what.dtype, what.op)) {
+    return absl::UnimplementedError(StrCat(Name(what.primitive), " does not serve ",
+                                           what.primitive == Primitive::kCompact ? "" : StrCat(Name(what.op), " of "),
+                                           Name(what.dtype)));
+  }
+  return device.Resolve(what.primitive, what.strategy).status();
+}
+
+absl::StatusOr<Measurement> MeasureSamples(Subject& subject, uint32_t repetitions,
+                                           const std::function<absl::Status()>& stop) {
+  // The first of each warms up: code is loaded, memory is touched.
+  PREFIXD_RETURN_IF_ERROR(stop());
+  PREFIXD_ASSIGN_OR_RETURN(const StageTimes first, subject.RunWork());
+  PREFIXD_RETURN_IF_ERROR(stop());
+  PREFIXD_RETURN_IF_ERROR(subject.RunCopy(first.num_bytes).status());
+  std::vector<int64_t> work_ns;
+  std::vector<int64_t> copy_ns;
+  for (uint32_t i = 0; i < repetitions; ++i) {
+    PREFIXD_RETURN_IF_ERROR(stop());
+    PREFIXD_ASSIGN_OR_RETURN(const StageTimes work, subject.RunWork());
+    PREFIXD_RETURN_IF_ERROR(stop());
+    PREFIXD_ASSIGN_OR_RETURN(const StageTimes copy, subject.RunCopy(first.num_bytes));
+    work_ns.push_back(*work.kernel_ns);
+    copy_ns.push_back(*copy.kernel_ns);
+  }
+  std::sort(work_ns.begin(), work_ns.end());
+  std::sort(copy_ns.begin(), copy_ns.end());
+  return Measurement{.p10_ns = Quantile(work_ns, 0.1),
+                     .median_ns = Quantile(work_ns, 0.5),
+                     .p90_ns = Quantile(work_ns, 0.9),
+                     .copy_ns = Quantile(copy_ns, 0.5),
+                     .num_bytes = first.num_bytes,
+                     .launches = first.launches};
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<BenchmarkCase>> Expand(const BenchmarkSpec& spec) {
+  if (spec.primitives.empty()) return InvalidSpec("primitives", "name at least one of scan, reduce, compact");
+  if (spec.dtypes.empty()) return InvalidSpec("dtypes", "name at least one element type");
+  if (spec.sizes.empty()) return InvalidSpec("sizes", "name at least one size, in elements");
+  if (std::find(spec.sizes.begin(), spec.sizes.end(), 0) != spec.sizes.end()) {
+    return InvalidSpec("sizes", "a size is 0: there is nothing to measure");
+  }
+  if (spec.repetitions < 1 || spec.repetitions > kMaxRepetitions) {
+    return InvalidSpec("repetitions",
+                       StrCat("expected 1 to ", kMaxRepetitions, " repetitions, not ", spec.repetitions));
+  }
+  const std::vector<Op> sum = {Op::kSum};
+  const std::vector<Strategy> default_strategy = {Strategy::kDefault};
+  const std::vector<Op>& ops = spec.ops.empty() ? sum : spec.ops;
+  const std::vector<Strategy>& strategies = spec.strategies.empty() ? default_strategy : spec.strategies;
+  std::vector<BenchmarkCase> cases;
+  for (const Primitive primitive : spec.primitives) {
+    const size_t num_ops = primitive == Primitive::kCompact ? 1 : ops.size();
+    for (const DType dtype : spec.dtypes) {
+      for (size_t op = 0; op < num_ops; ++op) {
+        for (const Strategy strategy : strategies) {
+          for (const uint64_t num_items : spec.sizes) {
+            if (cases.size() == kMaxCases) {
+              return InvalidSpec("sizes", StrCat("these are more than ", kMaxCases, " combinations: ask for fewer"));
+            }
+            cases.push_back(
+                {primitive, dtype, primitive == Primitive::kCompact ? Op::kSum : ops[op], strategy, num_items});
+          }
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+uint64_t ArrayBytes(const BenchmarkCase& what) {
+  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+  const uint64_t bytes_per_item = 2 * SizeOf(what.dtype);
+  return what.num_items > kMost / bytes_per_item ? kMost : what.num_items * bytes_per_item;
+}
+
+absl::StatusOr<Measurement> Measure(const Device& device, Lane& lane, const BenchmarkCase& what, uint32_t repetitions,
+                                    const std::function<absl::Status()>& stop) {
+  PREFIXD_RETURN_IF_ERROR(CheckServed(device, what));
+  lane.TakeStageTimes();
+  Subject subject(lane, what);
+  const absl::Status allocated = subject.Allocate(device.info().cache_flush_bytes);
+  absl::StatusOr<Measurement> measured =
+      allocated.ok() ? MeasureSamples(subject, repetitions, stop) : absl::StatusOr<Measurement>(allocated);
+  if (!measured.ok()) {
+    // Its error, if it has one, is that of the measurement.
+    lane.Synchronize().IgnoreError();
+    lane.TakeStageTimes();
+    return measured;
+  }
+  measured->what = what;
+  PREFIXD_ASSIGN_OR_RETURN(measured->what.strategy, device.Resolve(what.primitive, what.strategy));
+  return measured;
+}
+
+}  // namespace prefixd

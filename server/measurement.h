@@ -1,0 +1,68 @@
+// How long a lane takes for one primitive on one array, beside the device's own copy of as many bytes.
+//
+// Each sample begins with caches that hold nothing of the array. Samples of the work and of the copy alternate, so that
+// both meet the same clocks and the same neighbours. The data is random from a fixed seed: the same in every run.
+#ifndef PREFIXD_SERVER_MEASUREMENT_H_
+#define PREFIXD_SERVER_MEASUREMENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+#include "kernels/types.h"
+
+namespace prefixd {
+
+// What a benchmark is to measure: every combination.
+struct BenchmarkSpec {
+  std::vector<Primitive> primitives;
+  std::vector<DType> dtypes;
+  std::vector<Op> ops;               // Of scan and reduce; empty: sum.
+  std::vector<Strategy> strategies;  // Empty: the device's default.
+  std::vector<uint64_t> sizes;       // In items.
+  uint32_t repetitions = 20;         // Samples of each.
+  std::string request_id;
+};
+
+struct BenchmarkCase {
+  Primitive primitive = Primitive::kScan;
+  DType dtype = DType::kF32;
+  Op op = Op::kSum;  // Not of compact.
+  Strategy strategy = Strategy::kDefault;
+  uint64_t num_items = 0;
+};
+
+struct Measurement {
+  BenchmarkCase what;   // With the strategy that ran; with the one asked for if it was skipped.
+  std::string skipped;  // Why there are no times; empty: there are.
+  // By the device's clock.
+  int64_t p10_ns = 0;
+  int64_t median_ns = 0;
+  int64_t p90_ns = 0;
+  int64_t copy_ns = 0;     // Median of the device's copy that moves num_bytes.
+  uint64_t num_bytes = 0;  // That had to be moved: read plus written.
+  uint64_t launches = 0;
+};
+
+// All combinations, primitives outermost and sizes innermost; a compact, which has no operator, once for all of them.
+// Errors: INVALID_ARGUMENT (BENCHMARK_SPEC) for none, for more than 4,096, and for sizes or repetitions out of range.
+absl::StatusOr<std::vector<BenchmarkCase>> Expand(const BenchmarkSpec& spec);
+
+// Bytes of the arrays that a case needs on the device; the largest number if it is too large to say.
+uint64_t ArrayBytes(const BenchmarkCase& what);
+
+// Measures one case. `stop` is asked before every sample; what it returns, if not OK, ends the measurement.
+// A scan is inclusive; a compact keeps by a predicate, which about half of the elements satisfy, and returns values.
+// Needs:   nothing enqueued on the lane. Leaves nothing behind, in its times either.
+// Errors:  those of the device, among them UNIMPLEMENTED and INVALID_ARGUMENT for what it does not serve.
+// Cost:    device memory for ArrayBytes and DeviceInfo::cache_flush_bytes; blocks until it is done.
+absl::StatusOr<Measurement> Measure(const Device& device, Lane& lane, const BenchmarkCase& what, uint32_t repetitions,
+                                    const std::function<absl::Status()>& stop);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_MEASUREMENT_H_

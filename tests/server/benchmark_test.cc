@@ -1,0 +1,320 @@
+// Benchmarks without a wire: what is measured and skipped, limits, one at a time, and how they end early.
+#include "server/benchmark.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "kernels/status.h"
+#include "tests/server/fake_device.h"
+#include "tests/server/gate.h"
+
+namespace prefixd {
+namespace {
+
+// Keeps what was measured, and answers each write on a thread of its own.
+class FakeBenchmarkTransport final : public BenchmarkTransport {
+ public:
+  FakeBenchmarkTransport(ServerContext* context, absl::Time deadline)
+      : benchmark_(context, {.method = "RunBenchmark", .caller = "test", .deadline = deadline}, this) {}
+  ~FakeBenchmarkTransport() override {
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  // Asked before a write is said to be done; false: it failed.
+  std::function<bool()> before_write_done = [] { return true; };
+
+  void Start(absl::StatusOr<BenchmarkSpec> spec) { benchmark_.Start(std::move(spec)); }
+  [[nodiscard]] bool Wait() { return done_.WaitFor(1); }
+  Benchmark& benchmark() { return benchmark_; }
+  // Of a benchmark that ended.
+  const Result& result() const { return result_; }
+  const std::vector<Measurement>& measurements() const { return measurements_; }
+
+  void Write(const Measurement& measurement) override {
+    measurements_.push_back(measurement);
+    threads_.emplace_back([this] { benchmark_.OnWriteDone(before_write_done()); });
+  }
+  void Finish(const Result& result) override {
+    result_ = result;
+    benchmark_.OnDone();
+    done_.Arrive();
+  }
+
+ private:
+  Benchmark benchmark_;
+  std::vector<Measurement> measurements_;
+  std::vector<std::thread> threads_;
+  Result result_;
+  Gate done_;
+};
+
+class BenchmarkTest : public testing::Test {
+ protected:
+  BenchmarkTest() {
+    device_.free_memory_bytes = uint64_t{1} << 30;
+    control_.max_bytes = uint64_t{1} << 20;
+    lanes_ = *LanePool::Create(device_, 1);
+    context_ = {.device = &device_,
+                .lanes = lanes_.get(),
+                .admission = &admission_,
+                .benchmarks = &control_,
+                .device_name = "fake",
+                .log = [this](const RequestRecord& record) { log_ += record.call.method + " "; },
+                .on_device_lost = [this](const absl::Status&) { ++device_lost_; }};
+  }
+
+  std::unique_ptr<FakeBenchmarkTransport> Start(absl::StatusOr<BenchmarkSpec> spec,
+                                                absl::Time deadline = absl::InfiniteFuture()) {
+    auto transport = std::make_unique<FakeBenchmarkTransport>(&context_, deadline);
+    transport->Start(std::move(spec));
+    return transport;
+  }
+  std::unique_ptr<FakeBenchmarkTransport> Run(absl::StatusOr<BenchmarkSpec> spec) {
+    auto transport = Start(std::move(spec));
+    EXPECT_TRUE(transport->Wait()) << "the benchmark did not end";
+    return transport;
+  }
+
+  FakeDevice device_;
+  Admission admission_{64, uint64_t{1} << 30};
+  BenchmarkControl control_;
+  std::unique_ptr<LanePool> lanes_;
+  ServerContext context_;
+  std::string log_;
+  std::atomic<int> device_lost_{0};
+};
+
+BenchmarkSpec ScanOf(std::vector<uint64_t> sizes, uint32_t repetitions = 3) {
+  return {
+      .primitives = {Primitive::kScan}, .dtypes = {DType::kI32}, .sizes = std::move(sizes), .repetitions = repetitions};
+}
+
+TEST_F(BenchmarkTest, MeasuresEveryCombinationInOrder) {
+  BenchmarkSpec spec = ScanOf({1, 1000});
+  spec.primitives = {Primitive::kScan, Primitive::kReduce, Primitive::kCompact};
+  spec.dtypes = {DType::kI32, DType::kF64};
+  spec.ops = {Op::kSum, Op::kMax};
+  const auto run = Run(spec);
+  ASSERT_TRUE(run->result().status.ok()) << run->result().status;
+  std::string order;
+  for (const Measurement& m : run->measurements()) {
+    EXPECT_EQ(m.skipped, "");
+    EXPECT_EQ(m.what.strategy, Strategy::kReduceThenScan);
+    EXPECT_LE(m.p10_ns, m.median_ns);
+    EXPECT_LE(m.median_ns, m.p90_ns);
+    EXPECT_GT(m.launches, 0u);
+    order += StrCat(Name(m.what.primitive), " ", Name(m.what.dtype), " ", Name(m.what.op), " ", m.what.num_items, "\n");
+  }
+  EXPECT_EQ(order,
+            "scan i32 sum 1\nscan i32 sum 1000\nscan i32 max 1\nscan i32 max 1000\n"
+            "scan f64 sum 1\nscan f64 sum 1000\nscan f64 max 1\nscan f64 max 1000\n"
+            "reduce i32 sum 1\nreduce i32 sum 1000\nreduce i32 max 1\nreduce i32 max 1000\n"
+            "reduce f64 sum 1\nreduce f64 sum 1000\nreduce f64 max 1\nreduce f64 max 1000\n"
+            "compact i32 sum 1\ncompact i32 sum 1000\ncompact f64 sum 1\ncompact f64 sum 1000\n");
+  EXPECT_EQ(run->measurements()[1].num_bytes, 8000u);
+  EXPECT_EQ(device_.works(), 20 * (1 + 3));  // One warms up.
+  EXPECT_EQ(log_, "RunBenchmark ");
+}
+
+TEST_F(BenchmarkTest, ACompactKeepsAboutHalf) {
+  for (const DType dtype : {DType::kI32, DType::kU32, DType::kI64, DType::kU64, DType::kF32, DType::kF64}) {
+    BenchmarkSpec spec = ScanOf({10000}, 1);
+    spec.primitives = {Primitive::kCompact};
+    spec.dtypes = {dtype};
+    const auto run = Run(spec);
+    ASSERT_EQ(run->measurements().size(), 1u);
+    const double kept = static_cast<double>(run->measurements()[0].num_bytes) / SizeOf(dtype) - 10000;
+    EXPECT_NEAR(kept, 5000, 300) << Name(dtype);
+  }
+}
+
+TEST_F(BenchmarkTest, WhatIsNotServedIsSkipped) {
+  BenchmarkSpec spec = ScanOf({1});
+  spec.dtypes = {DType::kF32, DType::kF16, DType::kI32};
+  spec.ops = {Op::kAnd};
+  spec.strategies = {Strategy::kDefault, Strategy::kCub};
+  const auto run = Run(spec);
+  EXPECT_TRUE(run->result().status.ok()) << run->result().status;
+  ASSERT_EQ(run->measurements().size(), 6u);
+  EXPECT_EQ(run->measurements()[0].skipped, "scan does not serve and of f32");
+  EXPECT_EQ(run->measurements()[2].skipped, "scan does not serve and of f16");
+  EXPECT_EQ(run->measurements()[4].skipped, "");
+  EXPECT_NE(run->measurements()[5].skipped.find("cub"), std::string::npos);
+  EXPECT_EQ(run->measurements()[5].what.strategy, Strategy::kCub);
+}
+
+TEST_F(BenchmarkTest, LargerThanTheLimitsIsSkipped) {
+  const uint64_t fits = control_.max_bytes / 8;
+  const auto run = Run(ScanOf({fits, fits + 1, ~uint64_t{0}}, 1));
+  ASSERT_EQ(run->measurements().size(), 3u);
+  EXPECT_EQ(run->measurements()[0].skipped, "");
+  EXPECT_NE(run->measurements()[1].skipped.find("--max-benchmark-bytes"), std::string::npos);
+  EXPECT_NE(run->measurements()[2].skipped.find("--max-benchmark-bytes"), std::string::npos);
+  device_.free_memory_bytes = 2 * control_.max_bytes - 2;
+  EXPECT_NE(Run(ScanOf({fits}, 1))->measurements()[0].skipped.find("half"), std::string::npos);
+  device_.free_memory_bytes = 0;  // Can't say.
+  EXPECT_EQ(Run(ScanOf({fits}, 1))->measurements()[0].skipped, "");
+}
+
+TEST_F(BenchmarkTest, NoMemoryIsSkipped) {
+  device_.memory_status = Error(absl::StatusCode::kResourceExhausted, "DEVICE_MEMORY", "", "no memory");
+  const auto run = Run(ScanOf({1}));
+  ASSERT_EQ(run->measurements().size(), 1u);
+  EXPECT_EQ(run->measurements()[0].skipped, "no memory");
+  EXPECT_TRUE(run->result().status.ok());
+}
+
+TEST_F(BenchmarkTest, NothingTooMuchOrOutOfRangeIsInvalid) {
+  const auto field = [&](BenchmarkSpec spec) {
+    const auto run = Run(std::move(spec));
+    EXPECT_EQ(ErrorReason(run->result().status), "BENCHMARK_SPEC");
+    EXPECT_TRUE(run->measurements().empty());
+    return ErrorField(run->result().status);
+  };
+  BenchmarkSpec spec = ScanOf({1});
+  spec.primitives.clear();
+  EXPECT_EQ(field(spec), "primitives");
+  spec = ScanOf({1});
+  spec.dtypes.clear();
+  EXPECT_EQ(field(spec), "dtypes");
+  EXPECT_EQ(field(ScanOf({})), "sizes");
+  EXPECT_EQ(field(ScanOf({1, 0})), "sizes");
+  EXPECT_EQ(field(ScanOf(std::vector<uint64_t>(4097, 1))), "sizes");
+  EXPECT_EQ(field(ScanOf({1}, 0)), "repetitions");
+  EXPECT_EQ(field(ScanOf({1}, 1001)), "repetitions");
+  spec = ScanOf({1});
+  spec.request_id = "two words";
+  EXPECT_EQ(ErrorReason(Run(spec)->result().status), "REQUEST_ID");
+  EXPECT_EQ(ErrorReason(Run(Error(absl::StatusCode::kInvalidArgument, "UNKNOWN_ENUM", "ops", "x"))->result().status),
+            "UNKNOWN_ENUM");
+  EXPECT_EQ(admission_.in_use().requests, 0u);
+}
+
+TEST_F(BenchmarkTest, CanBeSwitchedOff) {
+  control_.enabled = false;
+  const auto run = Run(ScanOf({1}));
+  EXPECT_EQ(run->result().status.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(ErrorReason(run->result().status), "BENCHMARK_OFF");
+}
+
+// ---- Ends before the end
+// --------------------------------------------------------------------------------------------- A benchmark that stands
+// in its work number `stop_at` until it is let go.
+class StandingBenchmarkTest : public BenchmarkTest {
+ protected:
+  void StandAt(int stop_at) {
+    device_.before_work = [this, stop_at] {
+      if (device_.works() == stop_at) {
+        standing_.Arrive();
+        EXPECT_TRUE(go_on_.WaitFor(1));
+      }
+      return absl::OkStatus();
+    };
+  }
+  Gate standing_;
+  Gate go_on_;
+};
+
+TEST_F(StandingBenchmarkTest, ThereIsOneAtATime) {
+  StandAt(1);
+  const auto first = Start(ScanOf({1}));
+  ASSERT_TRUE(standing_.WaitFor(1));
+  const auto second = Run(ScanOf({1}));
+  EXPECT_EQ(second->result().status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ErrorReason(second->result().status), "BENCHMARK_RUNNING");
+  EXPECT_EQ(admission_.in_use().requests, 1u);
+  go_on_.Arrive();
+  ASSERT_TRUE(first->Wait());
+  EXPECT_TRUE(first->result().status.ok());
+  EXPECT_TRUE(Run(ScanOf({1}))->result().status.ok());
+  EXPECT_EQ(admission_.in_use().requests, 0u);
+}
+
+TEST_F(StandingBenchmarkTest, CancellingEndsItWithinASample) {
+  StandAt(3);
+  const auto run = Start(ScanOf({1, 1}, 10));
+  ASSERT_TRUE(standing_.WaitFor(1));
+  run->benchmark().OnCancel();
+  go_on_.Arrive();
+  ASSERT_TRUE(run->Wait());
+  EXPECT_EQ(run->result().status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(device_.works(), 3);
+  EXPECT_TRUE(run->measurements().empty());
+  EXPECT_TRUE(Run(ScanOf({1}))->result().status.ok());
+}
+
+TEST_F(StandingBenchmarkTest, DrainingEndsItWithinASample) {
+  StandAt(3);
+  const auto run = Start(ScanOf({1}, 10));
+  ASSERT_TRUE(standing_.WaitFor(1));
+  admission_.Close(Error(absl::StatusCode::kUnavailable, "DRAINING", "", "the server is stopping"));
+  go_on_.Arrive();
+  ASSERT_TRUE(run->Wait());
+  EXPECT_EQ(ErrorReason(run->result().status), "DRAINING");
+  EXPECT_EQ(device_.works(), 3);
+}
+
+TEST_F(BenchmarkTest, ADeadlineEndsIt) {
+  const auto run = Start(ScanOf({1}, 1000), absl::Now() - absl::Seconds(1));
+  ASSERT_TRUE(run->Wait());
+  EXPECT_EQ(ErrorReason(run->result().status), "DEADLINE");
+  EXPECT_EQ(device_.works(), 0);
+}
+
+TEST_F(BenchmarkTest, TheNextMeasurementWaitsForTheWrite) {
+  Gate written;
+  Gate go_on;
+  auto run = std::make_unique<FakeBenchmarkTransport>(&context_, absl::InfiniteFuture());
+  run->before_write_done = [&] {
+    written.Arrive();
+    return go_on.WaitFor(1);
+  };
+  run->Start(ScanOf({1, 1}, 1));
+  ASSERT_TRUE(written.WaitFor(1));
+  // The lane is free meanwhile.
+  Gate lane_ran;
+  lanes_->Submit([&](BorrowedLane&) { lane_ran.Arrive(); });
+  ASSERT_TRUE(lane_ran.WaitFor(1));
+  EXPECT_EQ(device_.works(), 2);
+  go_on.Arrive();
+  ASSERT_TRUE(run->Wait());
+  EXPECT_EQ(device_.works(), 4);
+}
+
+TEST_F(BenchmarkTest, AFailedWriteEndsIt) {
+  auto run = std::make_unique<FakeBenchmarkTransport>(&context_, absl::InfiniteFuture());
+  run->before_write_done = [] { return false; };
+  run->Start(ScanOf({1, 1}, 1));
+  ASSERT_TRUE(run->Wait());
+  EXPECT_EQ(run->result().status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(run->measurements().size(), 1u);
+}
+
+TEST_F(BenchmarkTest, ALostDeviceIsReported) {
+  device_.before_work = [] { return Error(absl::StatusCode::kUnavailable, "DEVICE_LOST", "", "the card is gone"); };
+  const auto run = Run(ScanOf({1}));
+  EXPECT_EQ(ErrorReason(run->result().status), "DEVICE_LOST");
+  EXPECT_EQ(device_lost_, 1);
+}
+
+TEST_F(BenchmarkTest, LeavesNoTimesOnTheLane) {
+  device_.before_work = [this] { return device_.works() == 3 ? absl::InternalError("odd") : absl::OkStatus(); };
+  EXPECT_EQ(Run(ScanOf({100}))->result().status.code(), absl::StatusCode::kInternal);
+  Gate ran;
+  StageTimes times;
+  lanes_->Submit([&](BorrowedLane& lane) {
+    times = lane.lane->TakeStageTimes();
+    ran.Arrive();
+  });
+  ASSERT_TRUE(ran.WaitFor(1));
+  EXPECT_EQ(times.launches, 0u);
+  EXPECT_FALSE(times.kernel_ns);
+}
+
+}  // namespace
+}  // namespace prefixd
