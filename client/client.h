@@ -26,6 +26,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "client/benchmark.h"
 #include "client/options.h"
 #include "client/spec.h"
 #include "client/stream.h"
@@ -144,6 +145,14 @@ class Client {
 
   // Whether the server takes work: true for SERVING. A server that answers NOT_SERVING is no error.
   absl::StatusOr<bool> CheckHealth(const CallOptions& call = {});
+
+  // Measures every combination of the spec on the server's device. The sink gets each as it is measured, or skipped, on
+  // the calling thread; an error from it ends the benchmark, and the call with that error.
+  // Errors: INVALID_ARGUMENT (BENCHMARK_SPEC), PERMISSION_DENIED (BENCHMARK_OFF), RESOURCE_EXHAUSTED
+  //         (BENCHMARK_RUNNING) while there is another.
+  // Retry:  not after the first result.
+  using BenchmarkSink = absl::FunctionRef<absl::Status(const BenchmarkResult& result)>;
+  absl::Status RunBenchmark(const BenchmarkSpec& spec, BenchmarkSink sink, const CallOptions& call = {});
 
   // ---- Element types known at run time, arrays larger than memory ----
   // As the calls above, from a source to a sink: one unary call where the first chunk is the last and fits, else a

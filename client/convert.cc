@@ -204,6 +204,42 @@ ServerInfo FromWire(const v1::GetServerInfoResponse& response) {
   return info;
 }
 
+v1::RunBenchmarkRequest ToWire(const BenchmarkSpec& spec) {
+  v1::RunBenchmarkRequest wire;
+  for (const Primitive primitive : spec.primitives) wire.add_primitives(ToWireEnum<v1::Primitive>(primitive));
+  for (const DType dtype : spec.dtypes) wire.add_dtypes(ToWireEnum<v1::DType>(dtype));
+  for (const Op op : spec.ops) wire.add_ops(ToWireEnum<v1::Op>(op));
+  for (const Strategy strategy : spec.strategies) wire.add_strategies(static_cast<v1::Strategy>(strategy));
+  for (const uint64_t num_items : spec.num_items) wire.add_num_items(num_items);
+  wire.set_repetitions(spec.repetitions);
+  return wire;
+}
+
+std::optional<BenchmarkResult> FromWire(const v1::RunBenchmarkResponse& response) {
+  BenchmarkResult result;
+  if (!FromWireEnum(response.primitive(), &result.primitive) || !FromWireEnum(response.dtype(), &result.dtype) ||
+      !FromWireEnum(response.strategy(), &result.strategy)) {
+    return std::nullopt;
+  }
+  Op op;
+  if (response.op() != v1::OP_UNSPECIFIED) {
+    if (!FromWireEnum(response.op(), &op)) return std::nullopt;
+    result.op = op;
+  }
+  result.num_items = response.num_items();
+  result.skipped = response.skipped();
+  result.device = response.device();
+  result.numerics_version = response.numerics_version();
+  if (response.has_measurement()) {
+    const v1::Measurement& wire = response.measurement();
+    result.times = BenchmarkTimes{wire.p10_ns(), wire.median_ns(), wire.p90_ns(), wire.copy_ns()};
+    result.num_bytes = wire.num_bytes();
+    result.launches = wire.launches();
+    result.repetitions = wire.repetitions();
+  }
+  return result;
+}
+
 absl::Status FromWire(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
   std::string reason;

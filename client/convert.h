@@ -4,8 +4,11 @@
 
 #include <grpcpp/support/status.h>
 
+#include <optional>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/benchmark.h"
 #include "client/spec.h"
 #include "prefixd/v1/admin.pb.h"
 #include "prefixd/v1/primitives.pb.h"
@@ -23,6 +26,10 @@ CompactReply FromWire(v1::CompactResponse&& response);
 // Errors: INTERNAL if the value is not one of the dtype.
 absl::StatusOr<ReduceReply> FromWire(const v1::ReduceResponse& response, DType dtype);
 ServerInfo FromWire(const v1::GetServerInfoResponse& response);
+
+v1::RunBenchmarkRequest ToWire(const BenchmarkSpec& spec);
+// Nothing for a combination that only a newer server knows.
+std::optional<BenchmarkResult> FromWire(const v1::RunBenchmarkResponse& response);
 
 // Keeps code and message; reason, field and retry delay from the details, if there are any. IsCallStatus holds for it.
 absl::Status FromWire(const grpc::Status& status);

@@ -49,10 +49,10 @@ void Benchmark::SubmitNext() {
 
 void Benchmark::MeasureNext(BorrowedLane& lane) {
   const BenchmarkCase& what = cases_[next_];
-  const absl::StatusOr<Measurement> measured = MeasureOrSkip(*lane.lane, what);
+  absl::StatusOr<Measurement> measured = MeasureOrSkip(*lane.lane, what);
   if (ErrorReason(measured.status()) == "DEVICE_LOST") context_->on_device_lost(measured.status());
   if (!measured.ok()) {
-    End(measured.status());
+    End(std::move(measured).status());
     return;
   }
   ++next_;

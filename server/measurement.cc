@@ -189,9 +189,9 @@ absl::StatusOr<Measurement> MeasureSamples(Subject& subject, uint32_t repetition
 absl::StatusOr<std::vector<BenchmarkCase>> Expand(const BenchmarkSpec& spec) {
   if (spec.primitives.empty()) return InvalidSpec("primitives", "name at least one of scan, reduce, compact");
   if (spec.dtypes.empty()) return InvalidSpec("dtypes", "name at least one element type");
-  if (spec.sizes.empty()) return InvalidSpec("sizes", "name at least one size, in elements");
+  if (spec.sizes.empty()) return InvalidSpec("num_items", "name at least one size, in elements");
   if (std::find(spec.sizes.begin(), spec.sizes.end(), 0) != spec.sizes.end()) {
-    return InvalidSpec("sizes", "a size is 0: there is nothing to measure");
+    return InvalidSpec("num_items", "a size is 0: there is nothing to measure");
   }
   if (spec.repetitions < 1 || spec.repetitions > kMaxRepetitions) {
     return InvalidSpec("repetitions",
@@ -209,7 +209,8 @@ absl::StatusOr<std::vector<BenchmarkCase>> Expand(const BenchmarkSpec& spec) {
         for (const Strategy strategy : strategies) {
           for (const uint64_t num_items : spec.sizes) {
             if (cases.size() == kMaxCases) {
-              return InvalidSpec("sizes", StrCat("these are more than ", kMaxCases, " combinations: ask for fewer"));
+              return InvalidSpec("num_items",
+                                 StrCat("these are more than ", kMaxCases, " combinations: ask for fewer"));
             }
             cases.push_back(
                 {primitive, dtype, primitive == Primitive::kCompact ? Op::kSum : ops[op], strategy, num_items});

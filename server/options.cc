@@ -57,6 +57,14 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
                  "How long requests in flight may take to finish after SIGTERM, in seconds")
       ->envname("PREFIXD_DRAIN_TIMEOUT_SECONDS")
       ->check(CLI::Range(uint64_t{0}, uint64_t{86400}));
+  app.add_flag("--no-benchmark", options.no_benchmark, "Refuse benchmarks, which anyone who can connect may ask for")
+      ->envname("PREFIXD_NO_BENCHMARK");
+  app.add_option(
+         "--max-benchmark-bytes", options.max_benchmark_bytes,
+         "Device memory for the arrays of one measurement of a benchmark, in bytes; never more than half of what "
+         "is free")
+      ->envname("PREFIXD_MAX_BENCHMARK_BYTES")
+      ->check(CLI::Range(uint64_t{1} << 10, uint64_t{1} << 50));
   app.add_option("--log-level", options.log_level, "What to log")
       ->envname("PREFIXD_LOG_LEVEL")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));

@@ -20,6 +20,7 @@
 #include "grpcpp/server.h"
 #include "kernels/device.h"
 #include "server/admission.h"
+#include "server/benchmark.h"
 #include "server/lane_pool.h"
 #include "server/options.h"
 #include "server/service.h"
@@ -62,6 +63,7 @@ class Server {
   std::unique_ptr<Device> device_;
   std::unique_ptr<Admission> admission_;
   std::unique_ptr<LanePool> lanes_;
+  BenchmarkControl benchmarks_;
   ServerContext context_;
   std::function<void()> on_device_lost_;
   std::atomic<bool> device_lost_{false};

@@ -29,24 +29,6 @@ bool IsTraceParent(std::string_view value) {
   return true;
 }
 
-CallInfo Describe(grpc::CallbackServerContext* call, std::string method, CallShape shape) {
-  CallInfo info;
-  info.method = std::move(method);
-  info.caller = call->peer();
-  info.shape = shape;
-  const std::chrono::system_clock::time_point deadline = call->deadline();
-  if (deadline != std::chrono::system_clock::time_point::max()) info.deadline = absl::FromChrono(deadline);
-  const auto& metadata = call->client_metadata();
-  if (const auto it = metadata.find(kTraceParent); it != metadata.end()) {
-    const std::string_view value(it->second.data(), it->second.size());
-    if (IsTraceParent(value)) {
-      info.trace_parent = value;  // The caller finds its own id in our reply and in our log.
-      call->AddInitialMetadata(kTraceParent, info.trace_parent);
-    }
-  }
-  return info;
-}
-
 // Hands the session what came.
 template <class Request>
 void Receive(ByteBuffer bytes, Session* session) {
@@ -210,6 +192,24 @@ void SetBudget(uint64_t limit, uint64_t used, v1::Budget* budget) {
 }
 
 }  // namespace
+
+CallInfo Describe(grpc::CallbackServerContext* call, std::string method, CallShape shape) {
+  CallInfo info;
+  info.method = std::move(method);
+  info.caller = call->peer();
+  info.shape = shape;
+  const std::chrono::system_clock::time_point deadline = call->deadline();
+  if (deadline != std::chrono::system_clock::time_point::max()) info.deadline = absl::FromChrono(deadline);
+  const auto& metadata = call->client_metadata();
+  if (const auto it = metadata.find(kTraceParent); it != metadata.end()) {
+    const std::string_view value(it->second.data(), it->second.size());
+    if (IsTraceParent(value)) {
+      info.trace_parent = value;  // The caller finds its own id in our reply and in our log.
+      call->AddInitialMetadata(kTraceParent, info.trace_parent);
+    }
+  }
+  return info;
+}
 
 grpc::ServerUnaryReactor* PrefixService::Scan(grpc::CallbackServerContext* call, const ByteBuffer* request,
                                               ByteBuffer* response) {

@@ -4,6 +4,8 @@
 #ifndef PREFIXD_SERVER_SERVICE_H_
 #define PREFIXD_SERVER_SERVICE_H_
 
+#include <string>
+
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "prefixd/v1/admin.grpc.pb.h"
@@ -12,8 +14,11 @@
 
 namespace prefixd {
 
-// Every method takes and gives raw bytes, so that a message that does not parse can be told from the end of a stream:
-// gRPC's own parser reports both alike.
+// Who calls, and until when. Echoes a trace parent that is one.
+CallInfo Describe(grpc::CallbackServerContext* call, std::string method, CallShape shape);
+
+// Every method of PrefixService takes and gives raw bytes, so that a message that does not parse can be told from the
+// end of a stream: gRPC's own parser reports both alike.
 using RawPrefixService = v1::PrefixService::WithRawCallbackMethod_Scan<
     v1::PrefixService::WithRawCallbackMethod_Reduce<v1::PrefixService::WithRawCallbackMethod_Compact<
         v1::PrefixService::WithRawCallbackMethod_StreamScan<v1::PrefixService::WithRawCallbackMethod_StreamReduce<
@@ -42,13 +47,17 @@ class PrefixService final : public RawPrefixService {
 
 class AdminService final : public v1::AdminService::CallbackService {
  public:
-  explicit AdminService(const ServerContext* context) : context_(context), started_(absl::Now()) {}
+  // The context must outlive the service.
+  explicit AdminService(ServerContext* context) : context_(context), started_(absl::Now()) {}
 
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* call, const v1::GetServerInfoRequest* request,
                                           v1::GetServerInfoResponse* response) override;
+  // In benchmark_service.cc.
+  grpc::ServerWriteReactor<v1::RunBenchmarkResponse>* RunBenchmark(grpc::CallbackServerContext* call,
+                                                                   const v1::RunBenchmarkRequest* request) override;
 
  private:
-  const ServerContext* const context_;
+  ServerContext* const context_;
   const absl::Time started_;
 };
 

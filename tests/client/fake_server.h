@@ -61,12 +61,20 @@ class FakePrefixService : public v1::PrefixService::Service {
 class FakeAdminService : public v1::AdminService::Service {
  public:
   v1::GetServerInfoResponse info;
+  std::function<grpc::Status(grpc::ServerContext*, const v1::RunBenchmarkRequest&,
+                             grpc::ServerWriter<v1::RunBenchmarkResponse>*)>
+      run_benchmark;
 
  private:
   grpc::Status GetServerInfo(grpc::ServerContext*, const v1::GetServerInfoRequest*,
                              v1::GetServerInfoResponse* response) override {
     *response = info;
     return grpc::Status::OK;
+  }
+  grpc::Status RunBenchmark(grpc::ServerContext* context, const v1::RunBenchmarkRequest* request,
+                            grpc::ServerWriter<v1::RunBenchmarkResponse>* writer) override {
+    if (!run_benchmark) return {grpc::StatusCode::UNIMPLEMENTED, "the test has set no answer"};
+    return run_benchmark(context, *request, writer);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,6 +23,7 @@ class FakeBenchmarkTransport final : public BenchmarkTransport {
   FakeBenchmarkTransport(ServerContext* context, absl::Time deadline)
       : benchmark_(context, {.method = "RunBenchmark", .caller = "test", .deadline = deadline}, this) {}
   ~FakeBenchmarkTransport() override {
+    { const std::lock_guard<std::mutex> lock(mutex_); }  // The last Write may not have returned yet.
     for (std::thread& thread : threads_) thread.join();
   }
 
@@ -36,6 +38,7 @@ class FakeBenchmarkTransport final : public BenchmarkTransport {
   const std::vector<Measurement>& measurements() const { return measurements_; }
 
   void Write(const Measurement& measurement) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
     measurements_.push_back(measurement);
     threads_.emplace_back([this] { benchmark_.OnWriteDone(before_write_done()); });
   }
@@ -47,6 +50,7 @@ class FakeBenchmarkTransport final : public BenchmarkTransport {
 
  private:
   Benchmark benchmark_;
+  std::mutex mutex_;
   std::vector<Measurement> measurements_;
   std::vector<std::thread> threads_;
   Result result_;
@@ -182,9 +186,9 @@ TEST_F(BenchmarkTest, NothingTooMuchOrOutOfRangeIsInvalid) {
   spec = ScanOf({1});
   spec.dtypes.clear();
   EXPECT_EQ(field(spec), "dtypes");
-  EXPECT_EQ(field(ScanOf({})), "sizes");
-  EXPECT_EQ(field(ScanOf({1, 0})), "sizes");
-  EXPECT_EQ(field(ScanOf(std::vector<uint64_t>(4097, 1))), "sizes");
+  EXPECT_EQ(field(ScanOf({})), "num_items");
+  EXPECT_EQ(field(ScanOf({1, 0})), "num_items");
+  EXPECT_EQ(field(ScanOf(std::vector<uint64_t>(4097, 1))), "num_items");
   EXPECT_EQ(field(ScanOf({1}, 0)), "repetitions");
   EXPECT_EQ(field(ScanOf({1}, 1001)), "repetitions");
   spec = ScanOf({1});

@@ -44,6 +44,15 @@ TEST(OptionsTest, FlagsWinOverTheEnvironment) {
   unsetenv("PREFIXD_LISTEN");
 }
 
+TEST(OptionsTest, BenchmarksCanBeSwitchedOff) {
+  EXPECT_FALSE(std::get<Options>(Parse({})).no_benchmark);
+  EXPECT_TRUE(std::get<Options>(Parse({"--no-benchmark"})).no_benchmark);
+  setenv("PREFIXD_NO_BENCHMARK", "1", 1);
+  EXPECT_TRUE(std::get<Options>(Parse({})).no_benchmark);
+  unsetenv("PREFIXD_NO_BENCHMARK");
+  EXPECT_EQ(std::get<Options>(Parse({"--max-benchmark-bytes", "4096"})).max_benchmark_bytes, 4096u);
+}
+
 TEST(OptionsTest, ListenIsRepeatable) {
   EXPECT_EQ(std::get<Options>(Parse({"--listen", "127.0.0.1:0", "--listen", "unix:/tmp/x"})).listen.size(), 2u);
 }

@@ -372,6 +372,78 @@ TEST_F(ServiceTest, AMessageThatDoesNotParseIsNoEndOfTheStream) {
   }
 }
 
+v1::RunBenchmarkRequest BenchmarkOf(std::vector<uint64_t> sizes) {
+  v1::RunBenchmarkRequest request;
+  request.add_primitives(v1::PRIMITIVE_SCAN);
+  request.add_dtypes(v1::DTYPE_F32);
+  request.mutable_num_items()->Add(sizes.begin(), sizes.end());
+  request.set_repetitions(3);
+  return request;
+}
+
+TEST_F(ServiceTest, ABenchmarkStreamsItsMeasurements) {
+  device_->free_memory_bytes = uint64_t{1} << 30;
+  v1::RunBenchmarkRequest request = BenchmarkOf({100, uint64_t{1} << 60});
+  request.add_primitives(v1::PRIMITIVE_COMPACT);
+  grpc::ClientContext context;
+  const auto reader = admin_->RunBenchmark(&context, request);
+  std::vector<v1::RunBenchmarkResponse> responses;
+  for (v1::RunBenchmarkResponse response; reader->Read(&response);) responses.push_back(response);
+  ASSERT_TRUE(reader->Finish().ok());
+  ASSERT_EQ(responses.size(), 4u);
+  EXPECT_EQ(responses[0].primitive(), v1::PRIMITIVE_SCAN);
+  EXPECT_EQ(responses[0].dtype(), v1::DTYPE_F32);
+  EXPECT_EQ(responses[0].op(), v1::OP_SUM);
+  EXPECT_EQ(responses[0].strategy(), v1::STRATEGY_REDUCE_THEN_SCAN);
+  EXPECT_EQ(responses[0].num_items(), 100u);
+  EXPECT_EQ(responses[0].device(), "fake");
+  EXPECT_EQ(responses[0].measurement().num_bytes(), 800u);
+  EXPECT_EQ(responses[0].measurement().repetitions(), 3u);
+  EXPECT_FALSE(responses[1].has_measurement());
+  EXPECT_NE(responses[1].skipped(), "");
+  EXPECT_EQ(responses[2].primitive(), v1::PRIMITIVE_COMPACT);
+  EXPECT_EQ(responses[2].op(), v1::OP_UNSPECIFIED);
+  EXPECT_TRUE(BecomesIdle());
+}
+
+TEST_F(ServiceTest, ABenchmarkThatIsRefusedSaysWhy) {
+  const auto status_of = [&](const v1::RunBenchmarkRequest& request) {
+    grpc::ClientContext context;
+    const auto reader = admin_->RunBenchmark(&context, request);
+    v1::RunBenchmarkResponse response;
+    EXPECT_FALSE(reader->Read(&response));
+    return reader->Finish();
+  };
+  EXPECT_EQ(status_of(BenchmarkOf({})).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Reason(status_of(BenchmarkOf({}))), "BENCHMARK_SPEC");
+  v1::RunBenchmarkRequest request = BenchmarkOf({1});
+  request.add_dtypes(v1::DTYPE_UNSPECIFIED);
+  EXPECT_EQ(Reason(status_of(request)), "UNKNOWN_ENUM");
+  request = BenchmarkOf({1});
+  request.add_strategies(static_cast<v1::Strategy>(99));
+  EXPECT_EQ(Reason(status_of(request)), "UNKNOWN_ENUM");
+}
+
+TEST_F(ServiceTest, ABenchmarkWhoseCallerGoesAwayStops) {
+  device_->free_memory_bytes = uint64_t{1} << 30;
+  Gate running;
+  Gate go_on;
+  device_->before_work = [&] {
+    running.Arrive();
+    EXPECT_TRUE(go_on.WaitFor(1));
+    return absl::OkStatus();
+  };
+  grpc::ClientContext context;
+  const auto reader = admin_->RunBenchmark(&context, BenchmarkOf({1}));
+  ASSERT_TRUE(running.WaitFor(1));
+  context.TryCancel();
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  // That the server knows of it too shows in a call of the same connection that comes later; then the lane may go on.
+  EXPECT_EQ(Info().requests().used(), 1u);
+  go_on.Arrive();
+  EXPECT_TRUE(BecomesIdle());
+}
+
 TEST_F(ServiceTest, AUnixSocketIsNotTakenOver) {
   Options options = TestOptions();
   const std::string path = testing::TempDir() + "prefixd_service_test.sock";
