@@ -206,9 +206,7 @@ TEST_F(BenchmarkTest, CanBeSwitchedOff) {
   EXPECT_EQ(ErrorReason(run->result().status), "BENCHMARK_OFF");
 }
 
-// ---- Ends before the end
-// --------------------------------------------------------------------------------------------- A benchmark that stands
-// in its work number `stop_at` until it is let go.
+// A benchmark that stands in its work number `stop_at` until it is let go.
 class StandingBenchmarkTest : public BenchmarkTest {
  protected:
   void StandAt(int stop_at) {
