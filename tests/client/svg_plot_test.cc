@@ -1,0 +1,115 @@
+#include "client/cli/svg_plot.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <regex>
+#include <set>
+
+namespace prefixd::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+Plot PlotOf(std::vector<PlotCurve> curves) {
+  return {.title = "a title", .n_label = "n", .y_label = "y", .panels = {{"a panel", std::move(curves)}}};
+}
+
+// What the first group of each match has.
+std::vector<std::string> All(const std::string& svg, const std::string& pattern) {
+  const std::regex regex(pattern);
+  std::vector<std::string> found;
+  for (auto it = std::sregex_iterator(svg.begin(), svg.end(), regex); it != std::sregex_iterator(); ++it) {
+    found.push_back((*it)[1]);
+  }
+  return found;
+}
+std::vector<double> Numbers(const std::vector<std::string>& words) {
+  std::vector<double> numbers;
+  for (const std::string& word : words) numbers.push_back(std::atof(word.c_str()));
+  return numbers;
+}
+
+TEST(SvgPlot, BothAxesAreLogarithmic) {
+  const std::string svg = ToSvg(PlotOf({{"a", {{1, 0.1}, {4, 1}, {16, 10}}}}));
+  EXPECT_THAT(Numbers(All(svg, "cx=\"([^\"]*)\"")), ElementsAre(0, 190, 380));
+  EXPECT_THAT(Numbers(All(svg, "cy=\"([^\"]*)\"")), ElementsAre(230, 115, 0));
+  EXPECT_THAT(All(svg, "dy=\"-4\">([^<]*)<"), ElementsAre("0", "1", "2", "3", "4"));
+  EXPECT_THAT(All(svg, "class=\"y\"[^>]*>([^<]*)<"), ElementsAre("0.1", "0.2", "0.5", "1", "2", "5", "10", "y"));
+  EXPECT_THAT(svg, HasSubstr("d=\"M0.0 230.0L190.0 115.0L380.0 0.0\""));
+}
+
+TEST(SvgPlot, AxesBeginAndEndAtRoundNumbers) {
+  const std::string svg = ToSvg(PlotOf({{"a", {{1000, 3}, {1025, 1500}}}}));
+  EXPECT_THAT(All(svg, "dy=\"-4\">([^<]*)<"), ElementsAre("9", "10", "11"));
+  EXPECT_THAT(All(svg, "class=\"y\"[^>]*>([^<]*)<"),
+              ElementsAre("2", "5", "10", "20", "50", "100", "200", "500", "1000", "2000", "y"));
+  // Even where there is one number only.
+  EXPECT_THAT(All(ToSvg(PlotOf({{"a", {{1, 5}}}})), "class=\"y\"[^>]*>([^<]*)<"), ElementsAre("5", "10", "y"));
+}
+
+TEST(SvgPlot, PanelsShareTheirAxesAndColors) {
+  Plot plot = PlotOf({{"a", {{2, 10}}}});
+  plot.columns = 2;
+  plot.panels.push_back({"b panel", {{"b", {{4, 1}}}, {"a", {{8, 100}}}}});
+  plot.panels.push_back({"c panel", {{"c", {{8, 100}}}}});
+  const std::string svg = ToSvg(plot);
+  EXPECT_THAT(Numbers(All(svg, "cy=\"([^\"]*)\"")), ElementsAre(115, 230, 0, 0));
+  const auto colors = All(svg, "<circle.*fill=\"([^\"]*)\"");
+  ASSERT_THAT(colors, SizeIs(4));
+  EXPECT_EQ(colors[0], colors[2]);
+  EXPECT_NE(colors[0], colors[1]);
+  EXPECT_NE(colors[3], colors[0]);
+  EXPECT_NE(colors[3], colors[1]);
+  const auto places = All(svg, "translate\\(([^)]*)\\)");
+  ASSERT_THAT(places, SizeIs(3));
+  EXPECT_EQ(std::atof(places[0].c_str()), std::atof(places[2].c_str()));  // Two columns.
+  EXPECT_LT(std::atof(places[0].c_str()), std::atof(places[1].c_str()));
+}
+
+TEST(SvgPlot, TheYardstickIsDashedAndOfOnePointGoesAcross) {
+  const std::string svg =
+      ToSvg(PlotOf({{"a", {{1024, 5}}}, {.name = "copy", .points = {{1024, 10}}, .yardstick = true}}));
+  EXPECT_THAT(svg, HasSubstr("<path class=\"yardstick\" stroke=\"#666666\" d=\"M0 0.0H380\"/>"));
+  EXPECT_THAT(All(svg, "<circle cx=\"([^\"]*)\""), ElementsAre("190.0"));  // No dot on the yardstick.
+}
+
+TEST(SvgPlot, NamesStandBesideTheirEndsAndNeverOverEachOther) {
+  std::vector<PlotCurve> curves;
+  for (int i = 0; i < 30; ++i) curves.push_back({"curve" + std::to_string(i), {{2, (i < 15 ? 99 : 2) + 0.01 * i}}});
+  curves.push_back({"low", {{2, 1}}});
+  const std::string svg = ToSvg(PlotOf(std::move(curves)));
+  const std::vector<double> heights = Numbers(All(svg, "<text x=\"396\" y=\"([^\"]*)\""));
+  ASSERT_THAT(heights, SizeIs(31));
+  for (size_t i = 1; i < heights.size(); ++i) EXPECT_GE(heights[i], heights[i - 1] + 12.9);
+  EXPECT_GE(heights.front(), 0);
+  EXPECT_LE(heights.back(), 31 * 13 + 4);
+  const auto names = All(svg, "<text x=\"396\"[^>]*>([^<]*)<");
+  EXPECT_EQ(names.front(), "curve14");
+  EXPECT_EQ(names.back(), "low");
+}
+
+TEST(SvgPlot, MoreCurvesThanColorsAreStillTold) {
+  std::vector<PlotCurve> curves;
+  for (int i = 0; i < 14; ++i) curves.push_back({"curve" + std::to_string(i), {{2, 1.0 + i}}});
+  std::set<std::string> looks;
+  for (const std::string& look : All(ToSvg(PlotOf(std::move(curves))), "r=\"2.8\" (.*)><title>")) looks.insert(look);
+  EXPECT_THAT(looks, SizeIs(14));
+}
+
+TEST(SvgPlot, TextIsEscaped) {
+  Plot plot = PlotOf({{"a<b", {{1, 1, "\"1\" & 2"}}}});
+  plot.title = "line\nend\x1b";
+  const std::string svg = ToSvg(plot);
+  EXPECT_THAT(svg, HasSubstr("a&lt;b</text>"));
+  EXPECT_THAT(svg, HasSubstr("&quot;1&quot; &amp; 2"));
+  EXPECT_THAT(svg, HasSubstr("line end "));
+  EXPECT_THAT(svg, Not(HasSubstr("\x1b")));
+}
+
+}  // namespace
+}  // namespace prefixd::cli
