@@ -10,7 +10,7 @@ constexpr std::array<std::string_view, kNumDTypes> kDTypeNames = {"i8",  "u8",  
 constexpr std::array<std::string_view, kNumOps> kOpNames = {"sum", "prod", "min", "max",
                                                             "and", "or",   "xor", "linear_recurrence"};
 constexpr std::array<std::string_view, 2> kScanKindNames = {"inclusive", "exclusive"};
-constexpr std::array<std::string_view, 3> kPrimitiveNames = {"scan", "reduce", "compact"};
+constexpr std::array<std::string_view, kNumPrimitives> kPrimitiveNames = {"scan", "reduce", "compact"};
 constexpr std::array<std::string_view, 8> kComparisonNames = {"<", "<=", ">", ">=", "==", "!=", "is-nan", "is-finite"};
 constexpr std::array<std::string_view, kNumStrategies> kStrategyNames = {"default",
                                                                          "chained",
@@ -80,6 +80,7 @@ std::string_view Name(Strategy strategy) { return NameIn(kStrategyNames, strateg
 bool FromName(std::string_view name, DType* out) { return FindIn(kDTypeNames, name, out); }
 bool FromName(std::string_view name, Op* out) { return FindIn(kOpNames, name, out); }
 bool FromName(std::string_view name, ScanKind* out) { return FindIn(kScanKindNames, name, out); }
+bool FromName(std::string_view name, Primitive* out) { return FindIn(kPrimitiveNames, name, out); }
 bool FromName(std::string_view name, Comparison* out) { return FindIn(kComparisonNames, name, out); }
 bool FromName(std::string_view name, Strategy* out) { return FindIn(kStrategyNames, name, out); }
 

@@ -46,6 +46,7 @@ enum class Strategy : uint8_t {
 
 inline constexpr int kNumDTypes = 12;
 inline constexpr int kNumOps = 8;
+inline constexpr int kNumPrimitives = 3;
 inline constexpr int kNumStrategies = 20;
 
 // Names as users type them: "f32", "sum", "chained". Empty for a value outside its enum.
@@ -60,6 +61,7 @@ std::string_view Name(Strategy strategy);
 bool FromName(std::string_view name, DType* out);
 bool FromName(std::string_view name, Op* out);
 bool FromName(std::string_view name, ScanKind* out);
+bool FromName(std::string_view name, Primitive* out);
 bool FromName(std::string_view name, Comparison* out);
 bool FromName(std::string_view name, Strategy* out);
 

@@ -19,15 +19,6 @@ namespace {
 
 constexpr std::string_view kUsage = "USAGE";
 
-absl::Status UsageError(std::string_view message) {
-  return Error(absl::StatusCode::kInvalidArgument, kUsage, "", message);
-}
-
-// A person waits: after a second without a server it is time to say so.
-client::Client MakeClient(const GlobalFlags& global) {
-  return client::Client(global.server, {.retry_window = absl::Seconds(1)});
-}
-
 // One run of scan, reduce or compact: its clock, its input.
 struct Job {
   absl::Time start;
@@ -87,7 +78,16 @@ absl::Status Report(const GlobalFlags& global, const Job& job, std::string_view 
 
 }  // namespace
 
+absl::Status UsageError(std::string_view message) {
+  return Error(absl::StatusCode::kInvalidArgument, kUsage, "", message);
+}
+
 bool IsUsageError(const absl::Status& status) { return ErrorReason(status) == kUsage; }
+
+// A person waits: after a second without a server it is time to say so.
+client::Client MakeClient(const GlobalFlags& global) {
+  return client::Client(global.server, {.retry_window = absl::Seconds(1)});
+}
 
 absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
   PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, flags.output));

@@ -4,10 +4,12 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/cli/array_reader.h"
+#include "client/client.h"
 #include "kernels/types.h"
 
 namespace prefixd::cli {
@@ -51,7 +53,10 @@ absl::Status RunInfo(const GlobalFlags& global);
 // FAILED_PRECONDITION if the server answers, but does not serve.
 absl::Status RunHealth(const GlobalFlags& global);
 
+absl::Status UsageError(std::string_view message);
 bool IsUsageError(const absl::Status& status);
+
+client::Client MakeClient(const GlobalFlags& global);
 
 }  // namespace prefixd::cli
 

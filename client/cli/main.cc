@@ -8,7 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/cli/bench.h"
 #include "client/cli/commands.h"
 #include "client/cli/file.h"
 #include "client/client.h"
@@ -18,6 +21,7 @@
 namespace {
 
 using prefixd::cli::ArrayFlags;
+using prefixd::cli::BenchFlags;
 using prefixd::cli::Format;
 using prefixd::cli::GlobalFlags;
 
@@ -35,18 +39,50 @@ std::string NamesOf(int count, Offered offered) {
   return names;
 }
 
-// An option that takes one of `names`, a list separated by ", ".
+// Whether a name is one of `names`, a list separated by ", "; what it names in *out.
+template <class Enum>
+bool IsOneOf(const std::string& name, const std::string& names, Enum* out) {
+  return FromName(name, out) && (", " + names + ", ").find(", " + name + ", ") != std::string::npos;
+}
+
+// An option that takes one of `names`.
 template <class Enum, class Out>
 CLI::Option* AddNamed(CLI::App* app, const std::string& flag, const std::string& names, const std::string& what,
                       Out* out) {
   const auto set = [flag, names, out](const std::string& name) {
     Enum value;
-    if (!FromName(name, &value) || (", " + names + ", ").find(", " + name + ", ") == std::string::npos) {
+    if (!IsOneOf(name, names, &value)) {
       throw CLI::ValidationError(flag, "'" + name + "' is none of " + names);
     }
     *out = value;
   };
   return app->add_option_function<std::string>(flag, set, what + ": " + names)->type_name("NAME");
+}
+
+enum class HasAll { kNo, kYes };
+
+// An option that takes several of them, separated by commas. `all`, where there is that, leaves *out empty.
+template <class Enum>
+CLI::Option* AddNamedList(CLI::App* app, const std::string& flag, const std::string& names, const std::string& what,
+                          HasAll has_all, std::vector<Enum>* out) {
+  const auto set = [flag, names, has_all, out](const std::string& list) {
+    out->clear();
+    for (const absl::string_view name : absl::StrSplit(list, ',')) {
+      if (has_all == HasAll::kYes && name == "all") {
+        out->clear();
+        return;
+      }
+      Enum value;
+      if (!IsOneOf(std::string(name), names, &value)) {
+        throw CLI::ValidationError(
+            flag, "'" + std::string(name) + "' is none of " + names + (has_all == HasAll::kYes ? ", all" : ""));
+      }
+      out->push_back(value);
+    }
+  };
+  return app
+      ->add_option_function<std::string>(flag, set, what + ": " + names + (has_all == HasAll::kYes ? ", or all" : ""))
+      ->type_name("NAMES");
 }
 
 // An empty argument is a script's variable that was never set.
@@ -70,15 +106,51 @@ void AddArrayFlags(CLI::App* app, ArrayFlags* flags) {
   app->add_option("INPUT", flags->input, "File, or - for standard input")->required()->check(kNotEmpty);
 }
 
+bool IsOfferedOp(prefixd::Op op) { return op != prefixd::Op::kLinearRecurrence; }
+
 void AddOperator(CLI::App* app, ArrayFlags* flags) {
-  const auto offered = [](prefixd::Op op) { return op != prefixd::Op::kLinearRecurrence; };
-  AddNamed<prefixd::Op>(app, "--op", NamesOf<prefixd::Op>(prefixd::kNumOps, offered), "Operator (default sum)",
+  AddNamed<prefixd::Op>(app, "--op", NamesOf<prefixd::Op>(prefixd::kNumOps, IsOfferedOp), "Operator (default sum)",
                         &flags->op);
   app->add_option("--init", flags->init, "Value in front of the first element");
 }
 
 void AddOutput(CLI::App* app, ArrayFlags* flags) {
   app->add_option("OUTPUT", flags->output, "File, or - for standard output (default)")->check(kNotEmpty);
+}
+
+void AddBenchFlags(CLI::App* app, BenchFlags* flags) {
+  const auto any = [](auto) { return true; };
+  const auto supported = [](prefixd::DType dtype) { return prefixd::IsSupported(dtype); };
+  AddNamedList(app, "PRIMITIVES", NamesOf<prefixd::Primitive>(prefixd::kNumPrimitives, any),
+               "What to measure, separated by commas (default all of these)", HasAll::kNo, &flags->primitives);
+  AddNamedList(app, "--types", NamesOf<prefixd::DType>(prefixd::kNumDTypes, supported), "Element types (default f32)",
+               HasAll::kYes, &flags->dtypes);
+  AddNamedList(app, "--ops", NamesOf<prefixd::Op>(prefixd::kNumOps, IsOfferedOp),
+               "Operators of scan and reduce (default sum)", HasAll::kYes, &flags->ops);
+  AddNamedList(app, "--algorithms", NamesOf<prefixd::Strategy>(prefixd::kNumStrategies, any), "Algorithms",
+               HasAll::kYes, &flags->strategies)
+      ->description("Algorithms, or all that prefixctl info lists (default: the server's choice)");
+  const auto set_sizes = [flags](const std::string& text) {
+    auto sizes = prefixd::cli::ParseSizes(text);
+    if (!sizes.ok()) throw CLI::ValidationError("--sizes", std::string(sizes.status().message()));
+    flags->sizes = *std::move(sizes);
+  };
+  app->add_option_function<std::string>("--sizes", set_sizes,
+                                        "Elements of the arrays: 1000, 2^20, or A..B for A, 4A, 16A and so on to B")
+      ->type_name("SIZES")
+      ->default_str("2^10..2^26")
+      ->force_callback();
+  app->add_option("--repetitions", flags->repetitions, "Samples of each, 1 to 1000")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("COUNT")
+      ->capture_default_str();
+  app->add_flag("--csv", flags->csv, "Print CSV, with times in nanoseconds");
+  app->add_option("--plot", flags->plot, "SVG file for a plot: GB/s over the number of elements")
+      ->type_name("FILE")
+      ->check(kNotEmpty);
+  app->footer(
+      "Times are medians by the device's clock, each sample from cold caches. GB/s (10^9 bytes a second) counts bytes\n"
+      "read and written; share is that of the device's own copy of as many bytes. Ctrl-C keeps what came so far.\n");
 }
 
 absl::Duration ParseTimeout(const std::string& text) {
@@ -178,12 +250,17 @@ int main(int argc, char** argv) {
   AddArrayFlags(compact, &compact_flags);
   AddOutput(compact, &compact_flags);
 
+  prefixd::cli::BenchFlags bench_flags;
+  CLI::App* bench = app.add_subcommand("bench", "How fast the server's device is, beside its own copy");
+  AddBenchFlags(bench, &bench_flags);
+
   CLI::App* info = app.add_subcommand("info", "What the server is, serves and is doing");
   CLI::App* health = app.add_subcommand("health", "Whether the server serves: exit code 0 if it does");
 
   try {
     app.parse(argc, argv);
-    if (app.get_subcommands().empty()) throw CLI::RequiredError("A command (scan, reduce, compact, info or health)");
+    if (app.get_subcommands().empty())
+      throw CLI::RequiredError("A command (scan, reduce, compact, bench, info or health)");
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     const auto commands = app.get_subcommands();
@@ -202,6 +279,7 @@ int main(int argc, char** argv) {
   if (scan->parsed()) status = RunScan(global, scan_flags);
   if (reduce->parsed()) status = RunReduce(global, reduce_flags);
   if (compact->parsed()) status = RunCompact(global, compact_flags);
+  if (bench->parsed()) status = RunBench(global, bench_flags);
   if (info->parsed()) status = RunInfo(global);
   if (health->parsed()) status = RunHealth(global);
   if (status.ok()) return 0;

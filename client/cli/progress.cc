@@ -62,8 +62,12 @@ void Progress::Update(uint64_t done_bytes, std::optional<uint64_t> total_bytes) 
   const absl::Time now = absl::Now();
   if (now < next_) return;
   next_ = now + absl::Milliseconds(200);
+  Show(ProgressLine(done_bytes, total_bytes, now - start_));
+}
+
+void Progress::Show(std::string line) {
+  if (!enabled_) return;
   shown_ = true;
-  std::string line = ProgressLine(done_bytes, total_bytes, now - start_);
   CutToWidth(&line);
   std::fputs(("\r\x1b[K" + line).c_str(), stderr);
 }

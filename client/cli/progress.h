@@ -23,6 +23,8 @@ class Progress {
 
   // So many bytes of the input are on their way; total_bytes if it is known.
   void Update(uint64_t done_bytes, std::optional<uint64_t> total_bytes);
+  // The same line in other words, at once.
+  void Show(std::string line);
   // Makes room for other output.
   void Wipe();
 

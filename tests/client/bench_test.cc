@@ -1,0 +1,96 @@
+#include "client/cli/bench.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/status.h"
+
+namespace prefixd::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(ParseSizes, NumbersPowersAndRanges) {
+  const auto sizes = [](std::string_view text) { return ParseSizes(text).value(); };
+  EXPECT_THAT(sizes("1000"), ElementsAre(1000));
+  EXPECT_THAT(sizes("2^20,10^3,7"), ElementsAre(1048576, 1000, 7));
+  EXPECT_THAT(sizes("1000,2^10..2^13"), ElementsAre(1000, 1024, 4096, 8192));
+  EXPECT_THAT(sizes("1..16"), ElementsAre(1, 4, 16));
+  EXPECT_THAT(sizes("5..5"), ElementsAre(5));
+  EXPECT_THAT(sizes("2^63..18446744073709551615"), ElementsAre(uint64_t{1} << 63, ~uint64_t{0}));
+}
+
+TEST(ParseSizes, WhatIsNoneIsNamed) {
+  for (const std::string_view text : {"", "0", "-5", "+5", "1e6", "1.5", " 1", "2^", "^2", "2^64", "2^99", "0^0",
+                                      "2^3^4", "18446744073709551616", "1..", "..4", "4..1", "0..4", "1..2..3"}) {
+    const auto sizes = ParseSizes(text);
+    EXPECT_EQ(sizes.status().code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(sizes.status().message()), HasSubstr(StrCat("'", text, "' is no size")));
+  }
+  EXPECT_THAT(std::string(ParseSizes("1,x\033,2").status().message()), HasSubstr("'x\\x1b' is no size"));
+  EXPECT_FALSE(ParseSizes("1,").ok());
+}
+
+client::Capability Listed(Primitive primitive, DType dtype, std::optional<Op> op, Strategy strategy) {
+  return {primitive, dtype, dtype, op, strategy};
+}
+const client::ServerInfo kInfo = {.capabilities = {
+                                      Listed(Primitive::kScan, DType::kF32, Op::kSum, Strategy::kChained),
+                                      Listed(Primitive::kScan, DType::kI32, Op::kSum, Strategy::kChained),
+                                      Listed(Primitive::kScan, DType::kI32, Op::kXor, Strategy::kChained),
+                                      Listed(Primitive::kReduce, DType::kI32, Op::kMax, Strategy::kSingleLaunch),
+                                      Listed(Primitive::kCompact, DType::kU64, std::nullopt, Strategy::kCub),
+                                  }};
+
+TEST(BenchSpec, WhatWasNamedIsAskedFor) {
+  BenchFlags flags;
+  flags.sizes = {5};
+  flags.repetitions = 3;
+  const client::BenchmarkSpec spec = BenchSpec(flags, kInfo);
+  EXPECT_THAT(spec.primitives, ElementsAre(Primitive::kScan, Primitive::kReduce, Primitive::kCompact));
+  EXPECT_THAT(spec.dtypes, ElementsAre(DType::kF32));
+  EXPECT_THAT(spec.ops, ElementsAre(Op::kSum));
+  EXPECT_THAT(spec.strategies, ElementsAre(Strategy::kDefault));
+  EXPECT_THAT(spec.num_items, ElementsAre(5));
+  EXPECT_EQ(spec.repetitions, 3);
+}
+
+TEST(BenchSpec, AllIsWhatTheServerListsForThePrimitives) {
+  const BenchFlags flags = {
+      .primitives = {Primitive::kScan, Primitive::kCompact}, .dtypes = {}, .ops = {}, .strategies = {}};
+  const client::BenchmarkSpec spec = BenchSpec(flags, kInfo);
+  EXPECT_THAT(spec.dtypes, ElementsAre(DType::kF32, DType::kI32, DType::kU64));
+  EXPECT_THAT(spec.ops, ElementsAre(Op::kSum, Op::kXor));
+  EXPECT_THAT(spec.strategies, ElementsAre(Strategy::kChained, Strategy::kCub));
+}
+
+TEST(IsUnasked, OnlyOfAll) {
+  const client::BenchmarkResult skipped = {.primitive = Primitive::kReduce,
+                                           .dtype = DType::kF32,
+                                           .op = Op::kXor,
+                                           .strategy = Strategy::kCub,
+                                           .skipped = "no"};
+  EXPECT_FALSE(IsUnasked(skipped, {}, kInfo));
+  EXPECT_TRUE(IsUnasked(skipped, {.dtypes = {}}, kInfo));
+  EXPECT_TRUE(IsUnasked(skipped, {.ops = {}}, kInfo));
+  EXPECT_TRUE(IsUnasked(skipped, {.strategies = {}}, kInfo));
+  client::BenchmarkResult measured = skipped;
+  measured.times = client::BenchmarkTimes{};
+  EXPECT_FALSE(IsUnasked(measured, {.dtypes = {}}, kInfo));
+}
+
+TEST(IsUnasked, WhatIsListedMayBeSkippedForAnotherReason) {
+  client::BenchmarkResult skipped = {.primitive = Primitive::kScan,
+                                     .dtype = DType::kF32,
+                                     .op = Op::kSum,
+                                     .strategy = Strategy::kChained,
+                                     .skipped = "no"};
+  EXPECT_FALSE(IsUnasked(skipped, {.dtypes = {}, .ops = {}, .strategies = {}}, kInfo));
+  skipped.op = Op::kXor;  // Listed for i32, and not for f32.
+  EXPECT_TRUE(IsUnasked(skipped, {.ops = {}}, kInfo));
+  EXPECT_FALSE(IsUnasked(skipped, {.strategies = {}}, kInfo));
+}
+
+}  // namespace
+}  // namespace prefixd::cli

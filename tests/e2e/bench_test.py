@@ -1,0 +1,297 @@
+"""prefixctl bench, and RunBenchmark from Python, against a real prefixd."""
+
+import csv
+import fcntl
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+from harness import BIN_DIR, E2ETest, LIMIT_SECONDS, wait_until  # First: it makes the stubs known.
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+from prefixd.v1 import admin_pb2 as pb, admin_pb2_grpc, types_pb2 as t
+
+QUICK = ("--repetitions", "2", "--sizes", "2^10..2^14")
+# Goes on for minutes where nobody ends it.
+LONG = ("scan", "--repetitions", "1000", "--sizes", ",".join(["2^12"] + ["2^20"] * 500))
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def reason_and_field(error):
+    """What the details of a gRPC error say; the field is empty where they name none."""
+    reason, field = "", ""
+    for packed in status_pb2.Status.FromString(dict(error.trailing_metadata())["grpc-status-details-bin"]).details:
+        info, request = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
+        if packed.Unpack(info):
+            reason = info.reason
+        elif packed.Unpack(request):
+            field = request.field_violations[0].field
+    return reason, field
+
+
+def obey_interrupts():
+    """A test in the background of a shell was told to ignore them, and its children with it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+class BenchTest(E2ETest):
+    SERVER_FLAGS = ("--max-benchmark-bytes", str(1 << 27))
+
+    def start(self, *arguments, stderr=subprocess.PIPE):
+        process = subprocess.Popen(
+            [BIN_DIR / "prefixctl", "--server", self.server.address, "bench", *map(str, arguments)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, preexec_fn=obey_interrupts,
+            env={**os.environ, "TERM": "xterm"})
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def wait_until_none_runs(self):
+        wait_until(lambda: self.ctl_json("info")["requests"]["used"] == 0)
+
+    def test_the_table_has_a_row_for_each_size(self):
+        lines = self.ctl("bench", *QUICK).stdout.decode().splitlines()
+        titles = [line for line in lines if line.startswith("primitive")]
+        self.assertEqual(titles[0].split(), "primitive type op algorithm elements time, us GB/s copy share".split())
+        rows = [line.split() for line in lines if line.endswith("%")]
+        self.assertEqual([(row[0], row[4]) for row in rows],
+                         [(primitive, size) for primitive in ("scan", "reduce", "compact")
+                          for size in ("2^10", "2^12", "2^14")])
+        for row in rows:
+            for number in (*row[5:8], row[8].rstrip("%")):
+                self.assertGreaterEqual(float(number), 0)
+        self.assertEqual(len({len(line) for line in lines if line.endswith("%")}), 1)
+
+    def test_json_tells_what_was_measured(self):
+        bench = self.ctl_json("bench", "scan,reduce", "--types", "i32,f64", "--ops", "max,sum", *QUICK)
+        info = self.ctl_json("info")
+        for key in ("device", "version", "numerics_version"):
+            self.assertEqual(bench[key], info[key])
+        self.assertRegex(bench["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+        measured = bench["measurements"]
+        self.assertEqual([(m["primitive"], m["type"], m["op"], m["num_items"]) for m in measured],
+                         [(primitive, dtype, op, size) for primitive in ("scan", "reduce") for dtype in ("i32", "f64")
+                          for op in ("max", "sum") for size in (1024, 4096, 16384)])
+        for m in measured:
+            item_bytes = {"i32": 4, "f64": 8}[m["type"]]
+            self.assertEqual(m["num_bytes"], m["num_items"] * item_bytes * {"scan": 2, "reduce": 1}[m["primitive"]])
+            self.assertEqual(m["repetitions"], 2)
+            self.assertLessEqual(m["p10_ns"], m["median_ns"])
+            self.assertLessEqual(m["median_ns"], m["p90_ns"])
+            self.assertAlmostEqual(m["gb_per_s"], m["num_bytes"] / m["median_ns"])
+            self.assertAlmostEqual(m["share_of_copy"], m["copy_ns"] / m["median_ns"])
+
+    def test_csv_reads_back(self):
+        text = self.ctl("bench", "compact", "--csv", "--algorithms", "default,tree_interleaved", *QUICK).stdout.decode()
+        rows = list(csv.DictReader(io.StringIO(text)))
+        self.assertEqual(len(rows), 6)
+        device = self.ctl_json("info")["device"]
+        for row in rows:
+            self.assertNotIn(None, row)  # As many cells as columns.
+            self.assertNotIn(None, row.values())
+            self.assertEqual((row["primitive"], row["op"], row["device"]), ("compact", "", device))
+        for row in rows[:3]:
+            self.assertEqual(row["skipped"], "")
+            self.assertGreater(int(row["median_ns"]), 0)
+        for row in rows[3:]:
+            self.assertIn("tree_interleaved", row["skipped"])
+            self.assertEqual((row["median_ns"], row["gb_per_s"]), ("", ""))
+
+    def test_the_plot_is_svg_that_says_what_it_shows(self):
+        path = self.folder / "plot.svg"
+        self.ctl("bench", "scan,compact", "--ops", "sum,max", "--plot", path, *QUICK)
+        svg = ElementTree.parse(path).getroot()
+        self.assertEqual(svg.tag, SVG + "svg")
+        device = self.ctl_json("info")["device"]
+        self.assertEqual(svg.find(SVG + "title").text, f"prefixd on {device}")
+        text = ["".join(element.itertext()) for element in svg.iter(SVG + "text")]
+        for word in (f"prefixd on {device}", "scan f32", "compact f32", "sum", "max", "GB/s", "n, elements", "210",
+                     "214"):
+            self.assertIn(word, text)
+        self.assertEqual(text.count("copy"), 2)
+        self.assertEqual(len(list(svg.iter(SVG + "circle"))), 9)
+        yardsticks = [path for path in svg.iter(SVG + "path") if path.get("class") == "yardstick"]
+        self.assertEqual(len(yardsticks), 2)
+
+    def test_what_the_server_does_not_serve_is_skipped_with_its_reason(self):
+        done = self.ctl("bench", "scan", "--algorithms", "tree_interleaved,default", *QUICK)
+        skipped = [line for line in done.stdout.decode().splitlines() if "skipped" in line]
+        self.assertEqual(len(skipped), 1)
+        self.assertRegex(skipped[0], r"^scan +f32 +sum +tree_interleaved +2\^10  skipped: .*tree_interleaved")
+        self.assert_fails("bench", "scan", "--algorithms", "tree_interleaved", "--plot", self.folder / "x.svg", *QUICK,
+                          says="nothing was measured")
+        self.assertFalse((self.folder / "x.svg").exists())
+
+    def test_all_is_all_that_the_server_lists(self):
+        listed = {(c["primitive"], c["type"], c["op"], c["algorithm"]) for c in self.ctl_json("info")["capabilities"]
+                  if c["primitive"] == "scan"}
+        bench = self.ctl_json("bench", "scan", "--types", "all", "--ops", "all", "--algorithms", "all", "--sizes",
+                              "1000", "--repetitions", "1")
+        self.assertEqual({(m["primitive"], m["type"], m["op"], m["algorithm"]) for m in bench["measurements"]}, listed)
+
+    def test_arrays_above_the_limit_are_skipped(self):
+        fits = (1 << 27) // 8
+        first, second = self.ctl_json("bench", "scan", "--repetitions", "1", "--sizes",
+                                      f"{fits},{fits + 1}")["measurements"]
+        self.assertNotIn("skipped", first)
+        self.assertIn("--max-benchmark-bytes", second["skipped"])
+
+    def test_wrong_usage_is_said_before_a_server_is_asked(self):
+        nobody = "127.0.0.1:1"
+        for arguments, word in [
+            (("--sizes", "0"), "'0' is no size"), (("--sizes", "-5"), "'-5' is no size"),
+            (("--sizes", ""), "'' is no size"), (("--types", "f32,f99"), "'f99' is none of"),
+            (("--ops", "plus"), "'plus' is none of"), (("--algorithms", "fast"), "'fast' is none of"),
+            (("sort",), "'sort' is none of"), (("--repetitions", "0"), "--repetitions"),
+            (("--csv", "--json"), "--csv and --json"), (("--plot", "-"), "--plot needs"),
+        ]:
+            with self.subTest(arguments):
+                self.assert_fails("bench", *arguments, code=2, says=word, server=nobody)
+
+    def test_the_server_refuses_too_much(self):
+        self.assert_fails("bench", "--sizes", ",".join(["1"] * 5000),
+                          says=("INVALID_ARGUMENT (BENCHMARK_SPEC)", "4096"))
+
+    def test_a_plot_that_cannot_be_written_is_known_before_the_work(self):
+        done = self.ctl("bench", "--plot", self.folder / "no" / "folder.svg", expect=1)
+        self.assertIn(b"folder.svg", done.stderr)
+        self.assertEqual(done.stdout, b"")
+
+    def test_there_is_one_at_a_time(self):
+        first = self.start(*LONG)
+        self.read_first_row(first)
+        self.assert_fails("bench", *QUICK, says="RESOURCE_EXHAUSTED (BENCHMARK_RUNNING)")
+        first.kill()
+        first.wait()
+        self.wait_until_none_runs()
+        self.ctl("bench", *QUICK)
+
+    def read_first_row(self, process):
+        for line in process.stdout:
+            if line.startswith(b"scan"):
+                return line
+        self.fail(f"no row came: {process.stderr.read().decode()}")
+
+    def test_ctrl_c_keeps_what_came(self):
+        path = self.folder / "plot.svg"
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number):
+                process = self.start(*LONG, "--plot", path)
+                self.assertIn(b"2^12", self.read_first_row(process))
+                process.send_signal(number)
+                _, errors = process.communicate(timeout=LIMIT_SECONDS)
+                self.assertEqual(process.returncode, 1)
+                self.assertRegex(errors.decode(), r"^prefixctl: bench: interrupted when \d+ of 501 were measured\n$")
+                self.assertGreaterEqual(len(list(ElementTree.parse(path).getroot().iter(SVG + "circle"))), 1)
+                path.unlink()
+                self.wait_until_none_runs()
+
+    def start_on_a_terminal(self, *arguments):
+        """Standard error is the terminal; also returns a function that reads it until there was a word."""
+        screen, terminal = pty.openpty()
+        self.addCleanup(os.close, screen)
+        process = self.start(*arguments, stderr=terminal)
+        os.close(terminal)
+        shown = bytearray()
+
+        def read_until(word):
+            while word not in shown:
+                shown.extend(os.read(screen, 1000))
+            return shown
+
+        return process, read_until
+
+    def test_progress_on_a_terminal_and_ctrl_c_that_ends_json_with_what_came(self):
+        process, read_until = self.start_on_a_terminal(*LONG, "--json")
+        self.assertIn(b"measured 0 of 501", read_until(b"measured 1 of 501"))
+        process.send_signal(signal.SIGINT)
+        bench = json.loads(process.stdout.read())
+        read_until(b"interrupted when")
+        self.assertEqual(process.wait(LIMIT_SECONDS), 1)
+        self.assertGreaterEqual(len(bench["measurements"]), 1)
+        self.assertLess(len(bench["measurements"]), 501)
+        self.wait_until_none_runs()
+
+    def test_a_second_ctrl_c_ends_it_even_where_nobody_reads(self):
+        process, read_until = self.start_on_a_terminal("scan", "--json", "--repetitions", "1", "--sizes",
+                                                       ",".join(["1"] * 4000))
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        read_until(b"measured 50 of")  # More than that pipe holds.
+        process.send_signal(signal.SIGINT)
+        self.wait_until_none_runs()
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(LIMIT_SECONDS), -signal.SIGINT)
+
+    def test_a_reader_that_stops_early_ends_it(self):
+        script = f"'{BIN_DIR}/prefixctl' --server {self.server.address} bench {' '.join(LONG)} | head -n 1"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=LIMIT_SECONDS)
+        self.assertEqual((done.stdout.count(b"\n"), done.stderr), (1, b""))
+        self.wait_until_none_runs()
+
+    def test_a_timeout_ends_it(self):
+        process = self.start(*LONG, "--timeout", "1s")
+        out, errors = process.communicate(timeout=LIMIT_SECONDS)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("DEADLINE_EXCEEDED", errors.decode())
+        self.assertIn("(--timeout 1s)", errors.decode())
+        self.wait_until_none_runs()
+
+    # ---- From Python ----
+    def stub(self):
+        channel = grpc.insecure_channel(self.server.address)
+        self.addCleanup(channel.close)
+        return admin_pb2_grpc.AdminServiceStub(channel)
+
+    def test_cancelling_frees_the_place(self):
+        request = pb.RunBenchmarkRequest(primitives=[pb.PRIMITIVE_SCAN], dtypes=[t.DTYPE_F32],
+                                         num_items=[1 << 20] * 100, repetitions=1000)
+        call = self.stub().RunBenchmark(request)
+        wait_until(lambda: self.ctl_json("info")["requests"]["used"] == 1)
+        with self.assertRaises(grpc.RpcError) as refused:
+            next(self.stub().RunBenchmark(request))
+        self.assertEqual(refused.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+        self.assertEqual(reason_and_field(refused.exception), ("BENCHMARK_RUNNING", ""))
+        call.cancel()
+        self.wait_until_none_runs()
+
+    def test_bad_requests_name_their_field(self):
+        def request(**fields):
+            good = {"primitives": [pb.PRIMITIVE_SCAN], "dtypes": [t.DTYPE_F32], "num_items": [1], "repetitions": 1}
+            return pb.RunBenchmarkRequest(**{**good, **fields})
+
+        for fields, why in [
+            ({"primitives": []}, "BENCHMARK_SPEC"), ({"dtypes": []}, "BENCHMARK_SPEC"),
+            ({"num_items": []}, "BENCHMARK_SPEC"), ({"num_items": [1, 0]}, "BENCHMARK_SPEC"),
+            ({"num_items": [1] * 4097}, "BENCHMARK_SPEC"), ({"repetitions": 1001}, "BENCHMARK_SPEC"),
+            ({"ops": [99]}, "UNKNOWN_ENUM"), ({"ops": [0]}, "UNKNOWN_ENUM"), ({"dtypes": [-1]}, "UNKNOWN_ENUM"),
+            ({"request_id": "a b"}, "REQUEST_ID"),
+        ]:
+            with self.subTest(fields=str(fields)[:60]):
+                with self.assertRaises(grpc.RpcError) as refused:
+                    next(self.stub().RunBenchmark(request(**fields)))
+                self.assertEqual(refused.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
+                self.assertEqual(reason_and_field(refused.exception), (why, next(iter(fields))))
+
+    def test_a_type_that_is_not_served_is_skipped(self):
+        request = pb.RunBenchmarkRequest(primitives=[pb.PRIMITIVE_SCAN], dtypes=[t.DTYPE_F16], num_items=[1])
+        responses = list(self.stub().RunBenchmark(request))
+        self.assertEqual([r.WhichOneof("outcome") for r in responses], ["skipped"])
+        self.assertIn("f16", responses[0].skipped)
+
+
+class NoBenchmarkTest(E2ETest):
+    SERVER_FLAGS = ("--no-benchmark",)
+
+    def test_it_can_be_switched_off(self):
+        self.assert_fails("bench", *QUICK, says=("PERMISSION_DENIED (BENCHMARK_OFF)", "--no-benchmark"))
+
+
+if __name__ == "__main__":
+    unittest.main()
