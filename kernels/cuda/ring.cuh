@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <cuda/ptx>
 
+#include "kernels/cuda/tile_io.cuh"
+
 namespace prefixd::cuda {
 
 inline constexpr int kBulkAlignment = 16;
@@ -56,11 +58,8 @@ inline __device__ void BulkStore(void* dst, const void* s_src, uint32_t num_byte
 }
 // Closes a group of this thread's stores, which may be empty.
 inline __device__ void CommitStores() { ::cuda::ptx::cp_async_bulk_commit_group(); }
-// Waits until the stages of all but the last kGroups groups may be written again.
-template <int kGroups>
-__device__ void WaitForStoresToRead() {
-  ::cuda::ptx::cp_async_bulk_wait_group_read(::cuda::ptx::n32_t<kGroups>{});
-}
+// Waits until this thread's groups have read what they store.
+inline __device__ void WaitForStoresToRead() { ::cuda::ptx::cp_async_bulk_wait_group_read(::cuda::ptx::n32_t<0>{}); }
 
 // A barrier of all threads of some warps of the block. Each team has a number of its own, from 1 to 15.
 template <int kTeam, int kThreads>
@@ -88,74 +87,114 @@ struct RingPosition {
   }
 };
 
-// What the copy thread and the other roles share.
+// A row is 128 consecutive items in a stage; each lane of a warp moves 4 of them. 4-byte items are one access. 8-byte
+// items are two, and lanes 4 to 7 of each 8 begin with the second: so eight lanes together touch every bank once.
+template <class T>
+struct RowAccess {
+  static constexpr int kParts = sizeof(T) * 4 / 16;
+  static constexpr int kPartItems = 4 / kParts;
+  using Part = Vector<T, kPartItems>;
+  static_assert(kParts == 1 || kParts == 2);
+
+  __device__ static int FirstPart() { return kParts == 1 ? 0 : threadIdx.x / 4 % 2; }
+
+  __device__ static void Load(const T* s_row, T (&items)[4]) {
+    const Part* parts = reinterpret_cast<const Part*>(s_row) + threadIdx.x % 32 * kParts;
+    Part read[kParts];
+#pragma unroll
+    for (int i = 0; i < kParts; ++i) read[i] = parts[FirstPart() ^ i];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int part = i / kPartItems;
+      items[i] = FirstPart() == 0 ? read[part].items[i % kPartItems] : read[kParts - 1 - part].items[i % kPartItems];
+    }
+  }
+
+  __device__ static void Store(T* s_row, const T (&items)[4]) {
+    Part* parts = reinterpret_cast<Part*>(s_row) + threadIdx.x % 32 * kParts;
+#pragma unroll
+    for (int i = 0; i < kParts; ++i) {
+      Part part;
+#pragma unroll
+      for (int j = 0; j < kPartItems; ++j) {
+        part.items[j] = FirstPart() == 0 ? items[i * kPartItems + j] : items[(kParts - 1 - i) * kPartItems + j];
+      }
+      parts[FirstPart() ^ i] = part;
+    }
+  }
+};
+
+// What the roles of every kernel share. A ticket is kTicketStages stages; each stage is loaded, made ready, stored,
+// freed.
 template <int kStages>
 struct RingState {
   static constexpr uint32_t kEnd = 0xffffffff;
 
   uint32_t tickets[kStages];  // What was loaded: a ticket, stage by stage; after the last, kEnd.
-  Barrier loaded[kStages];    // One arrival.
+  Barrier loaded[kStages];    // One arrival: load's.
   Barrier ready[kStages];     // To be stored.
+  Barrier freed[kStages];     // To be loaded again. One arrival.
+
+  // Called by one thread, before FenceBarrierInit().
+  __device__ void Init(uint32_t num_ready_arrivals) {
+    for (int i = 0; i < kStages; ++i) {
+      loaded[i].Init(1);
+      ready[i].Init(num_ready_arrivals);
+      freed[i].Init(1);
+    }
+  }
 };
 
-// The copy thread: takes tickets, has their stages loaded, and has them stored when they are ready.
-//   Shape             kStages, kTicketStages; kStoreLag: stores that may still read their stages while the next is
-//   loaded;
-//                     kPacedLoads: loads in flight at the start, when the others' would only queue up before the first
-//   ticket            the first; take() takes the next ones; from num_tickets on there is nothing
+// The load thread. Takes tickets, and has their stages loaded.
+//   Shape     kStages, kTicketStages; kPacedLoads: loads in flight at the start, when the others' would only queue up
+//             before the first
+//   ticket    the first; take() takes the next ones; from num_tickets on there is nothing
 //   load(stage, ticket, sub)   loads stage `sub` of the ticket, arriving at loaded[stage]
-//   store(stage, ticket, sub)  enqueues bulk stores of it, or has nothing to store
-template <class Shape, class Take, class Load, class Store>
-__device__ void CopyThroughRing(RingState<Shape::kStages>& ring, uint32_t ticket, uint32_t num_tickets, Take&& take,
-                                Load&& load, Store&& store) {
+template <class Shape, class Take, class Load>
+__device__ void LoadThroughRing(RingState<Shape::kStages>& ring, uint32_t ticket, uint32_t num_tickets, Take&& take,
+                                Load&& load) {
   constexpr int kStages = Shape::kStages;
-  constexpr uint32_t kPacedUntil = 2 * kStages;
-  RingPosition<kStages> next_load;
-  RingPosition<kStages> next_store;
-  RingPosition<kStages> oldest_load;  // That may be in flight, at the start.
-  uint32_t num_loads = 0;
-  uint32_t num_stores = 0;
-  int load_sub = 0;
-  int store_sub = 0;
-  for (bool ended = false;;) {
-    const bool paced = num_loads < kPacedUntil;
+  RingPosition<kStages> at;
+  RingPosition<kStages> last_of_ticket;  // Before it was stored.
+  RingPosition<kStages> oldest;          // That may be in flight, at the start.
+  for (int i = 1; i < Shape::kTicketStages; ++i) last_of_ticket.Next();
+  for (uint32_t num_loads = 0;; num_loads += Shape::kTicketStages) {
     // A ticket is taken when there is room for all of it: everybody waits for its tiles from then on.
-    const uint32_t num_wanted = load_sub == 0 ? Shape::kTicketStages : 1;
-    const bool has_room =
-        num_loads + num_wanted <= kStages || num_stores + kStages >= num_loads + num_wanted + Shape::kStoreLag;
-    if (!ended && has_room &&
-        (!paced || num_loads < Shape::kPacedLoads || ring.loaded[oldest_load.stage].Test(oldest_load.parity))) {
-      if (num_loads >= kStages) WaitForStoresToRead<Shape::kStoreLag>();
-      if (load_sub == 0) {
-        if (num_loads > 0) ticket = take();
-        ended = ticket >= num_tickets;
+    if (num_loads + Shape::kTicketStages > kStages) ring.freed[last_of_ticket.stage].Wait(last_of_ticket.parity ^ 1);
+    for (int i = 0; i < Shape::kTicketStages; ++i) last_of_ticket.Next();
+    if (num_loads > 0) ticket = take();
+    if (ticket >= num_tickets) break;
+    for (int sub = 0; sub < Shape::kTicketStages; ++sub, at.Next()) {
+      if (num_loads + sub >= Shape::kPacedLoads && num_loads < 2 * kStages) {
+        ring.loaded[oldest.stage].Wait(oldest.parity);
+        oldest.Next();
       }
-      ring.tickets[next_load.stage] = ended ? ring.kEnd : ticket;
-      if (ended) {
-        ring.loaded[next_load.stage].Arrive();
-      } else {
-        load(next_load.stage, ticket, load_sub);
-      }
-      if (num_loads >= Shape::kPacedLoads) oldest_load.Next();
-      next_load.Next();
-      ++num_loads;
-      if (++load_sub == Shape::kTicketStages) load_sub = 0;
-      continue;
+      ring.tickets[at.stage] = ticket;
+      load(at.stage, ticket, sub);
     }
-    if (ended && num_stores == num_loads - 1) break;
-    if (num_stores == num_loads) continue;
-    if (paced) {
-      if (!ring.ready[next_store.stage].Test(next_store.parity)) continue;
-    } else {
-      ring.ready[next_store.stage].Wait(next_store.parity);
-    }
-    store(next_store.stage, ring.tickets[next_store.stage], store_sub);
-    CommitStores();
-    next_store.Next();
-    ++num_stores;
-    if (++store_sub == Shape::kTicketStages) store_sub = 0;
   }
-  WaitForStoresToRead<0>();  // The shared memory is the block's no longer than it lives.
+  ring.tickets[at.stage] = ring.kEnd;
+  ring.loaded[at.stage].Arrive();
+}
+
+// The store warp. Has stages stored when they are ready. Called by all lanes.
+//   store(stage, ticket, sub)  stores the stage, or what of it is to be stored: lane 0 enqueues bulk stores, and all
+//   lanes
+//                              may store what those cannot move
+template <class Shape, class Store>
+__device__ void StoreThroughRing(RingState<Shape::kStages>& ring, Store&& store) {
+  RingPosition<Shape::kStages> at;
+  for (int sub = 0;; sub = (sub + 1) % Shape::kTicketStages, at.Next()) {
+    ring.loaded[at.stage].Wait(at.parity);
+    const uint32_t ticket = ring.tickets[at.stage];
+    if (ticket == ring.kEnd) return;
+    ring.ready[at.stage].Wait(at.parity);
+    store(at.stage, ticket, sub);
+    // The stage may be loaded again, and the shared memory may end with the block, when the stores have read it.
+    CommitStores();
+    WaitForStoresToRead();
+    ArriveAsWarp(ring.freed[at.stage]);
+  }
 }
 
 }  // namespace prefixd::cuda

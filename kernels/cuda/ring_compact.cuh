@@ -1,11 +1,12 @@
 // Compact, single pass, at the speed of a copy, for sm_90 and later: tiles in a ring of shared memory (ring.cuh).
 //
 // As in ring_scan.cuh, a tile is published long before it is moved, by warps that do only that:
-//   copy       loads elements (and mask), and stores what the stage keeps
+//   load       takes tickets, and loads their elements and mask
 //   select     8 warps: which elements of the stage are kept, as bits, and how many
 //   publish    the tile's count, which other blocks wait for
 //   look back  where the tile's kept elements go
 //   gather     8 warps: move the kept elements of the stage together, in place, to where a bulk store can begin
+//   store      stores them
 // A tile is a ticket: two stages. A row is 128 items, 4 a lane.
 // Traffic: reads n (and the mask), writes what is kept. Values only.
 // Source: Merrill and Garland, NVR-2016-002; see look_back.cuh.
@@ -46,12 +47,12 @@ struct RingCompactShape {
   // Warps by role.
   static constexpr int kPublishWarp = kSelectWarps + kGatherWarps;
   static constexpr int kLookBackWarp = kPublishWarp + 1;
-  static constexpr int kLookBackWarps = 6;
-  static constexpr int kCopyWarp = kLookBackWarp + kLookBackWarps;
-  static constexpr int kThreads = (kCopyWarp + 1) * kWarpThreads;
+  static constexpr int kLookBackWarps = sizeof(T) == 8 ? 8 : 6;
+  static constexpr int kLoadWarp = kLookBackWarp + kLookBackWarps;
+  static constexpr int kStoreWarp = kLoadWarp + 1;
+  static constexpr int kThreads = (kStoreWarp + 1) * kWarpThreads;
 
-  static constexpr uint32_t kStoreLag = 1;
-  static constexpr uint32_t kPacedLoads = 3;
+  static constexpr int kPacedLoads = 3;
 };
 
 template <class T, Selector kSelector>
@@ -65,6 +66,7 @@ struct RingCompactShared {
   uint4 kept[kStages][Shape::kRows];  // Word i, bit l: item i of lane l.
   uint32_t warp_counts[kStages][Shape::kSelectWarps];
   uint64_t slots[kStages];  // Where the first kept element of the stage goes.
+  uint32_t counts[kStages];
   typename GroupFold<CountSum, Shape::kLookBackWarps, uint64_t>::Shared fold;
   RingState<kStages> ring;
   Barrier selected[kStages];
@@ -84,13 +86,12 @@ class RingCompact {
     const int warp = WarpOfBlock();
     // The first ticket is under way while the block gets ready.
     uint32_t ticket = 0;
-    if (warp == Shape::kCopyWarp && LaneOfWarp() == 0) ticket = p_.states.TakeTile();
+    if (warp == Shape::kLoadWarp && LaneOfWarp() == 0) ticket = p_.states.TakeTile();
     if (threadIdx.x == 0) {
+      s_.ring.Init(Shape::kGatherWarps);
       for (int i = 0; i < kStages; ++i) {
-        s_.ring.loaded[i].Init(1);
         s_.selected[i].Init(Shape::kSelectWarps);
         s_.placed[i].Init(1);
-        s_.ring.ready[i].Init(Shape::kGatherWarps);
       }
       FenceBarrierInit();
     }
@@ -102,16 +103,17 @@ class RingCompact {
       Gather(warp - Shape::kSelectWarps);
     } else if (warp == Shape::kPublishWarp) {
       if (LaneOfWarp() == 0) Publish(epoch);
-    } else if (warp < Shape::kCopyWarp) {
+    } else if (warp < Shape::kLoadWarp) {
       LookBack(warp - Shape::kLookBackWarp, epoch);
-    } else if (LaneOfWarp() == 0) {
-      Copy(ticket);
+    } else if (warp == Shape::kLoadWarp) {
+      if (LaneOfWarp() == 0) Load(ticket);
+    } else {
+      Store();
     }
   }
 
  private:
   static constexpr int kStages = Shape::kStages;
-  using Items = Vector<T, 4>;
 
   // Items of the stage that exist. sub: the stage's number in its ticket.
   __device__ uint64_t StageBegin(uint32_t ticket, int sub) const {
@@ -126,50 +128,55 @@ class RingCompact {
     return count;
   }
 
-  // How far behind a place where a bulk store can begin the slot lies, in items.
-  __device__ uint32_t ShiftOf(uint64_t slot) const {
-    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(p_.values + slot) % kBulkAlignment / sizeof(T));
+  // How far the first kept element lies behind a place where a bulk store can begin, in elements.
+  __device__ uint32_t ShiftOf(uint32_t stage) const {
+    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(p_.values + s_.slots[stage]) % kBulkAlignment / sizeof(T));
   }
 
-  // ---- Copy: one thread ----
-  __device__ void Copy(uint32_t first_ticket) {
-    CopyThroughRing<Shape>(
+  // ---- Load: one thread. Store ----
+  __device__ void Load(uint32_t first_ticket) {
+    RingPosition<Shape::kMasks> mask;
+    Position last_selected;
+    int num_loads = 0;
+    LoadThroughRing<Shape>(
         s_.ring, first_ticket, p_.num_tiles, [&] { return p_.states.TakeTile(); },
-        [&, mask = RingPosition<Shape::kMasks>(), last = Position(), num_loads = 0](uint32_t stage, uint32_t ticket,
-                                                                                    int sub) mutable {
+        [&](uint32_t stage, uint32_t ticket, int sub) {
+          const uint64_t begin = StageBegin(ticket, sub);
+          Barrier& loaded = s_.ring.loaded[stage];
           if (Shape::kHasMask && num_loads++ >= Shape::kMasks) {
-            s_.selected[last.stage].Wait(last.parity);
-            last.Next();
+            s_.selected[last_selected.stage].Wait(last_selected.parity);
+            last_selected.Next();
           }
-          Load(stage, mask.stage, StageBegin(ticket, sub));
-          mask.Next();
-        },
-        [&](uint32_t stage, uint32_t /*ticket*/, int /*sub*/) { Store(stage); });
+          if (!IsWhole(begin)) return loaded.Arrive();
+          loaded.ArriveExpecting(Shape::kStageBytes + (Shape::kHasMask ? Shape::kStageItems : 0));
+          BulkLoad(s_.items[stage], p_.in + begin, Shape::kStageBytes, &loaded);
+          if constexpr (Shape::kHasMask) {
+            BulkLoad(s_.masks[mask.stage], p_.mask + begin, Shape::kStageItems, &loaded);
+            mask.Next();
+          }
+        });
   }
 
-  __device__ void Load(uint32_t stage, uint32_t mask, uint64_t begin) {
-    Barrier& loaded = s_.ring.loaded[stage];
-    if (!IsWhole(begin)) return loaded.Arrive();
-    loaded.ArriveExpecting(Shape::kStageBytes + (Shape::kHasMask ? Shape::kStageItems : 0));
-    BulkLoad(s_.items[stage], p_.in + begin, Shape::kStageBytes, &loaded);
-    if constexpr (Shape::kHasMask) BulkLoad(s_.masks[mask], p_.mask + begin, Shape::kStageItems, &loaded);
-  }
-
-  // The ends that are less than a bulk store can move go by themselves.
-  __device__ void Store(uint32_t stage) {
-    const uint32_t count = CountOf(stage);
-    T* out = p_.values + s_.slots[stage];
-    const uint32_t shift = ShiftOf(s_.slots[stage]);
-    const T* items = s_.items[stage] + shift;
-    const uint32_t head = min((Shape::kBulkItems - shift) % Shape::kBulkItems, count);
-    const uint32_t middle = (count - head) / Shape::kBulkItems * Shape::kBulkItems;
-    if (middle > 0) BulkStore(out + head, items + head, middle * sizeof(T));
-    for (uint32_t i = 0; i < head; ++i) out[i] = items[i];
-    for (uint32_t i = head + middle; i < count; ++i) out[i] = items[i];
+  __device__ void Store() {
+    StoreThroughRing<Shape>(s_.ring, [&](uint32_t stage, uint32_t /*ticket*/, int /*sub*/) {
+      const uint32_t shift = ShiftOf(stage);
+      const uint32_t count = s_.counts[stage];
+      const T* gathered = s_.items[stage] + shift;
+      T* out = p_.values + s_.slots[stage];
+      // What a bulk store cannot move is at both ends.
+      const uint32_t head = min((Shape::kBulkItems - shift) % Shape::kBulkItems, count);
+      const uint32_t middle = (count - head) / Shape::kBulkItems * Shape::kBulkItems;
+      if (LaneOfWarp() == 0 && middle > 0) BulkStore(out + head, gathered + head, middle * sizeof(T));
+      if (const uint32_t i = LaneOfWarp(); i < count - middle) {
+        const uint32_t rank = i < head ? i : middle + i;
+        out[rank] = gathered[rank];
+      }
+    });
   }
 
   // ---- Select ----
   __device__ void Select(int warp) {
+    const uint32_t flip = p_.invert ? kAllLanes : 0;
     Position at;
     RingPosition<Shape::kMasks> mask;
     for (int sub = 0;; at.Next(), mask.Next(), sub = (sub + 1) % Shape::kTicketStages) {
@@ -183,12 +190,13 @@ class RingCompact {
       for (int row = 0; row < Shape::kWarpRows; ++row) {
         const int first_item = FirstItem(warp, row);
         if (!whole) LoadPartial(at.stage, mask.stage, begin, first_item);
+        bool selected[4];
+        SelectItems(at.stage, mask.stage, first_item, selected);
         uint32_t kept[4];
-        SelectItems(at.stage, mask.stage, first_item, kept);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const bool exists = whole || begin + first_item + i < p_.num_items;
-          kept[i] = __ballot_sync(kAllLanes, exists && (kept[i] != 0) != p_.invert);
+          kept[i] = __ballot_sync(kAllLanes, selected[i]) ^ flip;
+          if (!whole) kept[i] &= __ballot_sync(kAllLanes, begin + first_item + i < p_.num_items);
           count += __popc(kept[i]);
         }
         if (LaneOfWarp() == 0) s_.kept[at.stage][warp * Shape::kWarpRows + row] = {kept[0], kept[1], kept[2], kept[3]};
@@ -214,15 +222,16 @@ class RingCompact {
     }
   }
 
-  __device__ void SelectItems(uint32_t stage, uint32_t mask, int first_item, uint32_t (&selected)[4]) const {
+  __device__ void SelectItems(uint32_t stage, uint32_t mask, int first_item, bool (&selected)[4]) const {
     if constexpr (Shape::kHasMask) {
       const uint32_t bytes = *reinterpret_cast<const uint32_t*>(&s_.masks[mask][first_item]);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) selected[i] = bytes >> 8 * i & 0xff;
+      for (int i = 0; i < 4; ++i) selected[i] = (bytes >> 8 * i & 0xff) != 0;
     } else {
-      const Items items = *reinterpret_cast<const Items*>(&s_.items[stage][first_item]);
+      T items[4];
+      RowAccess<T>::Load(&s_.items[stage][first_item - 4 * LaneOfWarp()], items);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) selected[i] = p_.kept.Contains(items.items[i]) ? 1 : 0;
+      for (int i = 0; i < 4; ++i) selected[i] = p_.kept.Contains(items[i]);
     }
   }
 
@@ -257,10 +266,11 @@ class RingCompact {
       uint64_t slot = prefix.array + prefix.group;
       for (int stage = 0; stage < Shape::kTicketStages; ++stage, at.Next()) {
         if (!is_leader) continue;
-        s_.slots[at.stage] = slot;
-        s_.placed[at.stage].Arrive();
         s_.selected[at.stage].Wait(at.parity);
-        slot += CountOf(at.stage);
+        s_.slots[at.stage] = slot;
+        s_.counts[at.stage] = CountOf(at.stage);
+        s_.placed[at.stage].Arrive();
+        slot += s_.counts[at.stage];
       }
       if (is_leader && ticket == p_.num_tiles - 1) {
         *p_.count = slot;
@@ -279,7 +289,7 @@ class RingCompact {
       s_.ring.loaded[at.stage].Wait(at.parity);
       if (s_.ring.tickets[at.stage] == s_.ring.kEnd) break;
       s_.selected[at.stage].Wait(at.parity);
-      Items items[Shape::kWarpRows];
+      T items[Shape::kWarpRows][4];
       uint32_t mine[Shape::kWarpRows];  // Bit i: item i is kept.
       uint32_t rank[Shape::kWarpRows];  // Of the first of them, in the stage.
       uint32_t next_rank = 0;
@@ -287,7 +297,7 @@ class RingCompact {
       for (int w = 0; w < Shape::kSelectWarps; ++w) next_rank += w < warp ? s_.warp_counts[at.stage][w] : 0;
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) {
-        items[row] = *reinterpret_cast<const Items*>(&s_.items[at.stage][FirstItem(warp, row)]);
+        RowAccess<T>::Load(&s_.items[at.stage][FirstItem(warp, row) - 4 * LaneOfWarp()], items[row]);
         const uint4 kept = s_.kept[at.stage][warp * Shape::kWarpRows + row];
         mine[row] = (kept.x >> LaneOfWarp() & 1) | (kept.y >> LaneOfWarp() & 1) << 1 |
                     (kept.z >> LaneOfWarp() & 1) << 2 | (kept.w >> LaneOfWarp() & 1) << 3;
@@ -296,14 +306,14 @@ class RingCompact {
         next_rank += __popc(kept.x) + __popc(kept.y) + __popc(kept.z) + __popc(kept.w);
       }
       s_.placed[at.stage].Wait(at.parity);
-      T* out = s_.items[at.stage] + ShiftOf(s_.slots[at.stage]);
+      T* gathered = s_.items[at.stage] + ShiftOf(at.stage);
       SyncTeam<2, Shape::kGatherWarps * kWarpThreads>();  // All have read what all now overwrite.
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) {
-        T* next = out + rank[row];
+        T* next = gathered + rank[row];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          if ((mine[row] >> i & 1) != 0) *next++ = items[row].items[i];
+          if ((mine[row] >> i & 1) != 0) *next++ = items[row][i];
         }
       }
       FenceBeforeBulkStore();

@@ -1,7 +1,7 @@
 // Scan, single pass, at the speed of a copy, for sm_90 and later: tiles in a ring of shared memory (ring.cuh).
 //
 // One block a multiprocessor, one role a warp, so that nothing waits for anything but what it needs:
-//   copy       takes tickets, of two stages each; loads them, and stores them when they are ready
+//   load       takes tickets, of two stages each, and loads them
 //   reduce     8 warps: a stage's leaves to their values
 //   publish    the values of the leaves to that of the tile, which other blocks wait for, and the trees before each
 //   leaf look back  what stands before the tile scan       8 warps: a stage in place, beginning before, and finishing
@@ -48,11 +48,11 @@ struct RingScanShape {
   static constexpr int kLookBackWarp = kPublishWarp + 1;
   // About as many as groups are published while the other blocks take a ticket each.
   static constexpr int kLookBackWarps = sizeof(T) == 8 ? 6 : 8;
-  static constexpr int kCopyWarp = kLookBackWarp + kLookBackWarps;
-  static constexpr int kThreads = (kCopyWarp + 1) * kWarpThreads;
+  static constexpr int kLoadWarp = kLookBackWarp + kLookBackWarps;
+  static constexpr int kStoreWarp = kLoadWarp + 1;
+  static constexpr int kThreads = (kStoreWarp + 1) * kWarpThreads;
 
-  static constexpr uint32_t kStoreLag = 1;
-  static constexpr uint32_t kPacedLoads = 3;
+  static constexpr int kPacedLoads = 3;
 };
 
 template <class T, class Operator>
@@ -88,13 +88,12 @@ class RingScan {
     const int warp = WarpOfBlock();
     // The first ticket is under way while the block gets ready.
     uint32_t ticket = 0;
-    if (warp == Shape::kCopyWarp && LaneOfWarp() == 0) ticket = p_.states.TakeTile();
+    if (warp == Shape::kLoadWarp && LaneOfWarp() == 0) ticket = p_.states.TakeTile();
     if (threadIdx.x == 0) {
+      s_.ring.Init(Shape::kScanWarps);
       for (int i = 0; i < kStages; ++i) {
-        s_.ring.loaded[i].Init(1);
         s_.reduced[i].Init(Shape::kReduceWarps);
         s_.prefixed[i].Init(2);
-        s_.ring.ready[i].Init(Shape::kScanWarps);
       }
       FenceBarrierInit();
     }
@@ -112,10 +111,12 @@ class RingScan {
       Scan(warp - Shape::kReduceWarps);
     } else if (warp == Shape::kPublishWarp) {
       Publish(epoch);
-    } else if (warp < Shape::kCopyWarp) {
+    } else if (warp < Shape::kLoadWarp) {
       LookBack(warp - Shape::kLookBackWarp, epoch, start);
-    } else if (LaneOfWarp() == 0) {
-      Copy(ticket);
+    } else if (warp == Shape::kLoadWarp) {
+      if (LaneOfWarp() == 0) Load(ticket);
+    } else {
+      Store();
     }
   }
 
@@ -128,20 +129,23 @@ class RingScan {
   }
   __device__ bool IsWhole(uint64_t begin) const { return begin + Shape::kStageItems <= p_.num_items; }
 
-  // ---- Copy: one thread ----
-  __device__ void Copy(uint32_t first_ticket) {
-    CopyThroughRing<Shape>(
+  // ---- Load: one thread. Store ----
+  __device__ void Load(uint32_t first_ticket) {
+    LoadThroughRing<Shape>(
         s_.ring, first_ticket, p_.num_tiles, [&] { return p_.states.TakeTile(); },
         [&](uint32_t stage, uint32_t ticket, int sub) {
           const uint64_t begin = StageBegin(ticket, sub);
           if (!IsWhole(begin)) return s_.ring.loaded[stage].Arrive();
           s_.ring.loaded[stage].ArriveExpecting(Shape::kStageBytes);
           BulkLoad(s_.items[stage], p_.in + begin, Shape::kStageBytes, &s_.ring.loaded[stage]);
-        },
-        [&](uint32_t stage, uint32_t ticket, int sub) {
-          const uint64_t begin = StageBegin(ticket, sub);
-          if (IsWhole(begin)) BulkStore(p_.out + begin, s_.items[stage], Shape::kStageBytes);
         });
+  }
+
+  __device__ void Store() {
+    StoreThroughRing<Shape>(s_.ring, [&](uint32_t stage, uint32_t ticket, int sub) {
+      const uint64_t begin = StageBegin(ticket, sub);
+      if (LaneOfWarp() == 0 && IsWhole(begin)) BulkStore(p_.out + begin, s_.items[stage], Shape::kStageBytes);
+    });
   }
 
   // ---- Reduce ----
@@ -282,47 +286,18 @@ class RingScan {
   }
 
   // ---- A run of a leaf, in shared memory ----
-  // Runs of 4-byte items are one access. Those of 8-byte items are two, and lanes 4 to 7 of each 8 begin with the
-  // second: so eight lanes together touch every bank once.
-  static constexpr int kPartItems = sizeof(T) == 8 ? kRunItems / 2 : kRunItems;
-  using Part = Vector<T, kPartItems>;
-  __device__ static int FirstPart() { return sizeof(T) == 8 ? LaneOfWarp() / 4 % 2 : 0; }
-
   __device__ void LoadRun(uint32_t stage, int leaf, Item (&run)[kRunItems]) const {
-    const auto* parts = reinterpret_cast<const Part*>(&s_.items[stage][leaf * kLeafItems + LaneOfWarp() * kRunItems]);
-    const int first = FirstPart();
-    Part a = parts[first];
-    if constexpr (kPartItems == kRunItems) {
+    T elements[kRunItems];
+    RowAccess<T>::Load(&s_.items[stage][leaf * kLeafItems], elements);
 #pragma unroll
-      for (int i = 0; i < kRunItems; ++i) run[i] = Operator::Load(a.items[i]);
-    } else {
-      Part b = parts[first ^ 1];
-#pragma unroll
-      for (int i = 0; i < kPartItems; ++i) {
-        run[i] = Operator::Load(first == 0 ? a.items[i] : b.items[i]);
-        run[kPartItems + i] = Operator::Load(first == 0 ? b.items[i] : a.items[i]);
-      }
-    }
+    for (int i = 0; i < kRunItems; ++i) run[i] = Operator::Load(elements[i]);
   }
 
   __device__ void StoreRun(uint32_t stage, int leaf, const Item (&run)[kRunItems]) {
-    auto* parts = reinterpret_cast<Part*>(&s_.items[stage][leaf * kLeafItems + LaneOfWarp() * kRunItems]);
-    const int first = FirstPart();
-    Part a;
-    Part b;
+    T elements[kRunItems];
 #pragma unroll
-    for (int i = 0; i < kPartItems; ++i) {
-      if constexpr (kPartItems == kRunItems) {
-        a.items[i] = Operator::Store(run[i]);
-      } else {
-        const T low = Operator::Store(run[i]);
-        const T high = Operator::Store(run[kPartItems + i]);
-        a.items[i] = first == 0 ? low : high;
-        b.items[i] = first == 0 ? high : low;
-      }
-    }
-    parts[first] = a;
-    if constexpr (kPartItems < kRunItems) parts[first ^ 1] = b;
+    for (int i = 0; i < kRunItems; ++i) elements[i] = Operator::Store(run[i]);
+    RowAccess<T>::Store(&s_.items[stage][leaf * kLeafItems], elements);
   }
 
   const ScanParams<T, T>& p_;

@@ -19,7 +19,7 @@ struct Interval {
   T high;
   bool outside;  // What is not in the interval.
 
-  __device__ bool Contains(T element) const { return low <= element && element <= high; }
+  __device__ bool Contains(T element) const { return (low <= element) & (element <= high); }
 };
 
 template <class T>

@@ -49,7 +49,7 @@ __global__ void Fill(T* out, size_t n) {
     if constexpr (std::is_floating_point_v<T>) {
       out[i] = static_cast<T>(static_cast<int64_t>(z) >> 40) * T{0x1p-23};
     } else {
-      out[i] = static_cast<T>(z >> 16);
+      out[i] = static_cast<T>(z);
     }
   }
 }
