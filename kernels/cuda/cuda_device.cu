@@ -116,8 +116,6 @@ CudaLane::~CudaLane() {
   cudaSetDevice(device_->ordinal());
   if (context_.stream != nullptr) {
     context_.states.Free(context_.stream);
-    context_.counters.Free(context_.stream);
-    context_.scratch.Free(context_.stream);
     if (context_.d_control != nullptr) cudaFreeAsync(context_.d_control, context_.stream);
     cudaStreamSynchronize(context_.stream);  // Kernels may still write to the clock's pinned memory.
     cudaStreamDestroy(context_.stream);

@@ -75,9 +75,7 @@ struct LaunchContext {
   // The shared memory that a block can have where bulk asynchronous copies are served and the code uses them; else 0.
   size_t bulk_shared_bytes = 0;
   TileControl* d_control = nullptr;
-  GrowingMemory states;    // Of tiles, marked with epochs.
-  GrowingMemory counters;  // Zero between launches.
-  GrowingMemory scratch;   // Anything.
+  GrowingMemory states;  // Of tiles, marked with epochs.
 };
 
 // Tiles that hold num_items, at least one: an empty input runs as one empty tile, and needs no case of its own.

@@ -141,17 +141,20 @@ class GroupFold {
 
   // Waits for all groups before `group`, and for the first num_tiles tiles of it, less than 32.
   // sync(): a barrier of the team's threads; called at least once.
-  // Needs: no earlier call with a later group.
-  template <class Sync>
-  __device__ void WaitFor(uint32_t group, int num_tiles, Sync&& sync) {
+  // observe(tile, value): called for every tile by one of the threads, which sees its tiles in order, some more than
+  // once. Needs: no earlier call with a later group.
+  template <class Sync, class Observe>
+  __device__ void WaitFor(uint32_t group, int num_tiles, Sync&& sync, Observe&& observe) {
     for (;;) {
       round_ ^= 1;
       const uint32_t mine = next_group_ + warp_;
       if (mine <= group) {
+        const uint32_t tile = mine * kJoinSlots + LaneOfWarp();
         Item value = neutral_;
         if (mine < group || LaneOfWarp() < num_tiles) {
-          while (!states_.Load<Item>(mine * kJoinSlots + LaneOfWarp()).Get(epoch_, &value)) {
+          while (!states_.Load<Item>(tile).Get(epoch_, &value)) {
           }
+          observe(tile, value);
         }
         __syncwarp();
         const WarpJoined<Item> joined = WarpJoins<Operator>(value, neutral_);
@@ -165,6 +168,18 @@ class GroupFold {
       next_group_ += num_groups;
       if (num_groups < kTeamWarps) return;
     }
+  }
+  template <class Sync>
+  __device__ void WaitFor(uint32_t group, int num_tiles, Sync&& sync) {
+    WaitFor(group, num_tiles, sync, [](uint32_t, Item) {});
+  }
+
+  // Waits for all of num_tiles tiles; returns start, and all of them.
+  template <class Sync, class Observe>
+  __device__ Array WaitForAll(uint32_t num_tiles, Sync&& sync, Observe&& observe) {
+    const auto rest = static_cast<int>(num_tiles % kJoinSlots);
+    WaitFor(num_tiles / kJoinSlots, rest, sync, observe);
+    return rest == 0 ? array_ : Operator::Combine(array_, Prefix(rest).previous_tile);
   }
 
   // What stands before tile `slot` of the group that was waited for; slot is at most num_tiles.

@@ -47,7 +47,7 @@ struct RingCompactShape {
   // Warps by role.
   static constexpr int kPublishWarp = kSelectWarps + kGatherWarps;
   static constexpr int kLookBackWarp = kPublishWarp + 1;
-  static constexpr int kLookBackWarps = sizeof(T) == 8 ? 8 : 6;
+  static constexpr int kLookBackWarps = 8;
   static constexpr int kLoadWarp = kLookBackWarp + kLookBackWarps;
   static constexpr int kStoreWarp = kLoadWarp + 1;
   static constexpr int kThreads = (kStoreWarp + 1) * kWarpThreads;
@@ -65,8 +65,9 @@ struct RingCompactShared {
   alignas(128) uint8_t masks[Shape::kMasks][Shape::kHasMask ? Shape::kStageItems : 1];
   uint4 kept[kStages][Shape::kRows];  // Word i, bit l: item i of lane l.
   uint32_t warp_counts[kStages][Shape::kSelectWarps];
-  uint64_t slots[kStages];  // Where the first kept element of the stage goes.
-  uint32_t counts[kStages];
+  uint32_t counts[kStages];   // Kept elements of the stage,
+  uint32_t offsets[kStages];  // of the tile's stages before it,
+  uint64_t slots[kStages];    // and of all tiles before.
   typename GroupFold<CountSum, Shape::kLookBackWarps, uint64_t>::Shared fold;
   RingState<kStages> ring;
   Barrier selected[kStages];
@@ -91,7 +92,7 @@ class RingCompact {
       s_.ring.Init(Shape::kGatherWarps);
       for (int i = 0; i < kStages; ++i) {
         s_.selected[i].Init(Shape::kSelectWarps);
-        s_.placed[i].Init(1);
+        s_.placed[i].Init(2);
       }
       FenceBarrierInit();
     }
@@ -128,9 +129,11 @@ class RingCompact {
     return count;
   }
 
+  // Where the first kept element of the stage goes.
+  __device__ uint64_t SlotOf(uint32_t stage) const { return s_.slots[stage] + s_.offsets[stage]; }
   // How far the first kept element lies behind a place where a bulk store can begin, in elements.
   __device__ uint32_t ShiftOf(uint32_t stage) const {
-    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(p_.values + s_.slots[stage]) % kBulkAlignment / sizeof(T));
+    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(p_.values + SlotOf(stage)) % kBulkAlignment / sizeof(T));
   }
 
   // ---- Load: one thread. Store ----
@@ -158,11 +161,11 @@ class RingCompact {
   }
 
   __device__ void Store() {
-    StoreThroughRing<Shape>(s_.ring, [&](uint32_t stage, uint32_t /*ticket*/, int /*sub*/) {
+    StoreThroughRing<Shape>(s_.ring, [&](uint32_t stage, uint32_t ticket, int sub) {
       const uint32_t shift = ShiftOf(stage);
       const uint32_t count = s_.counts[stage];
       const T* gathered = s_.items[stage] + shift;
-      T* out = p_.values + s_.slots[stage];
+      T* out = p_.values + SlotOf(stage);
       // What a bulk store cannot move is at both ends.
       const uint32_t head = min((Shape::kBulkItems - shift) % Shape::kBulkItems, count);
       const uint32_t middle = (count - head) / Shape::kBulkItems * Shape::kBulkItems;
@@ -170,6 +173,10 @@ class RingCompact {
       if (const uint32_t i = LaneOfWarp(); i < count - middle) {
         const uint32_t rank = i < head ? i : middle + i;
         out[rank] = gathered[rank];
+      }
+      if (LaneOfWarp() == 0 && ticket == p_.num_tiles - 1 && sub == Shape::kTicketStages - 1) {
+        *p_.count = SlotOf(stage) + count;
+        *p_.h_num_kept = SlotOf(stage) + count;
       }
     });
   }
@@ -245,7 +252,10 @@ class RingCompact {
       uint32_t count = 0;
       for (int stage = 0; stage < Shape::kTicketStages; ++stage, at.Next()) {
         s_.selected[at.stage].Wait(at.parity);
-        count += CountOf(at.stage);
+        s_.offsets[at.stage] = count;
+        s_.counts[at.stage] = CountOf(at.stage);
+        count += s_.counts[at.stage];
+        s_.placed[at.stage].Arrive();
       }
       p_.states.Publish(ticket, epoch, count);
     }
@@ -263,18 +273,10 @@ class RingCompact {
       const auto tile = static_cast<int>(ticket % kJoinSlots);
       fold.WaitFor(ticket / kJoinSlots, tile, [] { SyncTeam<1, Shape::kLookBackWarps * kWarpThreads>(); });
       const TilePrefix<uint32_t, uint64_t> prefix = fold.Prefix(tile);
-      uint64_t slot = prefix.array + prefix.group;
       for (int stage = 0; stage < Shape::kTicketStages; ++stage, at.Next()) {
         if (!is_leader) continue;
-        s_.selected[at.stage].Wait(at.parity);
-        s_.slots[at.stage] = slot;
-        s_.counts[at.stage] = CountOf(at.stage);
+        s_.slots[at.stage] = prefix.array + prefix.group;
         s_.placed[at.stage].Arrive();
-        slot += s_.counts[at.stage];
-      }
-      if (is_leader && ticket == p_.num_tiles - 1) {
-        *p_.count = slot;
-        *p_.h_num_kept = slot;
       }
     }
     // The block needs no more of the states: what its publisher may still publish, nobody waits for.

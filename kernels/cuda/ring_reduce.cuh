@@ -1,0 +1,230 @@
+// Reduce, single pass, at the speed of reading, for sm_90 and later: tiles in a ring of shared memory (ring.cuh).
+//
+//   load       takes tickets, of two stages each, and loads them
+//   reduce     8 warps: a stage's leaves to their values
+//   publish    the values of the leaves to that of the tile; the stage is free again
+//   follow     16 warps, of the block that took the first ticket only: fold the tiles as they are published
+// Traffic: reads n. One launch; nothing is reset before it. A last stage that is not whole is loaded without bulk
+// copies.
+#ifndef PREFIXD_KERNELS_CUDA_RING_REDUCE_CUH_
+#define PREFIXD_KERNELS_CUDA_RING_REDUCE_CUH_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/reduce_parts.cuh"
+#include "kernels/cuda/ring.cuh"
+
+namespace prefixd::cuda {
+
+template <class T>
+struct RingReduceShape {
+  static constexpr int kStages = 13;
+  static constexpr int kStageBytes = 16 * 1024;
+  static constexpr int kStageItems = kStageBytes / sizeof(T);
+  static constexpr int kStageLeaves = kStageItems / kLeafItems;
+  static constexpr int kTicketStages = 2;
+  static constexpr int kTicketItems = kTicketStages * kStageItems;
+  static constexpr int kTicketTiles = kTicketItems / kTileItems;
+  static constexpr int kTileStages = kTicketStages / kTicketTiles;
+  static_assert(kTileStages * kTicketTiles == kTicketStages);
+
+  static constexpr int kReduceWarps = 8;
+  static constexpr int kReduceRows = kStageLeaves / kReduceWarps;
+  // Warps by role.
+  static constexpr int kPublishWarp = kReduceWarps;
+  static constexpr int kLoadWarp = kPublishWarp + 1;
+  static constexpr int kFollowWarp = kLoadWarp + 1;
+  static constexpr int kFollowWarps = 16;
+  static constexpr int kThreads = (kFollowWarp + kFollowWarps) * kWarpThreads;
+
+  static constexpr int kPacedLoads = kStages;  // Nobody waits for the first.
+};
+
+template <class T, class Operator>
+struct RingReduceShared {
+  using Shape = RingReduceShape<T>;
+  using Item = typename Operator::Item;
+  static constexpr int kStages = Shape::kStages;
+
+  alignas(128) T items[kStages][Shape::kStageItems];
+  Item trees_of_runs[kStages][Shape::kStageLeaves];  // Of all but the last run of each leaf.
+  Item last_runs[kStages][Shape::kStageLeaves];
+  typename GroupFold<Operator, Shape::kFollowWarps>::Shared fold;
+  unsigned long long first;
+  uint32_t first_ticket;
+  RingState<kStages> ring;
+  Barrier reduced[kStages];
+};
+
+template <class In, class Out, Op kOp>
+class RingReduce {
+ public:
+  using Shape = RingReduceShape<In>;
+  using Operator = Operator<kOp, Out>;
+  using Item = typename Operator::Item;
+  using Shared = RingReduceShared<In, Operator>;
+  using Position = RingPosition<Shape::kStages>;
+
+  __device__ RingReduce(const ReduceParams<In, Out>& p, Shared& s)
+      : p_(p), s_(s), neutral_(Operator::Load(p.neutral)), epoch_(p.states.Epoch()) {}
+
+  __device__ void Run() {
+    const int warp = WarpOfBlock();
+    if (warp == Shape::kLoadWarp && LaneOfWarp() == 0) s_.first_ticket = p_.states.TakeTile();
+    if (threadIdx.x == 0) {
+      s_.ring.Init(1);
+      for (int i = 0; i < kStages; ++i) s_.reduced[i].Init(Shape::kReduceWarps);
+      FenceBarrierInit();
+    }
+    __syncthreads();
+    const bool is_follower = s_.first_ticket == 0;
+    if (warp < Shape::kReduceWarps) {
+      Reduce(warp);
+    } else if (warp == Shape::kPublishWarp) {
+      Publish();
+      if (!is_follower && LaneOfWarp() == 0) p_.states.Leave();
+    } else if (warp == Shape::kLoadWarp) {
+      if (LaneOfWarp() == 0) Load(s_.first_ticket);
+    } else if (is_follower) {
+      Follow(warp - Shape::kFollowWarp);
+    }
+  }
+
+ private:
+  static constexpr int kStages = Shape::kStages;
+
+  // Items of the stage that exist. sub: the stage's number in its ticket.
+  __device__ uint64_t StageBegin(uint32_t ticket, int sub) const {
+    return uint64_t{ticket} * Shape::kTicketItems + sub * Shape::kStageItems;
+  }
+  __device__ bool IsWhole(uint64_t begin) const { return begin + Shape::kStageItems <= p_.num_items; }
+  // How many of the items from `begin` on exist, kTileItems at most.
+  __device__ int NumValidFrom(uint64_t begin) const {
+    return begin >= p_.num_items ? 0 : NumValid(p_.num_items, begin);
+  }
+
+  // ---- Load: one thread ----
+  __device__ void Load(uint32_t first_ticket) {
+    // One ticket ahead: it takes its time, and only the follower, at the end, waits for its tiles.
+    uint32_t next_ticket = p_.states.TakeTile();
+    LoadThroughRing<Shape>(
+        s_.ring, first_ticket, p_.num_tiles,
+        [&] {
+          const uint32_t ticket = next_ticket;
+          next_ticket = p_.states.TakeTile();
+          return ticket;
+        },
+        [&](uint32_t stage, uint32_t ticket, int sub) {
+          const uint64_t begin = StageBegin(ticket, sub);
+          if (!IsWhole(begin)) return s_.ring.loaded[stage].Arrive();
+          s_.ring.loaded[stage].ArriveExpecting(Shape::kStageBytes);
+          BulkLoad(s_.items[stage], p_.in + begin, Shape::kStageBytes, &s_.ring.loaded[stage]);
+        });
+  }
+
+  // ---- Reduce ----
+  __device__ void Reduce(int warp) {
+    Position at;
+    for (int sub = 0;; at.Next(), sub = (sub + 1) % Shape::kTicketStages) {
+      s_.ring.loaded[at.stage].Wait(at.parity);
+      const uint32_t ticket = s_.ring.tickets[at.stage];
+      if (ticket == s_.ring.kEnd) break;
+      const uint64_t begin = StageBegin(ticket, sub);
+      const bool whole = IsWhole(begin);
+      const int first_leaf = warp * Shape::kReduceRows;
+      Item values[Shape::kReduceRows];
+#pragma unroll
+      for (int row = 0; row < Shape::kReduceRows; ++row) {
+        const int leaf = first_leaf + row;
+        In elements[kRunItems];
+        if (whole) {
+          RowAccess<In>::Load(&s_.items[at.stage][leaf * kLeafItems], elements);
+          values[row] = Operator::Load(elements[0]);
+#pragma unroll
+          for (int i = 1; i < kRunItems; ++i) values[row] = Operator::Combine(values[row], Operator::Load(elements[i]));
+        } else {
+          values[row] = PartialRun(begin + leaf * kLeafItems + LaneOfWarp() * kRunItems);
+        }
+        const int last = whole ? kJoinSlots - 1 : LastSlot(NumValidFrom(begin + leaf * kLeafItems), kRunItems);
+        if (LaneOfWarp() == last) s_.last_runs[at.stage][leaf] = values[row];
+        if (LaneOfWarp() >= last) values[row] = neutral_;
+      }
+      const Item tree = WarpTreeOfRows<Operator>(values);
+      if (LaneOfWarp() < Shape::kReduceRows) s_.trees_of_runs[at.stage][first_leaf + LaneOfWarp()] = tree;
+      ArriveAsWarp(s_.reduced[at.stage]);
+    }
+  }
+
+  __device__ Item PartialRun(uint64_t first_item) const {
+    Item value = neutral_;
+    for (int i = 0; i < kRunItems && first_item + i < p_.num_items; ++i) {
+      const Item item = Operator::Load(p_.in[first_item + i]);
+      value = i == 0 ? item : Operator::Combine(value, item);
+    }
+    return value;
+  }
+
+  // ---- Publish ----
+  __device__ void Publish() {
+    Position at;
+    for (;;) {
+      s_.ring.loaded[at.stage].Wait(at.parity);
+      const uint32_t ticket = s_.ring.tickets[at.stage];
+      if (ticket == s_.ring.kEnd) break;
+      for (int t = 0; t < Shape::kTicketTiles; ++t) {
+        // Lane l has leaf l, which may be in the tile's second stage.
+        Position mine = at;
+        if (Shape::kTileStages == 2 && LaneOfWarp() >= Shape::kStageLeaves) mine.Next();
+        const int leaf = LaneOfWarp() % Shape::kStageLeaves;
+        s_.reduced[mine.stage].Wait(mine.parity);
+        __syncwarp();
+        const Item leaf_value = Operator::Combine(s_.trees_of_runs[mine.stage][leaf], s_.last_runs[mine.stage][leaf]);
+        __syncwarp();
+        for (int stage = 0; stage < Shape::kTileStages; ++stage, at.Next()) {
+          if (LaneOfWarp() == 0) s_.ring.freed[at.stage].Arrive();
+        }
+        const uint32_t tile = ticket * Shape::kTicketTiles + t;
+        const int last_leaf = LastSlot(NumValidFrom(uint64_t{tile} * kTileItems), kLeafItems);
+        const Item value = WarpJoin<Operator>(leaf_value, neutral_, last_leaf);
+        if (LaneOfWarp() == 0) p_.states.Publish(tile, epoch_, value);
+      }
+    }
+  }
+
+  // ---- Follow ----
+  __device__ void Follow(int warp) {
+    constexpr uint32_t kThreads = Shape::kFollowWarps * kWarpThreads;
+    const uint32_t t = warp * kWarpThreads + LaneOfWarp();
+    const auto sync = [] { SyncTeam<1, kThreads>(); };
+    const ReduceState start = p_.state_in != nullptr ? *p_.state_in : p_.init;
+    GroupFold<Operator, Shape::kFollowWarps> fold(p_.states, epoch_, FoldStart<kOp>(p_, start), neutral_, warp,
+                                                  s_.fold);
+    const auto num_tiles = static_cast<uint32_t>((p_.num_items - 1) / kTileItems + 1);
+    BestTile<kOp, Out> best_tile;
+    const Item value = fold.WaitForAll(num_tiles, sync, best_tile);
+    FinishReduce<kOp>(
+        p_, p_.in, start, value, p_.state_out, t, kThreads, &s_.first,
+        [&] { return best_tile.Begin(value, t == 0, &s_.first, sync); }, sync);
+    if (t == 0) p_.states.Leave();
+  }
+
+  const ReduceParams<In, Out>& p_;
+  Shared& s_;
+  const Item neutral_;
+  const uint32_t epoch_;
+};
+
+// p.num_tiles: of tickets. Threads and shared memory: RingReduceShape, RingReduceShared. Needs: num_items > 0.
+template <class In, class Out, Op kOp>
+__global__ void __launch_bounds__(RingReduceShape<In>::kThreads, 1)
+    RingReduceKernel(const __grid_constant__ ReduceParams<In, Out> p) {
+#ifdef PREFIXD_HAS_BULK_COPY
+  extern __shared__ __align__(128) std::byte s_memory[];
+  RingReduce<In, Out, kOp>(p, *reinterpret_cast<typename RingReduce<In, Out, kOp>::Shared*>(s_memory)).Run();
+#endif
+}
+
+}  // namespace prefixd::cuda
+
+#endif  // PREFIXD_KERNELS_CUDA_RING_REDUCE_CUH_
