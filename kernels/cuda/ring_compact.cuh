@@ -91,7 +91,7 @@ class RingCompact {
     if (threadIdx.x == 0) {
       s_.ring.Init(Shape::kGatherWarps);
       for (int i = 0; i < kStages; ++i) {
-        s_.selected[i].Init(Shape::kSelectWarps);
+        s_.selected[i].Init(Shape::kSelectWarps * kWarpArrivals);
         s_.placed[i].Init(2);
       }
       FenceBarrierInit();

@@ -74,7 +74,7 @@ class RingReduce {
     if (warp == Shape::kLoadWarp && LaneOfWarp() == 0) s_.first_ticket = p_.states.TakeTile();
     if (threadIdx.x == 0) {
       s_.ring.Init(1);
-      for (int i = 0; i < kStages; ++i) s_.reduced[i].Init(Shape::kReduceWarps);
+      for (int i = 0; i < kStages; ++i) s_.reduced[i].Init(Shape::kReduceWarps * kWarpArrivals);
       FenceBarrierInit();
     }
     __syncthreads();
@@ -182,7 +182,7 @@ class RingReduce {
         const Item leaf_value = Operator::Combine(s_.trees_of_runs[mine.stage][leaf], s_.last_runs[mine.stage][leaf]);
         __syncwarp();
         for (int stage = 0; stage < Shape::kTileStages; ++stage, at.Next()) {
-          if (LaneOfWarp() == 0) s_.ring.freed[at.stage].Arrive();
+          ArriveAsWarp(s_.ring.freed[at.stage]);
         }
         const uint32_t tile = ticket * Shape::kTicketTiles + t;
         const int last_leaf = LastSlot(NumValidFrom(uint64_t{tile} * kTileItems), kLeafItems);

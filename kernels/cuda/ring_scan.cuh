@@ -92,8 +92,8 @@ class RingScan {
     if (threadIdx.x == 0) {
       s_.ring.Init(Shape::kScanWarps);
       for (int i = 0; i < kStages; ++i) {
-        s_.reduced[i].Init(Shape::kReduceWarps);
-        s_.prefixed[i].Init(2);
+        s_.reduced[i].Init(Shape::kReduceWarps * kWarpArrivals);
+        s_.prefixed[i].Init(kWarpArrivals + 1);
       }
       FenceBarrierInit();
     }
@@ -209,7 +209,7 @@ class RingScan {
         s_.leaf_prefixes[mine.stage][leaf] = {leaves.before, up_to};
         __syncwarp();
         for (int stage = 0; stage < Shape::kTileStages; ++stage, at.Next()) {
-          if (LaneOfWarp() == 0) s_.prefixed[at.stage].Arrive();
+          ArriveAsWarp(s_.prefixed[at.stage]);
         }
       }
     }
