@@ -1,5 +1,7 @@
 #include "kernels/device.h"
 
+#include <limits>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "kernels/cpu/cpu_device.h"
@@ -26,7 +28,26 @@ absl::Status ValidateAligned(const void* pointer, DType dtype, std::string_view 
   return absl::InvalidArgumentError(StrCat(what, " is not aligned to its ", SizeOf(dtype), "-byte elements"));
 }
 
+absl::Status ValidateBatch(uint64_t num_arrays, uint64_t num_items, bool carries) {
+  // As many as a grid has blocks.
+  constexpr uint64_t kMaxArrays = std::numeric_limits<int32_t>::max();
+  if (num_arrays < 1 || num_arrays > kMaxArrays) {
+    return absl::InvalidArgumentError(StrCat("num_arrays is ", num_arrays, ": expected 1 to ", kMaxArrays));
+  }
+  if (num_items > std::numeric_limits<uint64_t>::max() / sizeof(uint64_t) / num_arrays) {
+    return absl::InvalidArgumentError(StrCat(num_arrays, " arrays of ", num_items, " items are more than 2^64 bytes"));
+  }
+  if (num_arrays > 1 && carries) return absl::InvalidArgumentError("the arrays of a batch have no carries");
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+uint64_t MaskBytes(const CompactArgs& args) {
+  if (args.selector == Selector::kByteMask) return args.num_items;
+  if (args.selector == Selector::kBitMask) return args.num_items / 8 + (args.num_items % 8 != 0);
+  return 0;
+}
 
 StageTimes& StageTimes::operator+=(const StageTimes& other) {
   Add(&host_to_device_ns, other.host_to_device_ns);
@@ -63,6 +84,8 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view name) {
 
 absl::Status Validate(const ScanArgs& args) {
   PREFIXD_RETURN_IF_ERROR(ValidateOp(Primitive::kScan, args.dtype, args.op));
+  PREFIXD_RETURN_IF_ERROR(
+      ValidateBatch(args.num_arrays, args.num_items, args.carry_in != nullptr || args.carry_out != nullptr));
   PREFIXD_RETURN_IF_ERROR(ValidateAligned(args.in, args.dtype, "in"));
   return ValidateAligned(args.out, args.dtype, "out");
 }
@@ -70,6 +93,7 @@ absl::Status Validate(const ScanArgs& args) {
 absl::Status Validate(const ReduceArgs& args) {
   PREFIXD_RETURN_IF_ERROR(ValidateOp(Primitive::kReduce, args.dtype, args.op));
   if (args.state_out == nullptr) return absl::InvalidArgumentError("a reduce needs a state_out");
+  PREFIXD_RETURN_IF_ERROR(ValidateBatch(args.num_arrays, args.num_items, args.state_in != nullptr));
   return ValidateAligned(args.in, args.dtype, "in");
 }
 
@@ -79,6 +103,7 @@ absl::Status Validate(const CompactArgs& args) {
                  StrCat("compact does not serve ", Name(args.dtype)));
   }
   if (args.count == nullptr) return absl::InvalidArgumentError("a compact needs a count");
+  PREFIXD_RETURN_IF_ERROR(ValidateBatch(args.num_arrays, args.num_items, /*carries=*/false));
   if (args.indices != nullptr) {
     if (args.index_dtype != DType::kU64 && args.index_dtype != DType::kU32) {
       return absl::InvalidArgumentError(StrCat("indices are u64 or u32, not ", Name(args.index_dtype)));

@@ -71,7 +71,8 @@ struct ScanArgs {
   const void* in = nullptr;  // Device.
   void* out = nullptr;       // Device.
   uint64_t num_items = 0;
-  Value init;  // What stands in front of the first element; see ScanStart. Used if carry_in is null.
+  uint64_t num_arrays = 1;  // See Lane. Where there are several, without carries.
+  Value init;               // What stands in front of the first element; see ScanStart. Used if carry_in is null.
   const void* carry_in = nullptr;  // Device, one element: the carry_out of the chunk before.
   void* carry_out = nullptr;       // Device, one element, may equal carry_in: start op all elements. Null: not wanted.
 };
@@ -93,6 +94,7 @@ struct ReduceArgs {
   Strategy strategy = Strategy::kDefault;
   const void* in = nullptr;  // Device.
   uint64_t num_items = 0;
+  uint64_t num_arrays = 1;  // See Lane. Where there are several, without state_in.
   uint64_t first_item = 0;  // Index of in[0] in the whole array.
   // What stands in front: {init, 0}, or {Neutral, kNothing} without one. Used if state_in is null.
   ReduceState init;
@@ -111,6 +113,7 @@ struct CompactArgs {
   Strategy strategy = Strategy::kDefault;
   const void* in = nullptr;  // Device. May be null if a mask selects and values is null.
   uint64_t num_items = 0;
+  uint64_t num_arrays = 1;          // See Lane.
   uint64_t first_item = 0;          // Index of in[0] in the whole array; added to the indices.
   void* values = nullptr;           // Device: room for num_items elements. Null: not wanted.
   void* indices = nullptr;          // Device: room for num_items of index_dtype. Null: not wanted.
@@ -150,6 +153,9 @@ class Lane {
   // Shape:   d_dst, d_src: size_bytes, disjoint.
   // Cost:    reads and writes size_bytes; one launch.
   virtual absl::Status CopyOnDevice(void* d_dst, const void* d_src, size_t size_bytes, CopyTiming timing) = 0;
+
+  // Batches: num_arrays arrays of num_items each, one launch for all. They follow each other in every input and output
+  // (bit masks from byte to byte), with one state_out or count for each; each result has the bits it would have alone.
 
   // Scan of one chunk.
   // Shape:   in, out: num_items elements of dtype; may be the same buffer, else disjoint.
@@ -216,6 +222,9 @@ class Device {
 // Opens "cpu", "cuda:N", or "auto": the first CUDA device if there is one, else the CPU.
 // Errors: INVALID_ARGUMENT for another name; FAILED_PRECONDITION if there is no such card, or the build has no CUDA.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view name);
+
+// Bytes of one array's mask.
+uint64_t MaskBytes(const CompactArgs& args);
 
 // Checks that every Lane makes before it enqueues. Errors as Lane::Scan, Reduce, Compact say, without the strategy's.
 absl::Status Validate(const ScanArgs& args);

@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 #include "kernels/cpu/compact.h"
 #include "kernels/cpu/parallel.h"
@@ -41,6 +44,34 @@ void CopyInParallel(std::byte* dst, const std::byte* src, size_t size_bytes) {
     const size_t first = piece * kPieceBytes;
     std::memcpy(dst + first, src + first, std::min(kPieceBytes, size_bytes - first));
   });
+}
+
+// One array of a batch.
+template <class T>
+T* Advance(T* pointer, uint64_t num_bytes) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  return pointer == nullptr ? nullptr : reinterpret_cast<T*>(reinterpret_cast<Byte*>(pointer) + num_bytes);
+}
+ScanArgs ArrayOf(ScanArgs args, uint64_t array) {
+  args.in = Advance(args.in, array * args.num_items * SizeOf(args.dtype));
+  args.out = Advance(args.out, array * args.num_items * SizeOf(args.dtype));
+  args.num_arrays = 1;
+  return args;
+}
+ReduceArgs ArrayOf(ReduceArgs args, uint64_t array) {
+  args.in = Advance(args.in, array * args.num_items * SizeOf(args.dtype));
+  args.state_out += array;
+  args.num_arrays = 1;
+  return args;
+}
+CompactArgs ArrayOf(CompactArgs args, uint64_t array) {
+  args.in = Advance(args.in, array * args.num_items * SizeOf(args.dtype));
+  args.mask = Advance(args.mask, array * MaskBytes(args));
+  args.values = Advance(args.values, array * args.num_items * SizeOf(args.dtype));
+  args.indices = Advance(args.indices, array * args.num_items * SizeOf(args.index_dtype));
+  args.count += array;
+  args.num_arrays = 1;
+  return args;
 }
 
 // Everything has run when a call returns, so that there is nothing to synchronize.
@@ -84,7 +115,13 @@ class CpuLane final : public Lane {
     PREFIXD_RETURN_IF_ERROR(Validate(args));
     PREFIXD_RETURN_IF_ERROR(device_.Resolve(primitive, args.strategy).status());
     const auto begin = std::chrono::steady_clock::now();
-    Count(run(args), begin);
+    if (args.num_arrays == 1) {
+      Count(run(args), begin);
+      return absl::OkStatus();
+    }
+    std::atomic<uint64_t> num_bytes = 0;
+    cpu::ParallelFor(args.num_arrays, [&](uint64_t array) { num_bytes += run(ArrayOf(args, array)).num_bytes; });
+    Count({.launches = 1, .num_bytes = num_bytes}, begin);
     return absl::OkStatus();
   }
 

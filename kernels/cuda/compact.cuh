@@ -18,11 +18,11 @@ inline constexpr uint64_t kRingCompactMinBytes = uint64_t{256} << 10;
 inline bool IsBulkAligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % kBulkAlignment == 0; }
 
 template <class T, Selector kSelector>
-cudaError_t LaunchCompactBy(CompactParams<T>& params, LaunchContext* context) {
+cudaError_t LaunchCompactBy(CompactParams<T>& params, uint64_t num_arrays, LaunchContext* context) {
   if constexpr (kSelector != Selector::kBitMask) {
     using Shape = RingCompactShape<T, kSelector>;
     using Shared = RingCompactShared<T, kSelector>;
-    if (params.values != nullptr && params.indices_u32 == nullptr && params.indices_u64 == nullptr &&
+    if (num_arrays == 1 && params.values != nullptr && params.indices_u32 == nullptr && params.indices_u64 == nullptr &&
         params.num_items * sizeof(T) >= kRingCompactMinBytes && IsBulkAligned(params.in) &&
         IsBulkAligned(params.mask) && context->bulk_shared_bytes >= sizeof(Shared)) {
       cudaError_t error = CountTiles(params.num_items, Shape::kTicketItems, &params.num_tiles);
@@ -41,9 +41,13 @@ cudaError_t LaunchCompactBy(CompactParams<T>& params, LaunchContext* context) {
     error = MakeStates(uint64_t{params.num_tiles} * kStateWords<CountSum::Item>, context, &params.states);
   }
   if (error != cudaSuccess) return error;
+  if (num_arrays > 1) {
+    return Launch(TileCompactKernel<T, kSelector, true>, static_cast<uint32_t>(num_arrays), Shape::kThreads,
+                  context->stream, params);
+  }
   const auto num_blocks =
       std::min<uint32_t>(params.num_tiles, Shape::kBlocksPerMultiprocessor * context->num_multiprocessors);
-  return Launch(TileCompactKernel<T, kSelector>, num_blocks, Shape::kThreads, context->stream, params);
+  return Launch(TileCompactKernel<T, kSelector, false>, num_blocks, Shape::kThreads, context->stream, params);
 }
 
 template <class T>
@@ -54,6 +58,7 @@ cudaError_t LaunchCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchC
   const Interval<T> kept = MakeInterval(args.comparison, has_value ? args.value.As<T>() : T{0});
   CompactParams<T> params = {.in = static_cast<const T*>(args.in),
                              .mask = static_cast<const uint8_t*>(args.mask),
+                             .mask_bytes = MaskBytes(args),
                              .kept = kept,
                              .invert = args.invert != (args.selector == Selector::kPredicate && kept.outside),
                              .num_items = args.num_items,
@@ -67,11 +72,11 @@ cudaError_t LaunchCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchC
                              .states = {}};
   switch (args.selector) {
     case Selector::kPredicate:
-      return LaunchCompactBy<T, Selector::kPredicate>(params, context);
+      return LaunchCompactBy<T, Selector::kPredicate>(params, args.num_arrays, context);
     case Selector::kByteMask:
-      return LaunchCompactBy<T, Selector::kByteMask>(params, context);
+      return LaunchCompactBy<T, Selector::kByteMask>(params, args.num_arrays, context);
     case Selector::kBitMask:
-      return LaunchCompactBy<T, Selector::kBitMask>(params, context);
+      return LaunchCompactBy<T, Selector::kBitMask>(params, args.num_arrays, context);
   }
   return cudaErrorInvalidValue;
 }

@@ -168,7 +168,7 @@ absl::Status CudaLane::Scan(const ScanArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Validate(args));
   PREFIXD_RETURN_IF_ERROR(device_->Resolve(Primitive::kScan, args.strategy).status());
   PREFIXD_RETURN_IF_ERROR(Enter());
-  const Traffic traffic = {.num_bytes = 2 * args.num_items * SizeOf(args.dtype)};
+  const Traffic traffic = {.num_bytes = 2 * args.num_arrays * args.num_items * SizeOf(args.dtype)};
   return Timed(Stage::kKernel, traffic, "the scan kernel", [&] {
     return VisitDType(args.dtype, [&](auto tag) { return LaunchScan<typename decltype(tag)::type>(args, &context_); });
   });
@@ -178,7 +178,7 @@ absl::Status CudaLane::Reduce(const ReduceArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Validate(args));
   PREFIXD_RETURN_IF_ERROR(device_->Resolve(Primitive::kReduce, args.strategy).status());
   PREFIXD_RETURN_IF_ERROR(Enter());
-  const Traffic traffic = {.num_bytes = args.num_items * SizeOf(args.dtype) + sizeof(ReduceState)};
+  const Traffic traffic = {.num_bytes = args.num_arrays * (args.num_items * SizeOf(args.dtype) + sizeof(ReduceState))};
   return Timed(Stage::kKernel, traffic, "the reduce kernel", [&] {
     return VisitDType(args.dtype,
                       [&](auto tag) { return LaunchReduce<typename decltype(tag)::type>(args, &context_); });
@@ -191,13 +191,10 @@ absl::Status CudaLane::Compact(const CompactArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Enter());
   const uint64_t item_bytes = SizeOf(args.dtype);
   const bool reads_elements = args.selector == Selector::kPredicate || args.values != nullptr;
-  const uint64_t mask_bytes = args.selector == Selector::kByteMask  ? args.num_items
-                              : args.selector == Selector::kBitMask ? args.num_items / 8 + (args.num_items % 8 != 0)
-                                                                    : 0;
-  const Traffic traffic = {
-      .num_bytes = (reads_elements ? args.num_items * item_bytes : 0) + mask_bytes + sizeof(*args.count),
-      .num_bytes_per_kept =
-          (args.values != nullptr ? item_bytes : 0) + (args.indices != nullptr ? SizeOf(args.index_dtype) : 0)};
+  const Traffic traffic = {.num_bytes = args.num_arrays * ((reads_elements ? args.num_items * item_bytes : 0) +
+                                                           MaskBytes(args) + sizeof(*args.count)),
+                           .num_bytes_per_kept = (args.values != nullptr ? item_bytes : 0) +
+                                                 (args.indices != nullptr ? SizeOf(args.index_dtype) : 0)};
   return Timed(Stage::kKernel, traffic, "the compact kernel", [&] {
     return VisitDType(args.dtype, [&](auto tag) {
       return LaunchCompact<typename decltype(tag)::type>(args, clock_.num_kept(), &context_);

@@ -63,6 +63,7 @@ class GrowingMemory {
 
 // Zero between launches, but for the epoch: see look_back.cuh.
 struct TileControl {
+  uint64_t sum;
   uint32_t ticket;
   uint32_t blocks_left;
   uint32_t epoch;

@@ -88,6 +88,17 @@ struct TileStates {
     return loaded;
   }
 
+  // For blocks that share nothing but a count: the last to leave writes the sum of all. Called by one thread of each
+  // block, once.
+  __device__ void LeaveCounting(uint64_t count, uint64_t* sum) const {
+    DeviceAtomic64(control->sum).fetch_add(count, ::cuda::memory_order_relaxed);
+    const uint32_t before = DeviceAtomic32(control->blocks_left).fetch_add(1, ::cuda::memory_order_acq_rel);
+    if (before != gridDim.x - 1) return;
+    *sum = control->sum;
+    control->sum = 0;
+    control->blocks_left = 0;
+  }
+
   // The block will take no more tiles and read no more states. Called by one thread of each block, once.
   __device__ void Leave() const {
     const uint32_t before = DeviceAtomic32(control->blocks_left).fetch_add(1, ::cuda::memory_order_acq_rel);

@@ -36,10 +36,12 @@ cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context) {
     using Operator = Operator<kOp, T>;
     using Shape = RingReduceShape<T>;
     constexpr int kWords = kStateWords<typename Operator::Item>;
-    if (args.num_items <= kBlockReduceItems) {
+    if (args.num_arrays > 1 && args.num_items * sizeof(T) % alignof(Run<T>) != 0) params.aligned = false;
+    if (args.num_arrays > 1 || args.num_items <= kBlockReduceItems) {
       const uint64_t num_leaves = (args.num_items + kLeafItems - 1) / kLeafItems;
       const auto num_warps = static_cast<uint32_t>(std::clamp<uint64_t>(num_leaves, 1, TileShape::kWarps));
-      return Launch(BlockReduceKernel<T, T, kOp>, 1, num_warps * kWarpThreads, context->stream, params);
+      return Launch(BlockReduceKernel<T, T, kOp>, static_cast<uint32_t>(args.num_arrays), num_warps * kWarpThreads,
+                    context->stream, params);
     }
     const size_t shared_bytes = sizeof(RingReduceShared<T, Operator>);
     const bool in_ring = params.aligned && args.num_items * sizeof(T) >= kRingReduceMinBytes &&

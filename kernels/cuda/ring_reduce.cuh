@@ -106,13 +106,14 @@ class RingReduce {
 
   // ---- Load: one thread ----
   __device__ void Load(uint32_t first_ticket) {
-    // One ticket ahead: it takes its time, and only the follower, at the end, waits for its tiles.
-    uint32_t next_ticket = p_.states.TakeTile();
+    // One ticket ahead: it takes its time, and only the follower, at the end, waits for its tiles. None is under way
+    // that will not be looked at: the last block to leave sets the count back.
+    uint32_t next_ticket = first_ticket < p_.num_tiles ? p_.states.TakeTile() : first_ticket;
     LoadThroughRing<Shape>(
         s_.ring, first_ticket, p_.num_tiles,
         [&] {
           const uint32_t ticket = next_ticket;
-          next_ticket = p_.states.TakeTile();
+          if (ticket < p_.num_tiles) next_ticket = p_.states.TakeTile();
           return ticket;
         },
         [&](uint32_t stage, uint32_t ticket, int sub) {

@@ -49,10 +49,13 @@ cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context) {
                              .states = {}};
   params.aligned = !args.reverse && HasAlignedRuns(params.in) && HasAlignedRuns(params.out);
 
-  if (args.num_items <= kBlockScanItems) {
-    const uint64_t num_warps = std::max<uint64_t>(1, (args.num_items + kWarpItems - 1) / kWarpItems);
+  if (args.num_arrays > 1 && args.num_items * sizeof(T) % alignof(Run<T>) != 0) params.aligned = false;
+  if (args.num_arrays > 1 || args.num_items <= kBlockScanItems) {
+    const uint64_t num_leaves = (args.num_items + kLeafItems - 1) / kLeafItems;
+    const auto num_warps = static_cast<uint32_t>(std::clamp<uint64_t>(num_leaves, 1, TileShape::kWarps));
     return VisitOp<T>(args.op, [&](auto op) {
-      return Launch(BlockScanKernel<T, T, decltype(op)::kValue>, 1, num_warps * kWarpThreads, context->stream, params);
+      return Launch(BlockScanKernel<T, T, decltype(op)::kValue>, static_cast<uint32_t>(args.num_arrays),
+                    num_warps * kWarpThreads, context->stream, params);
     });
   }
   if (params.aligned && args.num_items * sizeof(T) >= kRingScanMinBytes &&

@@ -63,6 +63,7 @@ template <class T>
 struct CompactParams {
   const T* in;
   const uint8_t* mask;
+  uint64_t mask_bytes;  // Of an array.
   Interval<T> kept;
   bool invert;  // Keep what is not selected; with a predicate, also what its interval says of that.
   uint64_t num_items;
@@ -75,6 +76,19 @@ struct CompactParams {
   uint64_t* h_num_kept;
   TileStates states;
 };
+
+// Of arrays that follow each other, each with its own count.
+template <class T>
+__device__ CompactParams<T> ArrayOf(CompactParams<T> p, uint64_t array) {
+  const uint64_t first = array * p.num_items;
+  if (p.in != nullptr) p.in += first;
+  if (p.mask != nullptr) p.mask += array * p.mask_bytes;
+  if (p.values != nullptr) p.values += first;
+  if (p.indices_u32 != nullptr) p.indices_u32 += first;
+  if (p.indices_u64 != nullptr) p.indices_u64 += first;
+  p.count += array;
+  return p;
+}
 
 template <class T, Selector kSelector>
 __device__ bool IsSelected(const CompactParams<T>& p, T element, uint64_t item) {

@@ -1,5 +1,5 @@
-// Compact, single pass, tiles in registers: for bit masks, indices, arrays that are not aligned or not large, and cards
-// before sm_90.
+// Compact, tiles in registers: for bit masks, indices, arrays that are not aligned, small or many, and cards before
+// sm_90.
 //
 // A warp holds a run of consecutive items, one row of 32 at a time; a ballot per row says which are kept, and counting
 // bits gives each its rank. What is kept is gathered in shared memory, so that it is written coalesced.
@@ -27,26 +27,29 @@ struct TileCompactShape {
   static constexpr int kTileItems = kRows * kThreads;
 };
 
-template <class T, Selector kSelector>
+// kBatched: block b compacts array b of gridDim.x arrays that follow each other, by itself, tile after tile; else the
+// blocks take the tiles of one array by ticket. Both end with the number of all elements kept in *h_num_kept.
+template <class T, Selector kSelector, bool kBatched>
 __global__ void __launch_bounds__(TileCompactShape<T>::kThreads, TileCompactShape<T>::kBlocksPerMultiprocessor)
-    TileCompactKernel(const __grid_constant__ CompactParams<T> p) {
+    TileCompactKernel(const __grid_constant__ CompactParams<T> params) {
   using Shape = TileCompactShape<T>;
+  using Fold = GroupFold<CountSum, Shape::kWarps, uint64_t>;
   static_assert(Shape::kTileItems <= 1 << 16, "s_positions holds positions within a tile");
   __shared__ T s_values[Shape::kTileItems];
   __shared__ uint16_t s_positions[Shape::kTileItems];
   __shared__ uint32_t s_warp_counts[Shape::kWarps];
-  __shared__ uint64_t s_exclusive_prefix;
+  __shared__ typename Fold::Shared s_fold;
   __shared__ uint32_t s_tile;
 
-  const uint32_t epoch = p.states.Epoch();
-  using Fold = GroupFold<CountSum, 1, uint64_t>;
-  __shared__ typename Fold::Shared s_fold;
-  Fold fold(p.states, epoch, 0, 0, 0, s_fold);
+  const CompactParams<T> p = kBatched ? ArrayOf(params, blockIdx.x) : params;
+  const uint32_t epoch = kBatched ? 0 : p.states.Epoch();
+  Fold fold(p.states, epoch, 0, 0, WarpOfBlock(), s_fold);
   const bool wants_indices = p.indices_u32 != nullptr || p.indices_u64 != nullptr;
   const int first_position = WarpOfBlock() * Shape::kWarpItems + LaneOfWarp();  // Of this thread's item in row 0.
+  uint64_t slot = 0;  // Where the tile's first kept element goes.
 
-  for (;;) {
-    if (threadIdx.x == 0) s_tile = p.states.TakeTile();
+  for (uint32_t next_tile = 0;; ++next_tile) {
+    if (threadIdx.x == 0) s_tile = kBatched ? next_tile : p.states.TakeTile();
     __syncthreads();
     const uint32_t tile = s_tile;
     if (tile >= p.num_tiles) break;
@@ -80,21 +83,7 @@ __global__ void __launch_bounds__(TileCompactShape<T>::kThreads, TileCompactShap
       if (warp == WarpOfBlock()) warp_prefix = tile_count;
       tile_count += s_warp_counts[warp];
     }
-
-    // Join the tiles, while the other warps gather already.
-    if (WarpOfBlock() == 0) {
-      if (LaneOfWarp() == 0) p.states.Publish(tile, epoch, tile_count);
-      const auto slot = static_cast<int>(tile % kJoinSlots);
-      fold.WaitFor(tile / kJoinSlots, slot, [] { __syncwarp(); });
-      const TilePrefix<uint32_t, uint64_t> prefix = fold.Prefix(slot);
-      if (LaneOfWarp() == 0) {
-        s_exclusive_prefix = prefix.array + prefix.group;
-        if (tile == p.num_tiles - 1) {
-          *p.count = s_exclusive_prefix + tile_count;
-          *p.h_num_kept = s_exclusive_prefix + tile_count;
-        }
-      }
-    }
+    if (!kBatched && threadIdx.x == 0) p.states.Publish(tile, epoch, tile_count);
 
     // Gather what is kept, in order.
     const uint32_t lanes_before = (1u << LaneOfWarp()) - 1;
@@ -108,23 +97,41 @@ __global__ void __launch_bounds__(TileCompactShape<T>::kThreads, TileCompactShap
       }
       row_rank += __popc(kept[row]);
     }
-    __syncthreads();
+
+    // Join the tiles.
+    if constexpr (kBatched) {
+      __syncthreads();
+    } else {
+      const auto slot_of_group = static_cast<int>(tile % kJoinSlots);
+      fold.WaitFor(tile / kJoinSlots, slot_of_group, [] { __syncthreads(); });
+      const TilePrefix<uint32_t, uint64_t> prefix = fold.Prefix(slot_of_group);
+      slot = prefix.array + prefix.group;
+    }
+    if (tile == p.num_tiles - 1 && threadIdx.x == 0) {
+      *p.count = slot + tile_count;
+      if (!kBatched) *p.h_num_kept = slot + tile_count;
+    }
 
     // Write.
     for (uint32_t rank = threadIdx.x; rank < tile_count; rank += Shape::kThreads) {
-      const uint64_t slot = s_exclusive_prefix + rank;
-      if (p.values != nullptr) p.values[slot] = s_values[rank];
+      if (p.values != nullptr) p.values[slot + rank] = s_values[rank];
       if (wants_indices) {
         const uint64_t index = p.first_item + tile_begin + s_positions[rank];
         if (p.indices_u32 != nullptr) {
-          p.indices_u32[slot] = static_cast<uint32_t>(index);
+          p.indices_u32[slot + rank] = static_cast<uint32_t>(index);
         } else {
-          p.indices_u64[slot] = index;
+          p.indices_u64[slot + rank] = index;
         }
       }
     }
+    slot += tile_count;
   }
-  if (threadIdx.x == 0) p.states.Leave();
+  if (threadIdx.x != 0) return;
+  if constexpr (kBatched) {
+    p.states.LeaveCounting(slot, p.h_num_kept);
+  } else {
+    p.states.Leave();
+  }
 }
 
 }  // namespace prefixd::cuda

@@ -130,6 +130,40 @@ class Bench {
     Free(d_in, d_out);
   }
 
+  // Many small arrays in one launch, beside as many launches of CUB.
+  void RunBatch(size_t num_arrays, size_t num_items) {
+    float* d_in;
+    float* d_out;
+    const size_t n = num_arrays * num_items;
+    Check(cudaMalloc(&d_in, n * sizeof(float)));
+    Check(cudaMalloc(&d_out, n * sizeof(float)));
+    Fill<<<2048, 256>>>(d_in, n);
+    const double bytes = 2.0 * n * sizeof(float);
+    copy_rate_ =
+        bytes / MedianOfCuda([&] { Check(cudaMemcpyAsync(d_out, d_in, n * sizeof(float), cudaMemcpyDeviceToDevice)); });
+    const std::string shape = std::to_string(num_arrays) + " x " + std::to_string(num_items);
+    Line("batched scan f32 " + shape, n, bytes, [&] {
+      prefixd::ScanArgs args;
+      args.dtype = prefixd::DType::kF32;
+      args.in = d_in;
+      args.out = d_out;
+      args.num_items = num_items;
+      args.num_arrays = num_arrays;
+      args.init = prefixd::ScanStart(args.op, args.dtype, args.kind);
+      Check(lane_->Scan(args));
+    });
+    if (Wanted("cub batched")) {
+      PrintCub("cub batched scan", ("f32 " + shape).c_str(), n, bytes, [&] {
+        for (size_t a = 0; a < num_arrays; ++a) {
+          size_t temp_bytes = kScratchBytes;
+          Check(cub::DeviceScan::InclusiveSum(d_scratch_, temp_bytes, d_in + a * num_items, d_out + a * num_items,
+                                              static_cast<int>(num_items)));
+        }
+      });
+    }
+    Free(d_in, d_out);
+  }
+
   template <class T>
   void RunCompact(size_t n, const char* name) {
     T* d_in;
@@ -232,6 +266,7 @@ class Bench {
 int main(int argc, char** argv) {
   Bench bench(argc > 1 ? argv[1] : "");
   for (const int log2 : {10, 14, 18, 20, 24, 28}) bench.Run<float>(size_t{1} << log2, "f32");
+  bench.RunBatch(256, 1024);
   const size_t n = size_t{1} << 28;
   bench.Run<int32_t>(n, "i32");
   bench.Run<double>(n, "f64");
