@@ -15,7 +15,7 @@ namespace prefixd::cuda {
 inline constexpr int kTileReduceBlocksPerMultiprocessor = 2;
 
 template <class In, class Out, Op kOp>
-__global__ void __launch_bounds__(TileShape::kThreads, kTileReduceBlocksPerMultiprocessor)
+__global__ void __launch_bounds__(TileShape::kThreads)
     TileReduceKernel(const __grid_constant__ ReduceParams<In, Out> p) {
   using Operator = Operator<kOp, Out>;
   using Item = typename Operator::Item;
