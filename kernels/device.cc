@@ -15,8 +15,14 @@ void Add(std::optional<int64_t>* sum, const std::optional<int64_t>& term) {
   if (term) *sum = sum->value_or(0) + *term;
 }
 
-absl::Status ValidateOp(Primitive primitive, DType dtype, Op op) {
-  if (IsSupported(primitive, dtype, dtype, op)) return absl::OkStatus();
+// Of scan and reduce.
+absl::Status ValidateOp(Primitive primitive, DType dtype, DType out_dtype, Op op) {
+  if (IsSupported(primitive, dtype, out_dtype, op)) return absl::OkStatus();
+  if (IsSupported(dtype) && !IsOutput(dtype, out_dtype)) {
+    return Error(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.out_dtype",
+                 StrCat(Name(primitive), " of ", Name(dtype), " does not serve the output type ", Name(out_dtype),
+                        ": use one of ", OutputNames(dtype)));
+  }
   return Error(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.op",
                StrCat(Name(primitive), " does not serve ", Name(op), " of ", Name(dtype)));
 }
@@ -83,15 +89,19 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view name) {
 }
 
 absl::Status Validate(const ScanArgs& args) {
-  PREFIXD_RETURN_IF_ERROR(ValidateOp(Primitive::kScan, args.dtype, args.op));
+  PREFIXD_RETURN_IF_ERROR(ValidateOp(Primitive::kScan, args.dtype, args.output(), args.op));
   PREFIXD_RETURN_IF_ERROR(
       ValidateBatch(args.num_arrays, args.num_items, args.carry_in != nullptr || args.carry_out != nullptr));
+  if (args.in == args.out && args.num_items > 0 && SizeOf(args.dtype) != SizeOf(args.output())) {
+    return absl::InvalidArgumentError(StrCat("in is out, but elements of ", Name(args.dtype), " and ",
+                                             Name(args.output()), " differ in size: use another buffer for out"));
+  }
   PREFIXD_RETURN_IF_ERROR(ValidateAligned(args.in, args.dtype, "in"));
-  return ValidateAligned(args.out, args.dtype, "out");
+  return ValidateAligned(args.out, args.output(), "out");
 }
 
 absl::Status Validate(const ReduceArgs& args) {
-  PREFIXD_RETURN_IF_ERROR(ValidateOp(Primitive::kReduce, args.dtype, args.op));
+  PREFIXD_RETURN_IF_ERROR(ValidateOp(Primitive::kReduce, args.dtype, args.output(), args.op));
   if (args.state_out == nullptr) return absl::InvalidArgumentError("a reduce needs a state_out");
   PREFIXD_RETURN_IF_ERROR(ValidateBatch(args.num_arrays, args.num_items, args.state_in != nullptr));
   return ValidateAligned(args.in, args.dtype, "in");

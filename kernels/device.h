@@ -63,7 +63,8 @@ class Buffer {
 
 // out[i] = start op in[0] op ... op in[i] (inclusive), or to in[i-1] (exclusive).
 struct ScanArgs {
-  DType dtype = DType::kI32;
+  DType dtype = DType::kI32;       // Of in.
+  std::optional<DType> out_dtype;  // Of out, init and the carries, in which the elements combine. Absent: dtype.
   Op op = Op::kSum;
   ScanKind kind = ScanKind::kInclusive;
   bool reverse = false;  // out[i] = start op in[n-1] op ... op in[i] (inclusive), or to in[i+1] (exclusive)
@@ -75,6 +76,8 @@ struct ScanArgs {
   Value init;               // What stands in front of the first element; see ScanStart. Used if carry_in is null.
   const void* carry_in = nullptr;  // Device, one element: the carry_out of the chunk before.
   void* carry_out = nullptr;       // Device, one element, may equal carry_in: start op all elements. Null: not wanted.
+
+  DType output() const { return out_dtype.value_or(dtype); }
 };
 
 // What a reduce has seen so far, kept on the device between chunks.
@@ -89,7 +92,8 @@ struct ReduceState {
 
 // value = start op in[0] op ... op in[n-1]; an empty input leaves the state as it was. A NaN comes out canonical.
 struct ReduceArgs {
-  DType dtype = DType::kI32;
+  DType dtype = DType::kI32;       // Of in.
+  std::optional<DType> out_dtype;  // Of the states' values, in which the elements combine. Absent: dtype.
   Op op = Op::kSum;
   Strategy strategy = Strategy::kDefault;
   const void* in = nullptr;  // Device.
@@ -100,6 +104,8 @@ struct ReduceArgs {
   ReduceState init;
   const ReduceState* state_in = nullptr;  // Device: the state_out of the chunk before.
   ReduceState* state_out = nullptr;       // Device, may equal state_in. Required.
+
+  DType output() const { return out_dtype.value_or(dtype); }
 };
 
 // Keeps the elements whose selector holds (or, inverted, does not), in their order.
@@ -158,11 +164,14 @@ class Lane {
   // (bit masks from byte to byte), with one state_out or count for each; each result has the bits it would have alone.
 
   // Scan of one chunk.
-  // Shape:   in, out: num_items elements of dtype; may be the same buffer, else disjoint.
-  // Needs:   in, out aligned to the element size.
-  // Errors:  INVALID_ARGUMENT if (dtype, op) is not supported; UNIMPLEMENTED if the strategy is not.
+  // Shape:   in: num_items elements of dtype; out: as many of the output type. The same buffer, which takes types of
+  // one
+  //          size, else disjoint.
+  // Needs:   in, out aligned to their element sizes.
+  // Errors:  INVALID_ARGUMENT if (dtype, out_dtype, op) is not supported, or if in is out and the sizes differ;
+  //          UNIMPLEMENTED if the strategy is not supported.
   // Cost:    reads n, writes n; one launch. The bits follow kernels/NUMERICS.md.
-  // Example: [3,1,2,4], sum, carry_in 10 -> [13,14,16,20], carry_out 20
+  // Example: [3,1,2,4], sum, carry_in 10 -> [13,14,16,20], carry_out 20; [200,100] of u8, sum, out u32 -> [200,300]
   virtual absl::Status Scan(const ScanArgs& args) = 0;
 
   // Reduce of one chunk.

@@ -84,6 +84,15 @@ bool FromName(std::string_view name, Primitive* out) { return FindIn(kPrimitiveN
 bool FromName(std::string_view name, Comparison* out) { return FindIn(kComparisonNames, name, out); }
 bool FromName(std::string_view name, Strategy* out) { return FindIn(kStrategyNames, name, out); }
 
+std::string OutputNames(DType dtype) {
+  std::string names;
+#define PREFIXD_ADD(name, type, out_name, out_type) \
+  if (dtype == DType::name) names += (names.empty() ? "" : ", ") + std::string(Name(DType::out_name));
+  PREFIXD_FOR_EACH_OUTPUT(PREFIXD_ADD)
+#undef PREFIXD_ADD
+  return names;
+}
+
 Value Identity(Op op, DType dtype) {
   return VisitDType(dtype, [&](auto tag) { return Value::Of(TypedIdentity<typename decltype(tag)::type>(op)); });
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -76,15 +77,44 @@ constexpr bool IsSigned(DType dtype) {
 }
 
 // ---- The one list of what is supported ----------------------------------------------------------------------------
-// X(enumerator, C++ type) for every dtype that the kernels serve. Instantiations, dispatch, GetServerInfo and the
-// conformance suite all come from here and from OpSupports.
+// X(enumerator, C++ type) for every dtype that the kernels serve. Dispatch, validation, GetServerInfo and the
+// conformance suite all come from here, from the list of outputs below, and from IsSupported.
 #define PREFIXD_FOR_EACH_DTYPE(X) \
+  X(kI8, int8_t)                  \
+  X(kU8, uint8_t)                 \
+  X(kI16, int16_t)                \
+  X(kU16, uint16_t)               \
   X(kI32, int32_t)                \
   X(kU32, uint32_t)               \
   X(kI64, int64_t)                \
   X(kU64, uint64_t)               \
   X(kF32, float)                  \
   X(kF64, double)
+
+// X(enumerator, C++ type, enumerator and C++ type of the output) for every output type of every dtype, in which scan
+// and reduce convert the elements, combine them and return the result. The dtype itself comes first.
+#define PREFIXD_FOR_EACH_OUTPUT(X)  \
+  X(kI8, int8_t, kI8, int8_t)       \
+  X(kI8, int8_t, kI32, int32_t)     \
+  X(kI8, int8_t, kI64, int64_t)     \
+  X(kU8, uint8_t, kU8, uint8_t)     \
+  X(kU8, uint8_t, kU32, uint32_t)   \
+  X(kU8, uint8_t, kU64, uint64_t)   \
+  X(kI16, int16_t, kI16, int16_t)   \
+  X(kI16, int16_t, kI32, int32_t)   \
+  X(kI16, int16_t, kI64, int64_t)   \
+  X(kU16, uint16_t, kU16, uint16_t) \
+  X(kU16, uint16_t, kU32, uint32_t) \
+  X(kU16, uint16_t, kU64, uint64_t) \
+  X(kI32, int32_t, kI32, int32_t)   \
+  X(kI32, int32_t, kI64, int64_t)   \
+  X(kU32, uint32_t, kU32, uint32_t) \
+  X(kU32, uint32_t, kU64, uint64_t) \
+  X(kI64, int64_t, kI64, int64_t)   \
+  X(kU64, uint64_t, kU64, uint64_t) \
+  X(kF32, float, kF32, float)       \
+  X(kF32, float, kF64, double)      \
+  X(kF64, double, kF64, double)
 
 constexpr bool IsSupported(DType dtype) {
   switch (dtype) {
@@ -97,16 +127,27 @@ constexpr bool IsSupported(DType dtype) {
   }
 }
 
+// Whether scan and reduce of dtype serve the output type.
+constexpr bool IsOutput(DType dtype, DType out_dtype) {
+#define PREFIXD_TEST(name, type, out_name, out_type) \
+  if (dtype == DType::name && out_dtype == DType::out_name) return true;
+  PREFIXD_FOR_EACH_OUTPUT(PREFIXD_TEST)
+#undef PREFIXD_TEST
+  return false;
+}
+
+// The output types of dtype, for a message: "u8, u32, u64". Empty if dtype is not served.
+std::string OutputNames(DType dtype);
+
 // Whether the operator has a meaning on the element type, served or not.
 constexpr bool IsDefined(Op op, DType dtype) {
   return !((op == Op::kAnd || op == Op::kOr || op == Op::kXor) && IsFloating(dtype));
 }
 
-// Whether scan (or reduce) serves the combination. Output types other than `dtype` come later.
+// Whether the primitive serves the combination. Compact has no operator, and no output type but dtype.
 constexpr bool IsSupported(Primitive primitive, DType dtype, DType out_dtype, Op op) {
-  if (!IsSupported(dtype) || out_dtype != dtype) return false;
-  if (primitive == Primitive::kCompact) return true;
-  return op != Op::kLinearRecurrence && IsDefined(op, dtype);
+  if (primitive == Primitive::kCompact) return IsSupported(dtype) && out_dtype == dtype;
+  return IsOutput(dtype, out_dtype) && op != Op::kLinearRecurrence && IsDefined(op, out_dtype);
 }
 
 template <class T>
@@ -139,6 +180,16 @@ auto VisitDType(DType dtype, F&& f) {
     default:
       return f(TypeTag<int32_t>{});
   }
+}
+
+// Calls f(TypeTag<In>{}, TypeTag<Out>{}) for the C++ types of both and returns its result. Needs IsOutput.
+template <class F>
+auto VisitOutput(DType dtype, DType out_dtype, F&& f) {
+#define PREFIXD_CASE(name, type, out_name, out_type) \
+  if (dtype == DType::name && out_dtype == DType::out_name) return f(TypeTag<type>{}, TypeTag<out_type>{});
+  PREFIXD_FOR_EACH_OUTPUT(PREFIXD_CASE)
+#undef PREFIXD_CASE
+  return f(TypeTag<int32_t>{}, TypeTag<int32_t>{});
 }
 
 // ---- Values --------------------------------------------------------------------------------------------------------

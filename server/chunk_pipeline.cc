@@ -15,7 +15,7 @@ absl::Status InvalidArgument(std::string_view reason, std::string_view field, st
 }
 
 uint64_t ReplyBytesPerItem(const Spec& spec) {
-  if (spec.primitive() == Primitive::kScan) return SizeOf(spec.dtype);
+  if (spec.primitive() == Primitive::kScan) return SizeOf(spec.output());
   const auto* compact = std::get_if<CompactSpec>(&spec.detail);
   if (compact == nullptr) return 0;
   return (compact->return_values ? SizeOf(spec.dtype) : 0) +
@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<ChunkPipeline>> ChunkPipeline::Create(const Devic
     return Error(absl::StatusCode::kFailedPrecondition, "REVERSE_ON_STREAM", "spec.reverse",
                  StrCat("a reverse scan begins with the last element, and a stream's end is not known: use the "
                         "unary call, for at most ",
-                        kMaxReplyPayloadBytes / SizeOf(spec.dtype), " elements of ", Name(spec.dtype)));
+                        kMaxReplyPayloadBytes / SizeOf(spec.output()), " elements of ", Name(spec.output())));
   }
   return std::unique_ptr<ChunkPipeline>(new ChunkPipeline(resolved, shape));
 }
@@ -132,6 +132,7 @@ absl::Status ChunkPipeline::Run(const ScanSpec& scan, BorrowedLane& lane, uint64
   PREFIXD_RETURN_IF_ERROR(MakeState(lane));
   ScanArgs args;
   args.dtype = spec_.dtype;
+  args.out_dtype = spec_.out_dtype;
   args.op = scan.op;
   args.kind = scan.kind;
   args.reverse = scan.reverse;
@@ -139,11 +140,11 @@ absl::Status ChunkPipeline::Run(const ScanSpec& scan, BorrowedLane& lane, uint64
   args.in = lane.in.device.data();
   args.out = lane.values.device.data();
   args.num_items = num_items;
-  args.init = scan.init.value_or(ScanStart(scan.op, spec_.dtype, scan.kind));
+  args.init = scan.init.value_or(ScanStart(scan.op, spec_.output(), scan.kind));
   args.carry_in = items_done_ == 0 ? nullptr : state_.data();
   args.carry_out = state_.data();
   PREFIXD_RETURN_IF_ERROR(lane.lane->Scan(args));
-  const uint64_t size_bytes = num_items * SizeOf(spec_.dtype);
+  const uint64_t size_bytes = num_items * SizeOf(spec_.output());
   PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.values.host.data(), args.out, size_bytes));
   PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
   *reply = {.values = CopyOut(lane.values, size_bytes), .indices = {}};
@@ -156,12 +157,13 @@ absl::Status ChunkPipeline::Run(const ReduceSpec& reduce, BorrowedLane& lane, ui
   auto* d_state = reinterpret_cast<ReduceState*>(state_.data());
   ReduceArgs args;
   args.dtype = spec_.dtype;
+  args.out_dtype = spec_.out_dtype;
   args.op = reduce.op;
   args.strategy = spec_.strategy;
   args.in = lane.in.device.data();
   args.num_items = num_items;
   args.first_item = items_done_;
-  args.init = reduce.init ? ReduceState{*reduce.init, 0} : ReduceState{Neutral(reduce.op, spec_.dtype)};
+  args.init = reduce.init ? ReduceState{*reduce.init, 0} : ReduceState{Neutral(reduce.op, spec_.output())};
   args.state_in = items_done_ == 0 ? nullptr : d_state;
   args.state_out = d_state;
   PREFIXD_RETURN_IF_ERROR(lane.lane->Reduce(args));
@@ -226,10 +228,10 @@ void ChunkPipeline::Describe(Result* result) const {
   result->timing.strategy = spec_.strategy;
   result->timing.num_items = items_done_;
   result->num_kept = items_kept_;
-  result->dtype = spec_.dtype;
+  result->dtype = spec_.output();
   if (const auto* reduce = std::get_if<ReduceSpec>(&spec_.detail)) {
     if (items_done_ == 0) {
-      result->value = reduce->init.value_or(Identity(reduce->op, spec_.dtype));
+      result->value = reduce->init.value_or(Identity(reduce->op, spec_.output()));
       return;
     }
     result->value = reduced_.value;

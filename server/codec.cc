@@ -51,21 +51,23 @@ absl::StatusOr<DType> DecodeDType(int value) {
   return dtype;
 }
 
-absl::Status CheckOutDType(int value, DType dtype) {
-  if (value == v1::DTYPE_UNSPECIFIED) return absl::OkStatus();
+// The output type, if one is asked for.
+absl::StatusOr<std::optional<DType>> DecodeOutDType(int value, DType dtype) {
+  if (value == v1::DTYPE_UNSPECIFIED) return std::nullopt;
   PREFIXD_ASSIGN_OR_RETURN(const DType out_dtype, DecodeEnum(value, DType::kF64, "spec.out_dtype"));
-  if (out_dtype == dtype) return absl::OkStatus();
-  return NotImplemented("spec.out_dtype", StrCat(Name(dtype), " in with ", Name(out_dtype), " out"));
+  if (IsOutput(dtype, out_dtype)) return out_dtype;
+  return Error(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.out_dtype",
+               StrCat(Name(dtype), " has no output type ", Name(out_dtype), ": use one of ", OutputNames(dtype)));
 }
 
-absl::StatusOr<Op> DecodeOp(Primitive primitive, int value, DType dtype) {
+absl::StatusOr<Op> DecodeOp(int value, const Spec& spec, Primitive primitive) {
   PREFIXD_ASSIGN_OR_RETURN(const Op op, DecodeEnum(value, Op::kLinearRecurrence, "spec.op"));
-  if (!IsDefined(op, dtype)) {
+  if (!IsDefined(op, spec.output())) {
     return Error(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.op",
-                 StrCat(Name(op), " is not defined on ", Name(dtype), ": use an integer dtype"));
+                 StrCat(Name(op), " is not defined on ", Name(spec.output()), ": use an integer dtype"));
   }
-  if (!IsSupported(primitive, dtype, dtype, op)) {
-    return NotImplemented("spec.op", StrCat(Name(primitive), " with ", Name(op), " of ", Name(dtype)));
+  if (!IsSupported(primitive, spec.dtype, spec.output(), op)) {
+    return NotImplemented("spec.op", StrCat(Name(primitive), " with ", Name(op), " of ", Name(spec.dtype)));
   }
   return op;
 }
@@ -201,14 +203,14 @@ absl::StatusOr<Spec> DecodeCommon(const WireSpec& wire) {
 absl::StatusOr<Spec> DecodeSpec(const v1::ScanSpec& wire) {
   PREFIXD_ASSIGN_OR_RETURN(Spec spec, DecodeCommon(wire));
   ScanSpec scan;
-  PREFIXD_ASSIGN_OR_RETURN(scan.op, DecodeOp(Primitive::kScan, wire.op(), spec.dtype));
+  PREFIXD_ASSIGN_OR_RETURN(spec.out_dtype, DecodeOutDType(wire.out_dtype(), spec.dtype));
+  PREFIXD_ASSIGN_OR_RETURN(scan.op, DecodeOp(wire.op(), spec, Primitive::kScan));
   if (wire.kind() != v1::SCAN_KIND_UNSPECIFIED) {
     PREFIXD_ASSIGN_OR_RETURN(scan.kind, DecodeEnum(wire.kind(), ScanKind::kExclusive, "spec.kind"));
   }
   if (wire.has_init()) {
-    PREFIXD_ASSIGN_OR_RETURN(scan.init, DecodeScalar(wire.init(), spec.dtype, "spec.init"));
+    PREFIXD_ASSIGN_OR_RETURN(scan.init, DecodeScalar(wire.init(), spec.output(), "spec.init"));
   }
-  PREFIXD_RETURN_IF_ERROR(CheckOutDType(wire.out_dtype(), spec.dtype));
   PREFIXD_RETURN_IF_ERROR(CheckPrecision(wire.precision()));
   scan.reverse = wire.reverse();
   spec.detail = scan;
@@ -218,11 +220,11 @@ absl::StatusOr<Spec> DecodeSpec(const v1::ScanSpec& wire) {
 absl::StatusOr<Spec> DecodeSpec(const v1::ReduceSpec& wire) {
   PREFIXD_ASSIGN_OR_RETURN(Spec spec, DecodeCommon(wire));
   ReduceSpec reduce;
-  PREFIXD_ASSIGN_OR_RETURN(reduce.op, DecodeOp(Primitive::kReduce, wire.op(), spec.dtype));
+  PREFIXD_ASSIGN_OR_RETURN(spec.out_dtype, DecodeOutDType(wire.out_dtype(), spec.dtype));
+  PREFIXD_ASSIGN_OR_RETURN(reduce.op, DecodeOp(wire.op(), spec, Primitive::kReduce));
   if (wire.has_init()) {
-    PREFIXD_ASSIGN_OR_RETURN(reduce.init, DecodeScalar(wire.init(), spec.dtype, "spec.init"));
+    PREFIXD_ASSIGN_OR_RETURN(reduce.init, DecodeScalar(wire.init(), spec.output(), "spec.init"));
   }
-  PREFIXD_RETURN_IF_ERROR(CheckOutDType(wire.out_dtype(), spec.dtype));
   PREFIXD_RETURN_IF_ERROR(CheckPrecision(wire.precision()));
   spec.detail = reduce;
   return spec;
@@ -370,29 +372,30 @@ void Encode(const Result& result, v1::CompactResponse* response) {
 }
 
 void EncodeCapabilities(const Device& device, v1::GetServerInfoResponse* response) {
-  const auto add = [&](Primitive primitive, DType dtype, std::optional<Op> op) {
+  const auto add = [&](Primitive primitive, DType dtype, DType out_dtype, std::optional<Op> op) {
     for (const Strategy strategy : device.Strategies(primitive)) {
       v1::Capability* capability = response->add_capabilities();
       capability->set_primitive(EncodeEnum<v1::Primitive>(primitive));
       capability->set_dtype(EncodeEnum<v1::DType>(dtype));
-      capability->set_out_dtype(EncodeEnum<v1::DType>(dtype));
+      capability->set_out_dtype(EncodeEnum<v1::DType>(out_dtype));
       if (op) capability->set_op(EncodeEnum<v1::Op>(*op));
       capability->set_strategy(static_cast<v1::Strategy>(strategy));
     }
   };
   for (const Primitive primitive : {Primitive::kScan, Primitive::kReduce}) {
-    for (int d = 0; d < kNumDTypes; ++d) {
+    const auto add_every_op = [&](DType dtype, DType out_dtype) {
       for (int o = 0; o < kNumOps; ++o) {
-        const auto dtype = static_cast<DType>(d);
         const auto op = static_cast<Op>(o);
-        if (IsSupported(primitive, dtype, dtype, op)) add(primitive, dtype, op);
+        if (IsSupported(primitive, dtype, out_dtype, op)) add(primitive, dtype, out_dtype, op);
       }
-    }
+    };
+#define PREFIXD_ADD(name, type, out_name, out_type) add_every_op(DType::name, DType::out_name);
+    PREFIXD_FOR_EACH_OUTPUT(PREFIXD_ADD)
+#undef PREFIXD_ADD
   }
-  for (int d = 0; d < kNumDTypes; ++d) {
-    const auto dtype = static_cast<DType>(d);
-    if (IsSupported(dtype)) add(Primitive::kCompact, dtype, std::nullopt);
-  }
+#define PREFIXD_ADD(name, type) add(Primitive::kCompact, DType::name, DType::name, std::nullopt);
+  PREFIXD_FOR_EACH_DTYPE(PREFIXD_ADD)
+#undef PREFIXD_ADD
 }
 
 grpc::Status ToGrpcStatus(const absl::Status& status, const std::string& request_id) {

@@ -89,6 +89,7 @@ void LogRequest(const RequestRecord& record) {
   if (!record.call.trace_parent.empty()) fields["traceparent"] = record.call.trace_parent;
   if (record.spec != nullptr) {
     fields["dtype"] = Name(record.spec->dtype);
+    if (record.spec->out_dtype) fields["out_dtype"] = Name(*record.spec->out_dtype);
     if (const auto op = record.spec->op()) fields["op"] = Name(*op);
   }
   fields["items"] = timing.num_items;

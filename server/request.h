@@ -43,10 +43,12 @@ struct CompactSpec {
 
 struct Spec {
   DType dtype = DType::kI32;
+  std::optional<DType> out_dtype;  // Of scan and reduce: of the result and the init. Absent: dtype.
   Strategy strategy = Strategy::kDefault;
   std::optional<uint64_t> num_items;  // Declared by the caller, to be checked.
   std::variant<ScanSpec, ReduceSpec, CompactSpec> detail;
 
+  DType output() const { return out_dtype.value_or(dtype); }
   Primitive primitive() const { return static_cast<Primitive>(detail.index()); }
   // The operator; nullopt for a compact.
   std::optional<Op> op() const;
@@ -92,7 +94,7 @@ struct Result {
   Timing timing;
   uint64_t num_kept = 0;  // Compact.
   // Reduce.
-  DType dtype = DType::kI32;
+  DType dtype = DType::kI32;  // Of value.
   Value value;
   std::optional<uint64_t> index;
 };

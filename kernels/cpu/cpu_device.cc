@@ -54,7 +54,7 @@ T* Advance(T* pointer, uint64_t num_bytes) {
 }
 ScanArgs ArrayOf(ScanArgs args, uint64_t array) {
   args.in = Advance(args.in, array * args.num_items * SizeOf(args.dtype));
-  args.out = Advance(args.out, array * args.num_items * SizeOf(args.dtype));
+  args.out = Advance(args.out, array * args.num_items * SizeOf(args.output()));
   args.num_arrays = 1;
   return args;
 }

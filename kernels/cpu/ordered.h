@@ -4,7 +4,7 @@
 //   VisitLeaves(in, 1, num_items, neutral, op, [&](int64_t first, int num_items, const BeforeLeaf<T>& before,
 //                                                  const T* values) { ... });
 //
-// Everything here is one thread's.
+// Items of another type are converted to T as they are read. Everything here is one thread's.
 #ifndef PREFIXD_KERNELS_CPU_ORDERED_H_
 #define PREFIXD_KERNELS_CPU_ORDERED_H_
 
@@ -51,15 +51,15 @@ class PrefixTree {
 };
 
 // values[i] becomes the value of the leaf's items 0 .. i. Items in[0], in[step], ...; 1 <= num_items <= kLeafItems.
-template <class T, class O>
-void LeafValues(const T* in, ptrdiff_t step, int num_items, O op, T* values) {
+template <class T, class In, class O>
+void LeafValues(const In* in, ptrdiff_t step, int num_items, O op, T* values) {
   T runs[kJoinSlots];  // Their values; then the trees of runs 0 .. r.
   const int num_runs = (num_items + kRunItems - 1) / kRunItems;
   for (int r = 0; r < num_runs; ++r) {
     const int first = r * kRunItems;
     const int end = std::min(first + kRunItems, num_items);
-    values[first] = in[first * step];
-    for (int i = first + 1; i < end; ++i) values[i] = op(values[i - 1], in[i * step]);
+    values[first] = static_cast<T>(in[first * step]);
+    for (int i = first + 1; i < end; ++i) values[i] = op(values[i - 1], static_cast<T>(in[i * step]));
     runs[r] = values[end - 1];
   }
   for (int width = 1; width < num_runs; width *= 2) {
@@ -80,8 +80,8 @@ struct BeforeLeaf {
 // Calls visit(first, num_items, before, values) for each leaf of a group, in order: the leaf's items begin at `first`
 // of the group, and the value of the group up to item first + i is before.group op (before.tile op values[i]). Returns
 // the value of the group. 1 <= num_items <= kGroupItems.
-template <class T, class O, class Visit>
-T VisitLeaves(const T* in, ptrdiff_t step, int64_t num_items, T neutral, O op, Visit visit) {
+template <class T, class In, class O, class Visit>
+T VisitLeaves(const In* in, ptrdiff_t step, int64_t num_items, T neutral, O op, Visit visit) {
   PrefixTree<T, O> tiles(op, neutral);
   PrefixTree<T, O> leaves(op, neutral);
   T values[kLeafItems];
@@ -105,8 +105,8 @@ T VisitLeaves(const T* in, ptrdiff_t step, int64_t num_items, T neutral, O op, V
 }
 
 // The value of a group.
-template <class T, class O>
-T GroupValue(const T* in, ptrdiff_t step, int64_t num_items, T neutral, O op) {
+template <class T, class In, class O>
+T GroupValue(const In* in, ptrdiff_t step, int64_t num_items, T neutral, O op) {
   return VisitLeaves(in, step, num_items, neutral, op, [](int64_t, int, const BeforeLeaf<T>&, const T*) {});
 }
 

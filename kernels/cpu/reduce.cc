@@ -16,14 +16,14 @@ struct Candidate {
 };
 
 // The candidate of num_items >= 1 elements, the first of which has position `position`.
-template <class T, class O>
-Candidate<T> ReduceGroup(const T* in, uint64_t num_items, uint64_t position, T neutral, O op) {
-  if constexpr (kIsExtremum<O>) {  // The same in any order.
+template <class T, class In, class O>
+Candidate<T> ReduceGroup(const In* in, uint64_t num_items, uint64_t position, T neutral, O op) {
+  if constexpr (kIsExtremum<O>) {  // The same in any order, and in either type.
     uint64_t best = 0;
     for (uint64_t i = 1; i < num_items; ++i) {
       if (O::Beats(in[i], in[best])) best = i;
     }
-    return {in[best], position + best};
+    return {static_cast<T>(in[best]), position + best};
   } else {
     return {GroupValue(in, 1, static_cast<int64_t>(num_items), neutral, op), ReduceState::kNothing};
   }
@@ -46,11 +46,11 @@ Candidate<T> Join(Candidate<T> before, Candidate<T> after, O op) {
 
 Work RunReduce(const ReduceArgs& args) {
   const ReduceState state = args.state_in != nullptr ? *args.state_in : args.init;
-  VisitDType(args.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const auto* in = static_cast<const T*>(args.in);
+  VisitOutput(args.dtype, args.output(), [&](auto in_tag, auto out_tag) {
+    using T = typename decltype(out_tag)::type;
+    const auto* in = static_cast<const typename decltype(in_tag)::type*>(args.in);
     VisitOp<T>(args.op, [&](auto op) {
-      const T neutral = Neutral(args.op, args.dtype).template As<T>();
+      const T neutral = Neutral(args.op, args.output()).template As<T>();
       std::vector<Candidate<T>> groups(NumParts(args.num_items, kGroupItems));
       ParallelFor(groups.size(), [&](uint64_t group) {
         const uint64_t first = group * kGroupItems;

@@ -11,8 +11,8 @@ namespace {
 
 // Scans a group behind `prefix` and returns the prefix of the next. Reads a leaf before it writes its place: in may be
 // out.
-template <class T, class O, ScanKind kKind, ptrdiff_t kStep>
-T ScanGroup(const T* in, T* out, int64_t num_items, T prefix, T neutral, O op) {
+template <class In, class T, class O, ptrdiff_t kStep>
+T ScanGroup(ScanKind kind, const In* in, T* out, int64_t num_items, T prefix, T neutral, O op) {
   T last = prefix;
   const auto write = [&](int64_t first, int leaf_items, const BeforeLeaf<T>& before, const T* values) {
     T scanned[kLeafItems + 1];
@@ -21,18 +21,18 @@ T ScanGroup(const T* in, T* out, int64_t num_items, T prefix, T neutral, O op) {
       scanned[i + 1] = op(prefix, op(before.group, op(before.tile, values[i])));
     }
     last = scanned[leaf_items];
-    const T* const results = scanned + (kKind == ScanKind::kInclusive ? 1 : 0);
+    const T* const results = scanned + (kind == ScanKind::kInclusive ? 1 : 0);
     for (int i = 0; i < leaf_items; ++i) out[(first + i) * kStep] = Canonical(results[i]);
   };
   VisitLeaves(in, kStep, num_items, neutral, op, write);
   return last;
 }
 
-template <class T, class O, ScanKind kKind, ptrdiff_t kStep>
+template <class In, class T, class O, ptrdiff_t kStep>
 T ScanAll(const ScanArgs& args, T start, O op) {
-  const auto* in = static_cast<const T*>(args.in);
+  const auto* in = static_cast<const In*>(args.in);
   auto* out = static_cast<T*>(args.out);
-  const T neutral = Neutral(args.op, args.dtype).template As<T>();
+  const T neutral = Neutral(args.op, args.output()).template As<T>();
   const uint64_t num_groups = NumParts(args.num_items, kGroupItems);
   const auto items_of = [&](uint64_t group) { return PartItems(args.num_items, kGroupItems, group); };
   const auto first_of = [&](uint64_t group) {  // Where a group begins, in the scan's own direction.
@@ -49,38 +49,32 @@ T ScanAll(const ScanArgs& args, T start, O op) {
   ParallelFor(num_groups, [&](uint64_t group) {
     const uint64_t first = first_of(group);
     const T next =
-        ScanGroup<T, O, kKind, kStep>(in + first, out + first, items_of(group), prefixes[group], neutral, op);
+        ScanGroup<In, T, O, kStep>(args.kind, in + first, out + first, items_of(group), prefixes[group], neutral, op);
     if (group == num_groups - 1) prefixes[num_groups] = next;
   });
   return prefixes[num_groups];
 }
 
-template <class T, class O>
-T ScanAll(const ScanArgs& args, T start, O op) {
-  if (args.kind == ScanKind::kInclusive) {
-    return args.reverse ? ScanAll<T, O, ScanKind::kInclusive, -1>(args, start, op)
-                        : ScanAll<T, O, ScanKind::kInclusive, 1>(args, start, op);
-  }
-  return args.reverse ? ScanAll<T, O, ScanKind::kExclusive, -1>(args, start, op)
-                      : ScanAll<T, O, ScanKind::kExclusive, 1>(args, start, op);
-}
-
 }  // namespace
 
 Work RunScan(const ScanArgs& args) {
-  VisitDType(args.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  VisitOutput(args.dtype, args.output(), [&](auto in_tag, auto out_tag) {
+    using In = typename decltype(in_tag)::type;
+    using T = typename decltype(out_tag)::type;
     T carry = args.init.As<T>();
     if (args.carry_in != nullptr) std::memcpy(&carry, args.carry_in, sizeof(T));
     if (args.num_items > 0) {
-      carry = VisitOp<T>(args.op, [&](auto op) { return ScanAll(args, carry, op); });
+      carry = VisitOp<T>(args.op, [&](auto op) {
+        using O = decltype(op);
+        return args.reverse ? ScanAll<In, T, O, -1>(args, carry, op) : ScanAll<In, T, O, 1>(args, carry, op);
+      });
     }
     carry = Canonical(carry);
     if (args.carry_out != nullptr) std::memcpy(args.carry_out, &carry, sizeof(T));
   });
   if (args.num_items == 0) return {};
   return {.launches = args.num_items > static_cast<uint64_t>(kGroupItems) ? uint64_t{2} : uint64_t{1},
-          .num_bytes = 2 * args.num_items * SizeOf(args.dtype)};
+          .num_bytes = args.num_items * (SizeOf(args.dtype) + SizeOf(args.output()))};
 }
 
 }  // namespace prefixd::cpu

@@ -19,7 +19,7 @@ inline bool IsBulkAligned(const void* address) { return reinterpret_cast<uintptr
 
 template <class T, Selector kSelector>
 cudaError_t LaunchCompactBy(CompactParams<T>& params, uint64_t num_arrays, LaunchContext* context) {
-  if constexpr (kSelector != Selector::kBitMask) {
+  if constexpr (kSelector != Selector::kBitMask && sizeof(T) >= 4) {
     using Shape = RingCompactShape<T, kSelector>;
     using Shared = RingCompactShared<T, kSelector>;
     if (num_arrays == 1 && params.values != nullptr && params.indices_u32 == nullptr && params.indices_u64 == nullptr &&

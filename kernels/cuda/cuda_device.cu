@@ -168,9 +168,12 @@ absl::Status CudaLane::Scan(const ScanArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Validate(args));
   PREFIXD_RETURN_IF_ERROR(device_->Resolve(Primitive::kScan, args.strategy).status());
   PREFIXD_RETURN_IF_ERROR(Enter());
-  const Traffic traffic = {.num_bytes = 2 * args.num_arrays * args.num_items * SizeOf(args.dtype)};
+  const Traffic traffic = {.num_bytes =
+                               args.num_arrays * args.num_items * (SizeOf(args.dtype) + SizeOf(args.output()))};
   return Timed(Stage::kKernel, traffic, "the scan kernel", [&] {
-    return VisitDType(args.dtype, [&](auto tag) { return LaunchScan<typename decltype(tag)::type>(args, &context_); });
+    return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) {
+      return LaunchScan<typename decltype(in)::type, typename decltype(out)::type>(args, &context_);
+    });
   });
 }
 
@@ -180,8 +183,9 @@ absl::Status CudaLane::Reduce(const ReduceArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Enter());
   const Traffic traffic = {.num_bytes = args.num_arrays * (args.num_items * SizeOf(args.dtype) + sizeof(ReduceState))};
   return Timed(Stage::kKernel, traffic, "the reduce kernel", [&] {
-    return VisitDType(args.dtype,
-                      [&](auto tag) { return LaunchReduce<typename decltype(tag)::type>(args, &context_); });
+    return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) {
+      return LaunchReduce<typename decltype(in)::type, typename decltype(out)::type>(args, &context_);
+    });
   });
 }
 

@@ -1,5 +1,5 @@
 // Between the Lane, which knows of statuses and times, and the kernels, which know of neither: one function per
-// primitive and element type, each instantiated in one .cu file of its own, and what a launch may use.
+// primitive and pair of element types, each instantiated in one .cu file, and what a launch may use.
 #ifndef PREFIXD_KERNELS_CUDA_LAUNCH_H_
 #define PREFIXD_KERNELS_CUDA_LAUNCH_H_
 
@@ -106,9 +106,9 @@ cudaError_t Launch(void (*kernel)(const Params), uint32_t num_blocks, uint32_t t
 }
 
 // Each enqueues one kernel. Needs: Validate(args) was OK, the lane's device is current.
-template <class T>
+template <class In, class Out>
 cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context);
-template <class T>
+template <class In, class Out>
 cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context);
 // The number kept also goes to h_num_kept, in pinned memory.
 template <class T>

@@ -3,7 +3,8 @@
 
 namespace prefixd::cuda {
 
-template cudaError_t LaunchReduce<float>(const ReduceArgs& args, LaunchContext* context);
-template cudaError_t LaunchReduce<double>(const ReduceArgs& args, LaunchContext* context);
+template cudaError_t LaunchReduce<float, float>(const ReduceArgs& args, LaunchContext* context);
+template cudaError_t LaunchReduce<double, double>(const ReduceArgs& args, LaunchContext* context);
+template cudaError_t LaunchReduce<float, double>(const ReduceArgs& args, LaunchContext* context);
 
 }  // namespace prefixd::cuda

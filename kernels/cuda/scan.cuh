@@ -1,10 +1,12 @@
-// Scan, strategy "chained": which of the three kernels runs. All give the bits of kernels/NUMERICS.md, in one launch.
+// Scan, strategy "chained": which of the three kernels runs; the ring only where elements of 4 or 8 bytes stay what
+// they are. All give the bits of kernels/NUMERICS.md, in one launch.
 #ifndef PREFIXD_KERNELS_CUDA_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_SCAN_CUH_
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/cuda/block_scan.cuh"
 #include "kernels/cuda/launch.h"
@@ -33,42 +35,50 @@ cudaError_t LaunchRingScan(Op op, ScanParams<T, T>& params, LaunchContext* conte
   });
 }
 
-template <class T>
+template <class In, class Out>
 cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context) {
-  ScanParams<T, T> params = {.in = static_cast<const T*>(args.in),
-                             .out = static_cast<T*>(args.out),
-                             .num_items = args.num_items,
-                             .num_tiles = 0,
-                             .init = args.init.As<T>(),
-                             .neutral = Neutral(args.op, args.dtype).template As<T>(),
-                             .carry_in = static_cast<const T*>(args.carry_in),
-                             .carry_out = static_cast<T*>(args.carry_out),
-                             .exclusive = args.kind == ScanKind::kExclusive,
-                             .reverse = args.reverse,
-                             .aligned = false,
-                             .states = {}};
+  ScanParams<In, Out> params = {.in = static_cast<const In*>(args.in),
+                                .out = static_cast<Out*>(args.out),
+                                .num_items = args.num_items,
+                                .num_tiles = 0,
+                                .init = args.init.As<Out>(),
+                                .neutral = Neutral(args.op, args.output()).template As<Out>(),
+                                .carry_in = static_cast<const Out*>(args.carry_in),
+                                .carry_out = static_cast<Out*>(args.carry_out),
+                                .exclusive = args.kind == ScanKind::kExclusive,
+                                .reverse = args.reverse,
+                                .aligned = false,
+                                .states = {}};
   params.aligned = !args.reverse && HasAlignedRuns(params.in) && HasAlignedRuns(params.out);
 
-  if (args.num_arrays > 1 && args.num_items * sizeof(T) % alignof(Run<T>) != 0) params.aligned = false;
+  if (args.num_arrays > 1 &&
+      (args.num_items * sizeof(In) % alignof(Run<In>) != 0 || args.num_items * sizeof(Out) % alignof(Run<Out>) != 0)) {
+    params.aligned = false;
+  }
   if (args.num_arrays > 1 || args.num_items <= kBlockScanItems) {
     const uint64_t num_leaves = (args.num_items + kLeafItems - 1) / kLeafItems;
     const auto num_warps = static_cast<uint32_t>(std::clamp<uint64_t>(num_leaves, 1, TileShape::kWarps));
-    return VisitOp<T>(args.op, [&](auto op) {
-      return Launch(BlockScanKernel<T, T, decltype(op)::kValue>, static_cast<uint32_t>(args.num_arrays),
+    return VisitOp<Out>(args.op, [&](auto op) {
+      return Launch(BlockScanKernel<In, Out, decltype(op)::kValue>, static_cast<uint32_t>(args.num_arrays),
                     num_warps * kWarpThreads, context->stream, params);
     });
   }
-  if (params.aligned && args.num_items * sizeof(T) >= kRingScanMinBytes &&
-      context->bulk_shared_bytes >= sizeof(RingScanShared<T, Operator<Op::kSum, T>>)) {
-    return LaunchRingScan<T>(args.op, params, context);
+  if constexpr (std::is_same_v<In, Out> && sizeof(Out) >= 4) {
+    if (params.aligned && args.num_items * sizeof(Out) >= kRingScanMinBytes &&
+        context->bulk_shared_bytes >= sizeof(RingScanShared<Out, Operator<Op::kSum, Out>>)) {
+      return LaunchRingScan<Out>(args.op, params, context);
+    }
   }
   cudaError_t error = CountTiles(args.num_items, kTileItems, &params.num_tiles);
-  if (error == cudaSuccess) error = MakeStates(uint64_t{params.num_tiles} * sizeof(T) / 4, context, &params.states);
   if (error != cudaSuccess) return error;
   const auto num_blocks =
       std::min<uint32_t>(params.num_tiles, kTileScanBlocksPerMultiprocessor * context->num_multiprocessors);
-  return VisitOp<T>(args.op, [&](auto op) {
-    return Launch(TileScanKernel<T, T, decltype(op)::kValue>, num_blocks, TileShape::kThreads, context->stream, params);
+  return VisitOp<Out>(args.op, [&](auto op) {
+    constexpr Op kOp = decltype(op)::kValue;
+    using Item = typename Operator<kOp, Out>::Item;
+    error = MakeStates(uint64_t{params.num_tiles} * kStateWords<Item>, context, &params.states);
+    if (error != cudaSuccess) return error;
+    return Launch(TileScanKernel<In, Out, kOp>, num_blocks, TileShape::kThreads, context->stream, params);
   });
 }
 

@@ -3,7 +3,8 @@
 
 namespace prefixd::cuda {
 
-template cudaError_t LaunchScan<float>(const ScanArgs& args, LaunchContext* context);
-template cudaError_t LaunchScan<double>(const ScanArgs& args, LaunchContext* context);
+template cudaError_t LaunchScan<float, float>(const ScanArgs& args, LaunchContext* context);
+template cudaError_t LaunchScan<double, double>(const ScanArgs& args, LaunchContext* context);
+template cudaError_t LaunchScan<float, double>(const ScanArgs& args, LaunchContext* context);
 
 }  // namespace prefixd::cuda

@@ -1,4 +1,5 @@
-// Reduce, single pass, tiles in registers: for arrays that are not aligned, of middling size, or on cards before sm_90.
+// Reduce, single pass, tiles in registers: for arrays that are not aligned, of middling size, of narrow
+// elements, with another output type, or on cards before sm_90.
 //
 // Blocks take tiles by ticket and publish their values; the block that took the first tile also folds them, keeping up
 // with the tickets that it takes. Nobody else waits for anything.

@@ -25,23 +25,26 @@ std::ostream& operator<<(std::ostream& os, const Shape& shape) {
 }
 
 TEST_P(BatchTest, ScanAsAlone) {
-  VisitDType(GetParam().dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  VisitOutput(GetParam().dtype, GetParam().out_dtype, [&](auto in_tag, auto out_tag) {
+    using T = typename decltype(in_tag)::type;
+    using Out = typename decltype(out_tag)::type;
     for (const Shape shape : Shapes()) {
+      if (!Takes(0)) continue;
       for (const auto kind : {ScanKind::kInclusive, ScanKind::kExclusive}) {
         for (const bool reverse : {false, true}) {
           SCOPED_TRACE(testing::Message() << shape << " " << Name(kind) << (reverse ? " reverse" : ""));
           const auto in = MakeInput<T>(GetParam().op, Data::kRandom, shape.num_arrays * shape.num_items + 1, random());
           DeviceArray<T> d_in(lane(), in);
-          auto d_together = DeviceArray<T>::Poisoned(lane(), in.size() - 1);
-          auto d_alone = DeviceArray<T>::Poisoned(lane(), in.size() - 1);
+          auto d_together = DeviceArray<Out>::Poisoned(lane(), in.size() - 1);
+          auto d_alone = DeviceArray<Out>::Poisoned(lane(), in.size() - 1);
           ScanArgs args;
           args.dtype = GetParam().dtype;
+          args.out_dtype = GetParam().out_dtype;
           args.op = GetParam().op;
           args.kind = kind;
           args.reverse = reverse;
           args.num_items = shape.num_items;
-          args.init = Value::Of(in.back());
+          args.init = Value::Of(static_cast<Out>(in.back()));
           for (uint64_t a = 0; a < shape.num_arrays; ++a) {
             args.in = d_in.data() + a * shape.num_items;
             args.out = d_alone.data() + a * shape.num_items;
@@ -53,7 +56,7 @@ TEST_P(BatchTest, ScanAsAlone) {
           Require(lane().Synchronize());
           lane().TakeStageTimes();
           Require(lane().Scan(args));
-          std::vector<T> together, alone;
+          std::vector<Out> together, alone;
           ASSERT_TRUE(d_together.Read(&together));
           EXPECT_LE(lane().TakeStageTimes().launches, 1u);
           ASSERT_TRUE(d_alone.Read(&alone));
@@ -65,9 +68,11 @@ TEST_P(BatchTest, ScanAsAlone) {
 }
 
 TEST_P(BatchTest, ReduceAsAlone) {
-  VisitDType(GetParam().dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  VisitOutput(GetParam().dtype, GetParam().out_dtype, [&](auto in_tag, auto out_tag) {
+    using T = typename decltype(in_tag)::type;
+    using Out = typename decltype(out_tag)::type;
     for (const Shape shape : Shapes()) {
+      if (!Takes(0)) continue;
       SCOPED_TRACE(testing::Message() << shape);
       const auto in = MakeInput<T>(GetParam().op, Data::kSpecial, shape.num_arrays * shape.num_items, random());
       DeviceArray<T> d_in(lane(), in);
@@ -75,10 +80,11 @@ TEST_P(BatchTest, ReduceAsAlone) {
       auto d_alone = DeviceArray<ReduceState>::Poisoned(lane(), shape.num_arrays);
       ReduceArgs args;
       args.dtype = GetParam().dtype;
+      args.out_dtype = GetParam().out_dtype;
       args.op = GetParam().op;
       args.num_items = shape.num_items;
       args.first_item = 7;
-      args.init = {Neutral(args.op, args.dtype), ReduceState::kNothing};
+      args.init = {Neutral(args.op, args.output()), ReduceState::kNothing};
       for (uint64_t a = 0; a < shape.num_arrays; ++a) {
         args.in = d_in.data() + a * shape.num_items;
         args.state_out = d_alone.data() + a;
@@ -92,7 +98,7 @@ TEST_P(BatchTest, ReduceAsAlone) {
       ASSERT_TRUE(d_together.Read(&together));
       ASSERT_TRUE(d_alone.Read(&alone));
       for (size_t a = 0; a < alone.size(); ++a) {
-        ASSERT_TRUE(SameBits(together[a].value.template As<T>(), alone[a].value.template As<T>())) << "array " << a;
+        ASSERT_TRUE(SameBits(together[a].value.template As<Out>(), alone[a].value.template As<Out>())) << "array " << a;
         ASSERT_EQ(together[a].position, alone[a].position) << "array " << a;
       }
     }

@@ -26,9 +26,13 @@ T PickInteger(Random& random) {
 template <class T>
 T Slope(Op op, size_t i, size_t num_items, Random& random) {
   const auto from_middle = static_cast<int64_t>(i < num_items / 2 ? num_items / 2 - i : i - num_items / 2);
-  const auto height = from_middle * 2 + static_cast<int64_t>(random.Below(4));
-  if (op == Op::kMin) return static_cast<T>(height);
-  return static_cast<T>(int64_t{1} << 23) - static_cast<T>(height);
+  auto height = from_middle * 2 + static_cast<int64_t>(random.Below(4));
+  auto top = int64_t{1} << 23;
+  if constexpr (sizeof(T) < 4) {  // As gentle as it has to be.
+    top = std::numeric_limits<T>::max();
+    height = height * top / static_cast<int64_t>(num_items + 4);
+  }
+  return static_cast<T>(op == Op::kMin ? height : top - height);
 }
 
 template <class T>

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/types.h"
@@ -51,6 +52,18 @@ std::string_view Name(Data data);
 // a bitwise AND sooner, and from there on no mistake would show. Defined for the types of PREFIXD_FOR_EACH_DTYPE.
 template <class T>
 std::vector<T> MakeInput(Op op, Data data, size_t num_items, Random& random);
+
+// A start for MakeInput's elements: `last`, one of them; in a wider integer now and then far outside their range.
+template <class In, class Out>
+Out MakeStart(Op op, In last, Random& random) {
+  const auto start = static_cast<Out>(last);
+  if constexpr (sizeof(Out) > sizeof(In) && std::is_integral_v<Out>) {
+    // No element would ever beat such an extremum: only a few of those.
+    const bool outside = op == Op::kMin || op == Op::kMax ? random.OneIn(4) : !random.OneIn(4);
+    if (outside) return static_cast<Out>(start ^ static_cast<Out>(random.Next() << 8 * sizeof(In)));
+  }
+  return start;
+}
 
 // Any bit pattern at all.
 template <class T>

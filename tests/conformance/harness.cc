@@ -39,27 +39,35 @@ void Require(const absl::Status& status) {
   if (!status.ok()) throw std::runtime_error(status.ToString());
 }
 
-std::string ParamName(const OpParam& param) { return StrCat(Name(param.dtype), "_", Name(param.op)); }
+std::string ParamName(const OpParam& param) {
+  const bool converts = param.out_dtype != param.dtype;
+  return StrCat(Name(param.dtype), converts ? StrCat("_", Name(param.out_dtype)) : "", "_", Name(param.op));
+}
 std::string ParamName(const DTypeParam& param) { return std::string(Name(param.dtype)); }
 std::string ParamName(const DeviceParam& param) { return param.device; }
 
+bool TakesAShare(const OpParam& param) { return param.out_dtype != param.dtype || SizeOf(param.dtype) < 4; }
+bool TakesAShare(const DTypeParam& param) { return SizeOf(param.dtype) < 4; }
+
 std::vector<OpParam> EveryOp(const std::string& device) {
   std::vector<OpParam> params;
-  for (const DTypeParam& param : EveryDType(device)) {
+  const auto add = [&](DType dtype, DType out_dtype) {
     for (int i = 0; i < kNumOps; ++i) {
       const auto op = static_cast<Op>(i);
-      if (IsSupported(Primitive::kScan, param.dtype, param.dtype, op)) params.push_back({device, param.dtype, op});
+      if (IsSupported(Primitive::kScan, dtype, out_dtype, op)) params.push_back({device, dtype, out_dtype, op});
     }
-  }
+  };
+#define PREFIXD_ADD(name, type, out_name, out_type) add(DType::name, DType::out_name);
+  PREFIXD_FOR_EACH_OUTPUT(PREFIXD_ADD)
+#undef PREFIXD_ADD
   return params;
 }
 
 std::vector<DTypeParam> EveryDType(const std::string& device) {
   std::vector<DTypeParam> params;
-  for (int i = 0; i < kNumDTypes; ++i) {
-    const auto dtype = static_cast<DType>(i);
-    if (IsSupported(dtype)) params.push_back({device, dtype});
-  }
+#define PREFIXD_ADD(name, type) params.push_back({device, DType::name});
+  PREFIXD_FOR_EACH_DTYPE(PREFIXD_ADD)
+#undef PREFIXD_ADD
   return params;
 }
 

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -111,7 +112,7 @@ template <class T>
 std::string Show(T value) {
   std::ostringstream text;
   text.precision(std::numeric_limits<T>::max_digits10);
-  text << value << " (0x" << std::hex << std::bit_cast<BitsOf<T>>(value) << ")";
+  text << +value << " (0x" << std::hex << +std::bit_cast<BitsOf<T>>(value) << ")";  // + makes no char a letter.
   return text.str();
 }
 
@@ -133,12 +134,17 @@ testing::AssertionResult AllAdmitted(std::string_view what, const std::vector<T>
 struct OpParam {
   std::string device;
   DType dtype = DType::kI32;
+  DType out_dtype = DType::kI32;
   Op op = Op::kSum;
 };
 struct DTypeParam {
   std::string device;
   DType dtype = DType::kI32;
 };
+// The narrow types and the wider outputs: two thirds of the list, and the same templates as the rest. They take a
+// random share of the cases, so that the suite stays quick; the rest take all.
+bool TakesAShare(const OpParam& param);
+bool TakesAShare(const DTypeParam& param);
 struct DeviceParam {
   std::string device;
 };
@@ -176,6 +182,17 @@ class DeviceTest : public testing::TestWithParam<Param> {
   Device& device() { return *device_; }
   Lane& lane() { return *lane_; }
   Random& random() { return random_; }
+
+  // Whether to run one of many like cases of this size.
+  bool Takes(size_t size) {
+    constexpr size_t kSmall = 5000;
+    return !TakesAShare(this->GetParam()) || random_.OneIn(size > kSmall ? 16 : 4);
+  }
+  // Many tiles, and several groups.
+  size_t ManyTilesSize() {
+    constexpr size_t kThreeGroupsAndABit = 3 * 131072 + 17;
+    return TakesAShare(this->GetParam()) ? std::min(LargeSize(), kThreeGroupsAndABit) : LargeSize();
+  }
 
  private:
   Device* device_ = nullptr;

@@ -143,6 +143,15 @@ TEST_P(LaneTest, TimesAndCountsSinceLastAsked) {
   const StageTimes twice = lane().TakeStageTimes();
   EXPECT_EQ(twice.launches, 2 * once.launches);
   EXPECT_EQ(twice.num_bytes, 2 * once.num_bytes);
+
+  auto d_wide = DeviceArray<int64_t>::Poisoned(lane(), kItems);
+  args.out_dtype = DType::kI64;
+  args.out = d_wide.data();
+  Require(lane().Synchronize());
+  lane().TakeStageTimes();
+  Require(lane().Scan(args));
+  Require(lane().Synchronize());
+  EXPECT_EQ(lane().TakeStageTimes().num_bytes, kItems * (sizeof(int32_t) + sizeof(int64_t)));
 }
 
 // ---- Errors: at once, and without touching anything ---------------------------------------------------------------
@@ -193,6 +202,22 @@ TEST_P(LaneErrorTest, UnsupportedOperatorsAndTypes) {
       EXPECT_TRUE(absl::IsUnimplemented(lane().Compact(compact_)));
     }
   }
+}
+
+TEST_P(LaneErrorTest, OutputsThatAreNotServed) {
+  for (int in = 0; in < kNumDTypes; ++in) {
+    for (int out = 0; out < kNumDTypes; ++out) {
+      scan_.dtype = reduce_.dtype = static_cast<DType>(in);
+      scan_.out_dtype = reduce_.out_dtype = static_cast<DType>(out);
+      if (IsOutput(scan_.dtype, *scan_.out_dtype)) continue;
+      SCOPED_TRACE(StrCat(Name(scan_.dtype), " to ", Name(*scan_.out_dtype)));
+      EXPECT_TRUE(absl::IsInvalidArgument(lane().Scan(scan_)));
+      EXPECT_TRUE(absl::IsInvalidArgument(lane().Reduce(reduce_)));
+    }
+  }
+  scan_.dtype = DType::kI32;
+  scan_.out_dtype = DType::kI64;
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Scan(scan_))) << "in place";
 }
 
 TEST_P(LaneErrorTest, StrategiesThatAreNotServed) {

@@ -22,7 +22,15 @@
 namespace prefixd::conformance {
 
 template <class T>
-using BitsOf = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+using BitsOf = std::conditional_t<
+    sizeof(T) == 8, uint64_t,
+    std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
+
+// The elements as the output type holds them: what is combined.
+template <class Out, class In>
+std::vector<Out> Converted(const std::vector<In>& in) {
+  return std::vector<Out>(in.begin(), in.end());
+}
 
 template <class T>
 bool SameBits(T a, T b) {

@@ -242,11 +242,11 @@ TEST_P(ReproducibilityTest, CapturedInAGraph) {
     args.out = d_out.data();
     args.num_items = size;
     args.init = ScanStart(Op::kSum, DType::kF32, ScanKind::kInclusive);
-    Check(cuda::LaunchScan<float>(args, &context));  // Makes the memory that the captured one uses.
+    Check(cuda::LaunchScan<float, float>(args, &context));  // Makes the memory that the captured one uses.
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t replay = nullptr;
     Check(cudaStreamBeginCapture(context.stream, cudaStreamCaptureModeThreadLocal));
-    Check(cuda::LaunchScan<float>(args, &context));
+    Check(cuda::LaunchScan<float, float>(args, &context));
     Check(cudaStreamEndCapture(context.stream, &graph));
     Check(cudaGraphInstantiate(&replay, graph, 0));
     for (int run = 0; run < 10; ++run) {

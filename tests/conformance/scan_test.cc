@@ -30,38 +30,44 @@ std::ostream& operator<<(std::ostream& os, const ScanCase& c) {
             << (c.carry_out == ScanCase::kAliased ? " aliased" : "");
 }
 
-template <class T>
+template <class In, class Out>
 testing::AssertionResult RunCase(Lane& lane, Op op, const ScanCase& c, Random& random) {
-  std::vector<T> in = MakeInput<T>(op, c.data, c.num_items + 1, random);
-  const T start = c.has_init ? in.back() : ScanStart(op, kDTypeOf<T>, c.kind).template As<T>();
+  std::vector<In> in = MakeInput<In>(op, c.data, c.num_items + 1, random);
+  const Out start =
+      c.has_init ? MakeStart<In, Out>(op, in.back(), random) : ScanStart(op, kDTypeOf<Out>, c.kind).template As<Out>();
   in.pop_back();
-  const auto want = Scan(op, c.kind, c.reverse, in, start, c.data == Data::kExact);
+  const auto want = Scan(op, c.kind, c.reverse, Converted<Out>(in), start, c.data == Data::kExact);
 
-  DeviceArray<T> d_in(lane, in, c.in_offset);
-  auto d_own_out = DeviceArray<T>::Poisoned(lane, c.in_place ? 0 : in.size(), c.out_offset);
-  DeviceArray<T>& d_out = c.in_place ? d_in : d_own_out;
-  DeviceArray<T> d_carry_in(lane, {start});
-  auto d_own_carry_out = DeviceArray<T>::Poisoned(lane, 1);
-  DeviceArray<T>& d_carry_out = c.carry_out == ScanCase::kAliased ? d_carry_in : d_own_carry_out;
+  DeviceArray<In> d_in(lane, in, c.in_offset);
+  auto d_own_out = DeviceArray<Out>::Poisoned(lane, in.size(), c.out_offset);
+  DeviceArray<Out>* d_out = &d_own_out;
+  if constexpr (std::is_same_v<In, Out>) {
+    if (c.in_place) d_out = &d_in;
+  }
+  const bool in_place = d_out != &d_own_out;
+  DeviceArray<Out> d_carry_in(lane, {start});
+  auto d_own_carry_out = DeviceArray<Out>::Poisoned(lane, 1);
+  DeviceArray<Out>& d_carry_out = c.carry_out == ScanCase::kAliased ? d_carry_in : d_own_carry_out;
 
   ScanArgs args;
-  args.dtype = kDTypeOf<T>;
+  args.dtype = kDTypeOf<In>;
+  args.out_dtype = kDTypeOf<Out>;
   args.op = op;
   args.kind = c.kind;
   args.reverse = c.reverse;
   args.strategy = c.strategy;
   args.in = d_in.data();
-  args.out = d_out.data();
+  args.out = d_out->data();
   args.num_items = in.size();
-  args.init = Value::Of(c.through_carry_in ? Poison<T>() : start);
+  args.init = Value::Of(c.through_carry_in ? Poison<Out>() : start);
   if (c.through_carry_in) args.carry_in = d_carry_in.data();
   if (c.carry_out != ScanCase::kNone) args.carry_out = d_carry_out.data();
   if (absl::Status status = lane.Scan(args); !status.ok()) return testing::AssertionFailure() << status;
 
-  std::vector<T> got;
-  if (auto guards = d_out.Read(&got); !guards) return guards << " (out)";
+  std::vector<Out> got;
+  if (auto guards = d_out->Read(&got); !guards) return guards << " (out)";
   if (auto admitted = AllAdmitted("out", got, want); !admitted) return admitted;
-  if (!c.in_place) {
+  if (!in_place) {
     if (auto untouched = d_in.IsUntouched(); !untouched) return untouched;
   }
   if (c.carry_out == ScanCase::kNone) return d_own_carry_out.IsUntouched() << " (carry_out, not asked for)";
@@ -73,8 +79,9 @@ testing::AssertionResult RunCase(Lane& lane, Op op, const ScanCase& c, Random& r
 }
 
 testing::AssertionResult RunCase(Lane& lane, const OpParam& param, const ScanCase& c, Random& random) {
-  return VisitDType(param.dtype,
-                    [&](auto tag) { return RunCase<typename decltype(tag)::type>(lane, param.op, c, random); });
+  return VisitOutput(param.dtype, param.out_dtype, [&](auto in, auto out) {
+    return RunCase<typename decltype(in)::type, typename decltype(out)::type>(lane, param.op, c, random);
+  });
 }
 
 using ScanTest = DeviceTest<OpParam>;
@@ -84,6 +91,7 @@ TEST_P(ScanTest, EverySizeAndForm) {
   for (const Strategy strategy : device().Strategies(Primitive::kScan)) {
     for (const size_t size : Sizes()) {
       for (unsigned form = 0; form < 32; ++form, ++num_cases) {
+        if (!Takes(size)) continue;
         ScanCase c;
         c.kind = form & 1 ? ScanKind::kExclusive : ScanKind::kInclusive;
         c.reverse = form & 2;
@@ -105,15 +113,17 @@ TEST_P(ScanTest, EverySizeAndForm) {
 }
 
 TEST_P(ScanTest, ManyTiles) {
+  const auto only = static_cast<int>(random().Below(kNumData));
   for (const Strategy strategy : device().Strategies(Primitive::kScan)) {
     for (int data = 0; data < kNumData; ++data) {
+      if (TakesAShare(GetParam()) && data != only) continue;
       ScanCase c;
       c.kind = data == 1 ? ScanKind::kExclusive : ScanKind::kInclusive;
       c.reverse = random().OneIn(2);
       c.in_place = random().OneIn(2);
       c.carry_out = ScanCase::kOwn;
       c.has_init = true;
-      c.num_items = LargeSize();
+      c.num_items = ManyTilesSize();
       c.data = static_cast<Data>(data);
       c.strategy = strategy;
       ASSERT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;
@@ -122,17 +132,18 @@ TEST_P(ScanTest, ManyTiles) {
 }
 
 // Scans an array chunk by chunk, carrying on the device. `next_chunk` says how long the chunk at `begin` is.
-template <class T, class NextChunk>
-void ScanInChunks(Lane& lane, Op op, ScanKind kind, bool reverse, const std::vector<T>& in, T start,
-                  NextChunk next_chunk, std::vector<T>* out, T* carry) {
-  DeviceArray<T> d_in(lane, in);
-  auto d_out = DeviceArray<T>::Poisoned(lane, in.size());
-  auto d_carry = DeviceArray<T>::Poisoned(lane, 1);
+template <class In, class Out, class NextChunk>
+void ScanInChunks(Lane& lane, Op op, ScanKind kind, bool reverse, const std::vector<In>& in, Out start,
+                  NextChunk next_chunk, std::vector<Out>* out, Out* carry) {
+  DeviceArray<In> d_in(lane, in);
+  auto d_out = DeviceArray<Out>::Poisoned(lane, in.size());
+  auto d_carry = DeviceArray<Out>::Poisoned(lane, 1);
   for (size_t begin = 0; begin < in.size();) {
     const size_t num_items = next_chunk(begin);
     const size_t first = reverse ? in.size() - begin - num_items : begin;
     ScanArgs args;
-    args.dtype = kDTypeOf<T>;
+    args.dtype = kDTypeOf<In>;
+    args.out_dtype = kDTypeOf<Out>;
     args.op = op;
     args.kind = kind;
     args.reverse = reverse;
@@ -146,39 +157,41 @@ void ScanInChunks(Lane& lane, Op op, ScanKind kind, bool reverse, const std::vec
     begin += num_items;
   }
   ASSERT_TRUE(d_out.Read(out));
-  std::vector<T> last;
+  std::vector<Out> last;
   ASSERT_TRUE(d_carry.Read(&last));
   *carry = last[0];
 }
 
 // However the caller cuts the array, each chunk is the scan of its own elements behind the carry of those before it.
 TEST_P(ScanTest, ChunksCarryOn) {
-  VisitDType(GetParam().dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  VisitOutput(GetParam().dtype, GetParam().out_dtype, [&](auto in_tag, auto out_tag) {
+    using In = typename decltype(in_tag)::type;
+    using Out = typename decltype(out_tag)::type;
     for (int round = 0; round < 12; ++round) {
+      if (!Takes(0)) continue;
       const Op op = GetParam().op;
       const auto data = static_cast<Data>(round % kNumData);
       const auto kind = round % 2 == 0 ? ScanKind::kInclusive : ScanKind::kExclusive;
       const bool reverse = round % 4 >= 2;
       const size_t size = 1 + random().Below(SmallSizesOnly() ? 5000 : 60000);
       SCOPED_TRACE(testing::Message() << "round " << round << ", " << size << " items");
-      std::vector<T> in = MakeInput<T>(op, data, size + 1, random());
-      const T start = in.back();
+      std::vector<In> in = MakeInput<In>(op, data, size + 1, random());
+      const auto start = MakeStart<In, Out>(op, in.back(), random());
       in.pop_back();
 
-      std::vector<Expected<T>> want(size);
-      T want_carry = start;
+      std::vector<Expected<Out>> want(size);
+      Out want_carry = start;
       const auto next_chunk = [&](size_t begin) {  // One empty chunk in eight or so.
         const size_t num_items = std::min(size - begin, random().OneIn(8) ? 0 : 1 + random().Below(size));
         const size_t first = reverse ? size - begin - num_items : begin;
-        const std::vector<T> chunk(in.begin() + first, in.begin() + first + num_items);
+        const std::vector<Out> chunk(in.begin() + first, in.begin() + first + num_items);
         const auto scanned = Scan(op, kind, reverse, chunk, want_carry, data == Data::kExact);
         std::copy_n(scanned.begin(), num_items, want.begin() + first);
         want_carry = scanned.back().value;
         return num_items;
       };
-      std::vector<T> got;
-      T carry{};
+      std::vector<Out> got;
+      Out carry{};
       ScanInChunks(lane(), op, kind, reverse, in, start, next_chunk, &got, &carry);
       ASSERT_TRUE(AllAdmitted("out", got, want));
       ASSERT_TRUE(SameBits(carry, want_carry)) << Show(carry) << ", expected " << Show(want_carry);
@@ -189,21 +202,25 @@ TEST_P(ScanTest, ChunksCarryOn) {
 // Cut between groups, it is the scan of the whole, bit for bit.
 TEST_P(ScanTest, CutsBetweenGroupsChangeNothing) {
   if (SmallSizesOnly()) GTEST_SKIP() << "a group is larger than the small sizes that were asked for";
-  VisitDType(GetParam().dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  VisitOutput(GetParam().dtype, GetParam().out_dtype, [&](auto in_tag, auto out_tag) {
+    using In = typename decltype(in_tag)::type;
+    using Out = typename decltype(out_tag)::type;
     const Op op = GetParam().op;
+    const bool share = TakesAShare(GetParam());
+    const auto only = random().OneIn(2) ? ScanKind::kInclusive : ScanKind::kExclusive;
     for (const auto kind : {ScanKind::kInclusive, ScanKind::kExclusive}) {
-      const size_t size = 3 * kGroupItems + 1 + random().Below(2 * kGroupItems);
+      if (share && kind != only) continue;
+      const size_t size = (share ? 1 : 3) * kGroupItems + 1 + random().Below((share ? 1 : 2) * kGroupItems);
       SCOPED_TRACE(testing::Message() << Name(kind) << ", " << size << " items");
-      std::vector<T> in = MakeInput<T>(op, Data::kRandom, size + 1, random());
-      const T start = in.back();
+      std::vector<In> in = MakeInput<In>(op, Data::kRandom, size + 1, random());
+      const auto start = MakeStart<In, Out>(op, in.back(), random());
       in.pop_back();
-      const auto want = Scan(op, kind, false, in, start, false);
+      const auto want = Scan(op, kind, false, Converted<Out>(in), start, false);
       const auto next_chunk = [&](size_t begin) {
-        return std::min(size - begin, (1 + random().Below(2)) * static_cast<size_t>(kGroupItems));
+        return std::min(size - begin, (1 + (share ? 0 : random().Below(2))) * static_cast<size_t>(kGroupItems));
       };
-      std::vector<T> got;
-      T carry{};
+      std::vector<Out> got;
+      Out carry{};
       ScanInChunks(lane(), op, kind, false, in, start, next_chunk, &got, &carry);
       ASSERT_TRUE(AllAdmitted("out", got, want));
       ASSERT_TRUE(want.back().Admits(carry));
@@ -242,6 +259,60 @@ TEST_P(ScanExampleTest, SmallArrays) {
   EXPECT_EQ(ScanOf<int32_t>(lane(), Op::kMax, ScanKind::kInclusive, false, {3, 1, 7, 4}, 0), I({3, 3, 7, 7}));
   EXPECT_EQ(ScanOf<int32_t>(lane(), Op::kSum, ScanKind::kInclusive, false, {INT32_MAX, 1, -1}, 0),
             I({INT32_MAX, INT32_MIN, INT32_MAX}));
+}
+
+template <class In, class Out>
+std::vector<Out> WideScanOf(Lane& lane, Op op, const std::vector<In>& in, Out start) {
+  std::vector<Out> got;
+  Out carry{};
+  ScanInChunks(
+      lane, op, ScanKind::kInclusive, false, in, start, [&](size_t begin) { return in.size() - begin; }, &got, &carry);
+  return got;
+}
+
+// Elements are converted first, with their sign; results wrap in the output type, and not before.
+TEST_P(ScanExampleTest, WiderOutputs) {
+  using U32 = std::vector<uint32_t>;
+  using I64 = std::vector<int64_t>;
+  EXPECT_EQ((WideScanOf<uint8_t, uint32_t>(lane(), Op::kSum, {200, 100, 255}, 0)), U32({200, 300, 555}));
+  EXPECT_EQ((WideScanOf<uint8_t, uint32_t>(lane(), Op::kSum, {1, 2}, UINT32_MAX)), U32({0, 2}));
+  EXPECT_EQ((WideScanOf<uint16_t, uint32_t>(lane(), Op::kProd, {65535, 65535, 2}, 1)),
+            U32({65535, 4294836225, 4294705154}));
+  EXPECT_EQ((WideScanOf<int8_t, int64_t>(lane(), Op::kSum, {-128, -128, 127}, 0)), I64({-128, -256, -129}));
+  EXPECT_EQ((WideScanOf<int8_t, int64_t>(lane(), Op::kAnd, {-2, 3}, int64_t{1} << 40)), I64({int64_t{1} << 40, 0}));
+  EXPECT_EQ((WideScanOf<int16_t, int64_t>(lane(), Op::kMin, {7, -3}, -40000)), I64({-40000, -40000}));
+  EXPECT_EQ((WideScanOf<int32_t, int64_t>(lane(), Op::kSum, {INT32_MAX, 1}, 0)), I64({INT32_MAX, 2147483648}));
+  EXPECT_EQ((WideScanOf<int32_t, int64_t>(lane(), Op::kSum, {1}, INT64_MAX)), I64({INT64_MIN}));
+  EXPECT_EQ((WideScanOf<uint32_t, uint64_t>(lane(), Op::kOr, {1, 2}, uint64_t{1} << 63)),
+            std::vector<uint64_t>({(uint64_t{1} << 63) + 1, (uint64_t{1} << 63) + 3}));
+  // 1 + 2^-30 is no f32; nor is the square of the largest.
+  EXPECT_EQ((WideScanOf<float, double>(lane(), Op::kSum, {1, 0x1p-30F}, 0)), std::vector<double>({1, 1 + 0x1p-30}));
+  EXPECT_EQ((WideScanOf<float, double>(lane(), Op::kProd, {0x1p127F, 0x1p127F}, 1)),
+            std::vector<double>({0x1p127, 0x1p254}));
+}
+
+TEST_P(ScanExampleTest, SpecialValuesKeepTheirMeaningInF64) {
+  const float nan = -std::numeric_limits<float>::signaling_NaN();
+  const float tiny = std::numeric_limits<float>::denorm_min();
+  for (const Op op : {Op::kSum, Op::kProd, Op::kMin, Op::kMax}) {
+    const auto got = WideScanOf<float, double>(lane(), op, {1, nan, 1}, 1);
+    EXPECT_TRUE(SameBits(got[1], CanonicalNan<double>()) && SameBits(got[2], got[1])) << Name(op);
+  }
+  EXPECT_TRUE(SameBits(WideScanOf<float, double>(lane(), Op::kSum, {-0.0F}, -0.0)[0], -0.0));
+  EXPECT_TRUE(SameBits(WideScanOf<float, double>(lane(), Op::kMin, {0.0F, -0.0F}, 1)[1], -0.0));
+  EXPECT_TRUE(SameBits(WideScanOf<float, double>(lane(), Op::kMax, {-0.0F, 0.0F}, -1)[1], 0.0));
+  EXPECT_EQ((WideScanOf<float, double>(lane(), Op::kSum, {tiny, tiny}, 0)[1]), 0x1p-148);
+  EXPECT_EQ((WideScanOf<float, double>(lane(), Op::kMin, {tiny}, 1)[0]), 0x1p-149);
+}
+
+TEST_P(ScanExampleTest, NarrowTypesWrapInThemselves) {
+  using U8 = std::vector<uint8_t>;
+  using I16 = std::vector<int16_t>;
+  EXPECT_EQ(ScanOf<uint8_t>(lane(), Op::kSum, ScanKind::kInclusive, false, {200, 100, 1}, 0), U8({200, 44, 45}));
+  EXPECT_EQ(ScanOf<uint8_t>(lane(), Op::kMax, ScanKind::kExclusive, false, {200, 255, 1}, 7), U8({7, 200, 255}));
+  EXPECT_EQ(ScanOf<int16_t>(lane(), Op::kSum, ScanKind::kInclusive, true, {1, 32767}, 0), I16({-32768, 32767}));
+  EXPECT_EQ(ScanOf<int16_t>(lane(), Op::kProd, ScanKind::kInclusive, false, {-32768, -1, 2}, 1),
+            I16({-32768, -32768, 0}));
 }
 
 // Without an init an inclusive sum of -0 is -0, and an exclusive one starts with +0.

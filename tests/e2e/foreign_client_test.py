@@ -12,7 +12,9 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc.health.v1 import health_pb2, health_pb2_grpc
 from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2, primitives_pb2_grpc, types_pb2
 
-DTYPES = {np.int32: types_pb2.DTYPE_I32, np.uint32: types_pb2.DTYPE_U32, np.int64: types_pb2.DTYPE_I64,
+DTYPES = {np.int8: types_pb2.DTYPE_I8, np.uint8: types_pb2.DTYPE_U8, np.int16: types_pb2.DTYPE_I16,
+          np.uint16: types_pb2.DTYPE_U16,
+          np.int32: types_pb2.DTYPE_I32, np.uint32: types_pb2.DTYPE_U32, np.int64: types_pb2.DTYPE_I64,
           np.uint64: types_pb2.DTYPE_U64, np.float32: types_pb2.DTYPE_F32, np.float64: types_pb2.DTYPE_F64}
 
 
@@ -65,12 +67,37 @@ class ForeignClientTest(E2ETest):
 
     def test_unary_calls(self):
         for dtype in DTYPES:
-            x = np.arange(1000, dtype=dtype)
+            x = (np.arange(1000) % 100).astype(dtype)
             with self.subTest(dtype=dtype):
                 reply = self.stub.Scan(scan_request(x))
                 np.testing.assert_array_equal(np.frombuffer(reply.values.inline.data, dtype), np.cumsum(x, dtype=dtype))
                 self.assertEqual(reply.timing.num_items, 1000)
                 self.assertTrue(reply.timing.HasField("kernel_ns"))
+
+    def test_output_types_are_what_the_server_lists(self):
+        admin = admin_pb2_grpc.AdminServiceStub(self.channel)
+        info = admin.GetServerInfo(admin_pb2.GetServerInfoRequest())
+        listed = {(c.dtype, c.out_dtype) for c in info.capabilities if c.primitive == admin_pb2.PRIMITIVE_SCAN}
+        self.assertEqual(len(listed), 21)
+        for dtype, number in DTYPES.items():
+            x = np.array([100, 100, 100, 7], dtype)
+            for out, out_number in DTYPES.items():
+                with self.subTest(dtype=dtype, out=out):
+                    request = scan_request(x, out_dtype=out_number)
+                    if (number, out_number) in listed:
+                        data = self.stub.Scan(request).values.inline.data
+                        np.testing.assert_array_equal(np.frombuffer(data, out), np.cumsum(x, dtype=out))
+                    else:
+                        self.assert_refused(lambda r=request: self.stub.Scan(r), grpc.StatusCode.INVALID_ARGUMENT,
+                                            "UNSUPPORTED_COMBINATION")
+
+    def test_a_stream_with_a_wider_output(self):
+        x = np.random.default_rng().integers(-128, 128, 1_000_003).astype(np.int8)
+        requests = [chunk(part) for part in np.array_split(x, 3)]
+        requests[0].spec.CopyFrom(scan_request(x[:0], out_dtype=types_pb2.DTYPE_I64).spec)
+        replies = [reply.values.inline.data for reply in self.stub.StreamScan(iter(requests))]
+        self.assertLessEqual(max(map(len, replies)), 1 << 20)
+        np.testing.assert_array_equal(np.frombuffer(b"".join(replies), np.int64), np.cumsum(x, dtype=np.int64))
 
     def test_a_stream_of_any_cut(self):
         x = np.random.default_rng().integers(-1000, 1000, 1_000_003).astype(np.int64)
@@ -130,10 +157,14 @@ class ForeignClientTest(E2ETest):
             ("unknown op", unknown, invalid, "UNKNOWN_ENUM"),
             ("no op", missing, invalid, "UNKNOWN_ENUM"),
             ("wide", scan_request(f32, precision=types_pb2.PRECISION_WIDE), code.UNIMPLEMENTED, "NOT_IMPLEMENTED"),
-            ("out dtype", scan_request(x, out_dtype=types_pb2.DTYPE_I64), code.UNIMPLEMENTED, "NOT_IMPLEMENTED"),
-            ("i8", scan_request(x, dtype=types_pb2.DTYPE_I8), code.UNIMPLEMENTED, "NOT_IMPLEMENTED"),
+            ("narrower", scan_request(x, out_dtype=types_pb2.DTYPE_I16), invalid, "UNSUPPORTED_COMBINATION"),
+            ("other sign", scan_request(x, out_dtype=types_pb2.DTYPE_U64), invalid, "UNSUPPORTED_COMBINATION"),
+            ("unknown out dtype", scan_request(x, out_dtype=99), invalid, "UNKNOWN_ENUM"),
+            ("f16", scan_request(x, dtype=types_pb2.DTYPE_F16), code.UNIMPLEMENTED, "NOT_IMPLEMENTED"),
             ("resident", resident, code.UNIMPLEMENTED, "NOT_IMPLEMENTED"),
             ("reply", scan_request(np.ones(1 << 19, dtype=np.int32)), code.OUT_OF_RANGE, "REPLY_TOO_LARGE"),
+            ("wider reply", scan_request(np.ones((1 << 17) + 1, np.uint8), out_dtype=types_pb2.DTYPE_U64),
+             code.OUT_OF_RANGE, "REPLY_TOO_LARGE"),
         ]
         for name, request, status_code, expected in cases:
             with self.subTest(name):

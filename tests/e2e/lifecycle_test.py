@@ -65,6 +65,7 @@ class LifecycleTest(unittest.TestCase):
                 request = scan_request(np.ones(4, np.float32))
                 request.request_id = "mine"
                 stub.Scan(request)
+                stub.Scan(scan_request(np.ones(4, np.float32), out_dtype=types_pb2.DTYPE_F64))
                 with self.assertRaises(grpc.RpcError):
                     stub.Scan(chunk(np.ones(4, np.float32)))
                 with self.assertRaises(grpc.RpcError):  # Invalid UTF-8: protobuf logs it, and the log stays JSON.
@@ -72,7 +73,10 @@ class LifecycleTest(unittest.TestCase):
             server.stop()
             lines = [json.loads(line) for line in server.log().splitlines()]
         requests = [line for line in lines if line["message"] == "request"]
-        self.assertEqual(len(requests), 3)
+        self.assertEqual(len(requests), 4)
+        wide = next(line for line in requests if "out_dtype" in line)
+        self.assertEqual((wide["dtype"], wide["out_dtype"], wide["bytes_out"]), ("f32", "f64", 32))
+        requests.remove(wide)
         by_reason = {line.get("reason"): line for line in requests}  # Lines come as calls end, in any order.
         good, bad, malformed = by_reason[None], by_reason["SPEC_MISSING"], by_reason["MALFORMED"]
         self.assertEqual((good["id"], good["method"], good["dtype"], good["op"], good["items"], good["status"]),

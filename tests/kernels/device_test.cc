@@ -154,6 +154,45 @@ TEST_F(ValidateTest, Operators) {
   EXPECT_EQ(ErrorField(Validate(compact_)), "spec.dtype");
 }
 
+TEST_F(ValidateTest, Outputs) {
+  scan_.dtype = reduce_.dtype = DType::kU8;
+  for (const DType out_dtype : {DType::kU8, DType::kU32, DType::kU64}) {
+    scan_.out_dtype = reduce_.out_dtype = out_dtype;
+    scan_.in = memory_ + 1;
+    EXPECT_TRUE(Validate(scan_).ok()) << Name(out_dtype);
+    EXPECT_TRUE(Validate(reduce_).ok()) << Name(out_dtype);
+  }
+  scan_.out_dtype = reduce_.out_dtype = DType::kI32;
+  for (const absl::Status& status : {Validate(scan_), Validate(reduce_)}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_EQ(ErrorReason(status), "UNSUPPORTED_COMBINATION");
+    EXPECT_EQ(ErrorField(status), "spec.out_dtype");
+    EXPECT_THAT(std::string(status.message()), HasSubstr("of u8 does not serve the output type i32"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("use one of u8, u32, u64"));
+  }
+}
+
+TEST_F(ValidateTest, OnlyOneSizeOfElementsGoesInPlace) {
+  scan_.num_items = 2;
+  EXPECT_TRUE(Validate(scan_).ok());
+  scan_.dtype = DType::kF32;
+  scan_.out_dtype = DType::kF64;
+  EXPECT_TRUE(absl::IsInvalidArgument(Validate(scan_)));
+  EXPECT_THAT(std::string(Validate(scan_).message()), HasSubstr("f32 and f64 differ in size"));
+  scan_.out = memory_ + 1;
+  EXPECT_TRUE(Validate(scan_).ok());
+}
+
+TEST_F(ValidateTest, OutIsAlignedToItsOwnElements) {
+  scan_.dtype = DType::kF32;
+  scan_.in = misaligned_;  // But to f32.
+  scan_.out_dtype = DType::kF64;
+  EXPECT_TRUE(Validate(scan_).ok());
+  scan_.out = misaligned_;
+  scan_.in = memory_;
+  EXPECT_TRUE(absl::IsInvalidArgument(Validate(scan_)));
+}
+
 TEST_F(ValidateTest, Alignment) {
   scan_.in = reduce_.in = misaligned_;
   compact_.indices = misaligned_;

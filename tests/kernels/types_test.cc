@@ -68,7 +68,7 @@ TEST(TypesTest, DTypesKnowTheirSizeAndKind) {
       EXPECT_EQ(IsSigned(dtype), std::is_integral_v<T> && std::is_signed_v<T>);
     });
   }
-  EXPECT_EQ(num_supported, 6);
+  EXPECT_EQ(num_supported, 10);
 }
 
 TEST(TypesTest, WhatIsSupported) {
@@ -79,9 +79,36 @@ TEST(TypesTest, WhatIsSupported) {
   }
   EXPECT_TRUE(IsSupported(Primitive::kScan, DType::kF64, DType::kF64, Op::kProd));
   EXPECT_FALSE(IsSupported(Primitive::kScan, DType::kF64, DType::kF64, Op::kLinearRecurrence));
-  EXPECT_FALSE(IsSupported(Primitive::kScan, DType::kF32, DType::kF64, Op::kSum));
-  EXPECT_FALSE(IsSupported(Primitive::kScan, DType::kI8, DType::kI8, Op::kSum));
+  EXPECT_TRUE(IsSupported(Primitive::kScan, DType::kF32, DType::kF64, Op::kSum));
+  EXPECT_FALSE(IsSupported(Primitive::kScan, DType::kF32, DType::kF64, Op::kXor));
+  EXPECT_FALSE(IsSupported(Primitive::kReduce, DType::kU8, DType::kU64, Op::kLinearRecurrence));
+  EXPECT_FALSE(IsSupported(Primitive::kScan, DType::kF16, DType::kF16, Op::kSum));
+  EXPECT_TRUE(IsSupported(Primitive::kCompact, DType::kI8, DType::kI8, Op::kSum));
+  EXPECT_FALSE(IsSupported(Primitive::kCompact, DType::kI8, DType::kI32, Op::kSum));
   EXPECT_TRUE(IsSupported(Primitive::kCompact, DType::kF32, DType::kF32, Op::kXor));  // Has no operator.
+}
+
+TEST(TypesTest, TheListOfOutputsIsClosed) {
+  const std::set<std::string> outputs = {"i8 i8",   "i8 i32",  "i8 i64",  "u8 u8",   "u8 u32",  "u8 u64",  "i16 i16",
+                                         "i16 i32", "i16 i64", "u16 u16", "u16 u32", "u16 u64", "i32 i32", "i32 i64",
+                                         "u32 u32", "u32 u64", "i64 i64", "u64 u64", "f32 f32", "f32 f64", "f64 f64"};
+  std::set<std::string> found;
+  for (int d = 0; d < kNumDTypes; ++d) {
+    for (int o = 0; o < kNumDTypes; ++o) {
+      const auto dtype = static_cast<DType>(d);
+      const auto out_dtype = static_cast<DType>(o);
+      if (!IsOutput(dtype, out_dtype)) continue;
+      found.insert(std::string(Name(dtype)) + " " + std::string(Name(out_dtype)));
+      VisitOutput(dtype, out_dtype, [&](auto in, auto out) {
+        EXPECT_EQ(kDTypeOf<typename decltype(in)::type>, dtype);
+        EXPECT_EQ(kDTypeOf<typename decltype(out)::type>, out_dtype);
+      });
+    }
+  }
+  EXPECT_EQ(found, outputs);
+  EXPECT_EQ(OutputNames(DType::kU8), "u8, u32, u64");
+  EXPECT_EQ(OutputNames(DType::kF64), "f64");
+  EXPECT_EQ(OutputNames(DType::kF16), "");
 }
 
 TEST(ValueTest, KeepsBitsWithZerosBehind) {
@@ -104,6 +131,9 @@ TEST(IdentityTest, OfEveryOperator) {
   EXPECT_EQ(i32(Op::kAnd), -1);
   EXPECT_EQ(i32(Op::kOr), 0);
   EXPECT_EQ(i32(Op::kXor), 0);
+  EXPECT_EQ(Identity(Op::kMin, DType::kU8), Value::Of(uint8_t{255}));
+  EXPECT_EQ(Identity(Op::kMax, DType::kI16), Value::Of(int16_t{-32768}));
+  EXPECT_EQ(Identity(Op::kAnd, DType::kU16), Value::Of(uint16_t{0xffff}));
   EXPECT_EQ(Identity(Op::kMin, DType::kU64).As<uint64_t>(), ~uint64_t{0});
   EXPECT_EQ(Identity(Op::kMin, DType::kF32).As<float>(), std::numeric_limits<float>::infinity());
   EXPECT_EQ(Identity(Op::kMax, DType::kF64).As<double>(), -std::numeric_limits<double>::infinity());

@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -129,7 +130,6 @@ TEST(CodecTest, WhatIsNotServedYetSaysSo) {
               "NOT_IMPLEMENTED");
   }
   using R = v1::ScanRequest;
-  EXPECT_EQ(scan([](R* r) { r->mutable_spec()->set_out_dtype(v1::DTYPE_I64); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_spec()->set_op(v1::OP_LINEAR_RECURRENCE); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_spec()->set_precision(v1::PRECISION_WIDE); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_spec()->mutable_algorithm()->set_tile_scan(v1::TILE_SCAN_BLELLOCH); }),
@@ -159,6 +159,81 @@ TEST(CodecTest, AnOpThatHasNoMeaningOnTheTypeIsRefused) {
   EXPECT_EQ(Reason(compact), "UNSUPPORTED_COMBINATION");
 }
 
+TEST(CodecTest, OutputTypesAreThoseOfTheList) {
+  for (int in = 1; in < v1::DType_ARRAYSIZE; ++in) {
+    const auto dtype = static_cast<DType>(in - 1);
+    if (!IsSupported(dtype)) continue;
+    for (int out = 1; out < v1::DType_ARRAYSIZE; ++out) {
+      const auto out_dtype = static_cast<DType>(out - 1);
+      SCOPED_TRACE(StrCat(Name(dtype), " to ", Name(out_dtype)));
+      v1::ScanRequest scan;
+      scan.mutable_spec()->set_dtype(static_cast<v1::DType>(in));
+      scan.mutable_spec()->set_out_dtype(static_cast<v1::DType>(out));
+      scan.mutable_spec()->set_op(v1::OP_MAX);
+      v1::ReduceRequest reduce;
+      reduce.mutable_spec()->set_dtype(scan.spec().dtype());
+      reduce.mutable_spec()->set_out_dtype(scan.spec().out_dtype());
+      reduce.mutable_spec()->set_op(v1::OP_MAX);
+      for (const auto& message : {DecodeCopy(scan), DecodeCopy(reduce)}) {
+        if (IsOutput(dtype, out_dtype)) {
+          ASSERT_TRUE(message.ok()) << message.status();
+          EXPECT_EQ(message->spec->dtype, dtype);
+          EXPECT_EQ(message->spec->output(), out_dtype);
+        } else {
+          EXPECT_EQ(message.status().code(), absl::StatusCode::kInvalidArgument);
+          EXPECT_EQ(ErrorReason(message.status()), "UNSUPPORTED_COMBINATION");
+          EXPECT_EQ(ErrorField(message.status()), "spec.out_dtype");
+          EXPECT_NE(message.status().message().find(StrCat("use one of ", OutputNames(dtype))), std::string::npos);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(DecodeCopy(GoodScan())->spec->output(), DType::kI32);
+}
+
+TEST(CodecTest, BitwiseOpsAreForIntegerOutputs) {
+  v1::ReduceRequest request;
+  request.mutable_spec()->set_dtype(v1::DTYPE_F32);
+  request.mutable_spec()->set_out_dtype(v1::DTYPE_F64);
+  request.mutable_spec()->set_op(v1::OP_XOR);
+  EXPECT_EQ(Reason(request), "UNSUPPORTED_COMBINATION");
+  EXPECT_EQ(ErrorField(DecodeCopy(request).status()), "spec.op");
+}
+
+TEST(CodecTest, TheInitIsOfTheOutputType) {
+  const auto decode = [](v1::DType dtype, v1::DType out_dtype, int64_t init) {
+    v1::ScanRequest request;
+    request.mutable_spec()->set_dtype(dtype);
+    request.mutable_spec()->set_out_dtype(out_dtype);
+    request.mutable_spec()->set_op(v1::OP_SUM);
+    request.mutable_spec()->mutable_init()->set_int64_value(init);
+    return DecodeCopy(request);
+  };
+  const auto wide = decode(v1::DTYPE_U8, v1::DTYPE_U32, 4294967295);
+  ASSERT_TRUE(wide.ok()) << wide.status();
+  EXPECT_EQ(std::get<ScanSpec>(wide->spec->detail).init, Value::Of(uint32_t{4294967295}));
+  for (const auto& refused :
+       {decode(v1::DTYPE_U8, v1::DTYPE_U32, 4294967296), decode(v1::DTYPE_U8, v1::DTYPE_U32, -1),
+        decode(v1::DTYPE_U8, v1::DTYPE_UNSPECIFIED, 256), decode(v1::DTYPE_I16, v1::DTYPE_I16, -32769)}) {
+    EXPECT_EQ(ErrorReason(refused.status()), "SCALAR_OUT_OF_RANGE") << refused.status();
+    EXPECT_EQ(ErrorField(refused.status()), "spec.init");
+  }
+  EXPECT_EQ(decode(v1::DTYPE_U8, v1::DTYPE_U32, -1).status().message(), "-1 is not a value of u32");
+}
+
+TEST(CodecTest, NarrowValuesAreEncodedWithTheirSign) {
+  Result result;
+  result.dtype = DType::kI8;
+  result.value = Value::Of(int8_t{-5});
+  v1::ReduceResponse response;
+  Encode(result, &response);
+  EXPECT_EQ(response.value().int64_value(), -5);
+  result.dtype = DType::kU16;
+  result.value = Value::Of(uint16_t{65535});
+  Encode(result, &response);
+  EXPECT_EQ(response.value().uint64_value(), 65535u);
+}
+
 struct ScalarCase {
   v1::DType dtype;
   v1::Scalar scalar;
@@ -185,6 +260,13 @@ TEST(CodecTest, ScalarsAreTakenWhereTheyAreExactOrFloating) {
   constexpr int64_t kMin64 = std::numeric_limits<int64_t>::min();
   constexpr uint64_t kMax64 = std::numeric_limits<uint64_t>::max();
   const std::vector<ScalarCase> cases = {
+      {v1::DTYPE_I8, Int(-128), true},
+      {v1::DTYPE_I8, Int(128), false},
+      {v1::DTYPE_U8, Double(255), true},
+      {v1::DTYPE_U8, Uint(256), false},
+      {v1::DTYPE_I16, Double(-32769), false},
+      {v1::DTYPE_U16, Int(65535), true},
+      {v1::DTYPE_U16, Int(-1), false},
       {v1::DTYPE_I32, Int(-5), true},
       {v1::DTYPE_I32, Int(int64_t{1} << 31), false},
       {v1::DTYPE_I32, Int(-(int64_t{1} << 31)), true},
@@ -283,8 +365,18 @@ TEST(CodecTest, CapabilitiesAreTheOneList) {
   const std::unique_ptr<Device> device = OpenCpuDevice();
   v1::GetServerInfoResponse response;
   EncodeCapabilities(*device, &response);
-  // Six dtypes; four ops on all, three more on the four integer dtypes; scan and reduce; and compact.
-  EXPECT_EQ(response.capabilities_size(), 2 * (6 * 4 + 4 * 3) + 6);
+  // 21 pairs of dtypes; four ops on all, three more on the 18 of integers; scan and reduce; and compact of ten dtypes.
+  EXPECT_EQ(response.capabilities_size(), 2 * (21 * 4 + 18 * 3) + 10);
+  std::set<std::string> listed;
+  for (const v1::Capability& capability : response.capabilities()) {
+    listed.insert(capability.ShortDebugString());
+    const auto primitive = static_cast<Primitive>(capability.primitive() - 1);
+    const auto op = primitive == Primitive::kCompact ? Op::kSum : static_cast<Op>(capability.op() - 1);
+    EXPECT_TRUE(IsSupported(primitive, static_cast<DType>(capability.dtype() - 1),
+                            static_cast<DType>(capability.out_dtype() - 1), op))
+        << capability.ShortDebugString();
+  }
+  EXPECT_EQ(static_cast<int>(listed.size()), response.capabilities_size());
 }
 
 TEST(CodecTest, MutatedMessagesNeverCrash) {

@@ -116,6 +116,38 @@ class ServiceTest : public testing::Test {
   std::unique_ptr<grpc::health::v1::Health::Stub> health_;
 };
 
+TEST_F(ServiceTest, OutputTypes) {
+  v1::ScanRequest scan;
+  scan.mutable_spec()->set_dtype(v1::DTYPE_U8);
+  scan.mutable_spec()->set_out_dtype(v1::DTYPE_U32);
+  scan.mutable_spec()->set_op(v1::OP_SUM);
+  scan.mutable_spec()->mutable_init()->set_int64_value(1000);
+  scan.mutable_values()->mutable_inline_()->set_data("\xff\x01");
+  v1::ScanResponse scanned;
+  ASSERT_TRUE(Scan(scan, &scanned).ok());
+  EXPECT_EQ(Items<uint32_t>(scanned.values().inline_().data()), (std::vector<uint32_t>{1255, 1256}));
+
+  scan.mutable_values()->mutable_inline_()->set_data(std::string((1 << 18) + 1, '\1'));
+  grpc::Status status = Scan(scan, &scanned);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::OUT_OF_RANGE);
+  EXPECT_EQ(Reason(status), "REPLY_TOO_LARGE");
+  scan.mutable_spec()->set_out_dtype(v1::DTYPE_F64);
+  status = Scan(scan, &scanned);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Reason(status), "UNSUPPORTED_COMBINATION");
+  EXPECT_EQ(status.error_message(), "u8 has no output type f64: use one of u8, u32, u64");
+
+  grpc::ClientContext context;
+  v1::ReduceRequest reduce;
+  reduce.mutable_spec()->set_dtype(v1::DTYPE_F32);
+  reduce.mutable_spec()->set_out_dtype(v1::DTYPE_F64);
+  reduce.mutable_spec()->set_op(v1::OP_SUM);
+  reduce.mutable_values()->mutable_inline_()->set_data(Bytes<float>({1, 0x1p-40F}));
+  v1::ReduceResponse reduced;
+  ASSERT_TRUE(prefix_->Reduce(&context, reduce, &reduced).ok());
+  EXPECT_EQ(reduced.value().double_value(), 1 + 0x1p-40);
+}
+
 TEST_F(ServiceTest, ScanReduceAndCompact) {
   v1::ScanResponse scanned;
   ASSERT_TRUE(Scan(ScanRequestOf({3, 1, 2}), &scanned).ok());

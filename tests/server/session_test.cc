@@ -201,6 +201,9 @@ TEST_F(SessionTest, ReverseIsForUnaryCalls) {
   const absl::Status refused = Run(Stream(), Messages(ScanOf({.reverse = true}), {Bytes<int32_t>({1})}));
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ErrorReason(refused), "REVERSE_ON_STREAM");
+  Spec wide = ScanOf({.reverse = true});
+  wide.out_dtype = DType::kI64;
+  EXPECT_NE(Run(Stream(), Messages(wide, {Bytes<int32_t>({1})})).message().find("131072 elements"), std::string::npos);
 }
 
 TEST_F(SessionTest, BadInputIsNamed) {
@@ -268,6 +271,64 @@ TEST_F(SessionTest, AUnaryReplyThatWouldNotFitIsRefusedBeforeItRuns) {
   EXPECT_EQ(Reason(Unary(), Messages(CompactOf({.return_indices = true}), {fits})), "REPLY_TOO_LARGE");
   EXPECT_EQ(device_.works(), works);
   EXPECT_TRUE(Run(Unary(), Messages(ReduceOf(), {too_large})).ok());
+}
+
+// u8 in, u64 out: the most that a result can outgrow its array.
+Spec Widening(Spec spec) {
+  spec.dtype = DType::kU8;
+  spec.out_dtype = DType::kU64;
+  return spec;
+}
+
+constexpr size_t kWideItems = kMaxReplyPayloadBytes / sizeof(uint64_t);
+
+TEST_F(SessionTest, AWiderUnaryReplyThatWouldNotFitIsRefusedBeforeItRuns) {
+  const std::string fits(kWideItems, '\xff');
+  ASSERT_TRUE(Run(Unary(), Messages(Widening(ScanOf()), {fits})).ok());
+  EXPECT_EQ(Items<uint64_t>(transport_->values()).back(), 255 * kWideItems);
+  const int works = device_.works();
+  const absl::Status refused = Run(Unary(), Messages(Widening(ScanOf()), {fits + '\1'}));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(ErrorReason(refused), "REPLY_TOO_LARGE");
+  EXPECT_EQ(device_.works(), works);
+}
+
+TEST_F(SessionTest, StreamsWithWiderOutputKeepTheirRepliesSmall) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937 random(seed);
+  std::string in(3 * kWideItems + 17, '\0');
+  std::vector<uint64_t> expected;
+  uint64_t sum = uint64_t{1} << 40;
+  for (char& x : in) {
+    x = static_cast<char>(random());
+    expected.push_back(sum += static_cast<uint8_t>(x));
+  }
+  const size_t cut = random() % in.size();
+  ASSERT_TRUE(Run(Stream(), Messages(Widening(ScanOf({.init = Value::Of(uint64_t{1} << 40)})),
+                                     {in.substr(0, cut), in.substr(cut)}))
+                  .ok());
+  EXPECT_EQ(Items<uint64_t>(transport_->values()), expected);
+  for (const Reply& reply : transport_->replies()) EXPECT_LE(reply.values.size(), kMaxReplyPayloadBytes);
+  EXPECT_EQ(transport_->result().timing.num_items, in.size());
+}
+
+TEST_F(SessionTest, ReducesAccumulateInTheOutputType) {
+  const std::string in(2 * kMaxReplyPayloadBytes + 3, '\xff');  // More than one piece.
+  ASSERT_TRUE(Run(Unary(), Messages(Widening(ReduceOf()), {in})).ok());
+  EXPECT_EQ(transport_->result().value, Value::Of(uint64_t{255} * in.size()));
+  EXPECT_EQ(transport_->result().dtype, DType::kU64);
+  const ReduceSpec least = {.op = Op::kMin, .init = Value::Of(uint64_t{300})};
+  ASSERT_TRUE(Run(Stream(), Messages(Widening(ReduceOf(least)), {in})).ok());
+  EXPECT_EQ(transport_->result().value, Value::Of(uint64_t{255}));
+  EXPECT_EQ(transport_->result().index, 0u);
+  ASSERT_TRUE(Run(Unary(), Messages(Widening(ReduceOf({.op = Op::kMin})), {""})).ok());
+  EXPECT_EQ(transport_->result().value, Value::Of(~uint64_t{0}));
+}
+
+TEST_F(SessionTest, AnExclusiveScanStartsWithTheIdentityOfTheOutputType) {
+  ASSERT_TRUE(Run(Unary(), Messages(Widening(ScanOf({.op = Op::kMin, .kind = ScanKind::kExclusive})), {"\5\3"})).ok());
+  EXPECT_EQ(Items<uint64_t>(transport_->values()), (std::vector<uint64_t>{~uint64_t{0}, 5}));
 }
 
 TEST_F(SessionTest, RepliesFlowWhileChunksStillArrive) {

@@ -1,0 +1,11 @@
+// The scan kernels of the 2-byte integers with wider results.
+#include "kernels/cuda/scan.cuh"
+
+namespace prefixd::cuda {
+
+template cudaError_t LaunchScan<int16_t, int32_t>(const ScanArgs& args, LaunchContext* context);
+template cudaError_t LaunchScan<int16_t, int64_t>(const ScanArgs& args, LaunchContext* context);
+template cudaError_t LaunchScan<uint16_t, uint32_t>(const ScanArgs& args, LaunchContext* context);
+template cudaError_t LaunchScan<uint16_t, uint64_t>(const ScanArgs& args, LaunchContext* context);
+
+}  // namespace prefixd::cuda
