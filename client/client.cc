@@ -189,7 +189,7 @@ absl::StatusOr<uint64_t> RunChunks(const std::shared_ptr<grpc::Channel>& channel
       sent_bytes = first.values.size();
       return CallUnary(method, channel, spec, first, call, deadline, [&](Response&& response) -> absl::Status {
         if constexpr (std::is_same_v<Reply, ReduceReply>) {
-          PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, FromWire(response, spec.dtype));
+          PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, FromWire(response, spec.output()));
           return on_reply(reply);
         } else {
           Reply reply = FromWire(std::move(response));
@@ -306,7 +306,8 @@ absl::StatusOr<Timing> Client::ScanChunks(const ScanSpec& spec, ChunkSource& sou
       RunChunks<ScanReply>(
           connection_->channel, connection_->options, spec, source, call, &v1::PrefixService::Stub::Scan,
           [&](const CallOptions& rest) { return OpenScan(spec, rest); }, on_reply));
-  PREFIXD_RETURN_IF_ERROR(WrongLength("values", received_bytes, sent_bytes));
+  const uint64_t due_bytes = sent_bytes / SizeOf(spec.dtype) * SizeOf(spec.output());
+  PREFIXD_RETURN_IF_ERROR(WrongLength("values", received_bytes, due_bytes));
   return timing;
 }
 

@@ -6,7 +6,10 @@
 //   auto smallest = client.Reduce<float>(values, {.op = Op::kMin});          // 1, at index 1
 //   auto large = client.Compact<float>(values, Where<float>{Comparison::kGreater, 1.5f});  // [3, 2]
 //
-// Element types T: those of PREFIXD_FOR_EACH_DTYPE (kernels/types.h).
+//   auto total = client.Reduce<float, double>(values);  // 6, accumulated in f64
+//
+// Element types T: those of PREFIXD_FOR_EACH_DTYPE (kernels/types.h). Output types Out of T, in which scan and reduce
+// combine the elements: those of PREFIXD_FOR_EACH_OUTPUT, T itself among them; another does not compile.
 // An array that fits one message with its result (1 MiB) is one unary call; a longer one becomes a stream, in chunks,
 // whose results come back while it is still being sent. The answer is the same, except that `reverse` is unary only.
 //
@@ -21,6 +24,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -112,20 +116,20 @@ class Client {
 
   // Scan of a whole array.
   // Shape:  as many results as values.
-  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM) for reverse above 1 MiB.
+  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM) for reverse above 1 MiB, of values or of results.
   // Cost:   the array crosses the wire twice, and is copied twice on this side.
   // Example: [3,1,2,4], sum, exclusive, init 10 -> [10,13,14,16]
-  template <class T>
-  absl::StatusOr<ScanResult<T>> Scan(absl::Span<const T> values, const ScanOptions<T>& options = {},
-                                     const CallOptions& call = {});
+  template <class T, class Out = T>
+  absl::StatusOr<ScanResult<Out>> Scan(absl::Span<const T> values, const ScanOptions<Out>& options = {},
+                                       const CallOptions& call = {});
 
   // Reduce of a whole array.
   // Shape:  one value; of nothing, init or the identity with count 0.
   // Cost:   the array crosses the wire once.
   // Example: [3,1,2,1], min -> value 1, count 4, index 1
-  template <class T>
-  absl::StatusOr<ReduceResult<T>> Reduce(absl::Span<const T> values, const ReduceOptions<T>& options = {},
-                                         const CallOptions& call = {});
+  template <class T, class Out = T>
+  absl::StatusOr<ReduceResult<Out>> Reduce(absl::Span<const T> values, const ReduceOptions<Out>& options = {},
+                                           const CallOptions& call = {});
 
   // The elements that satisfy a predicate, in their order.
   // Example: [3,1,2,4], > 1 -> values [3,2,4], indices [0,2,3]
@@ -230,6 +234,13 @@ void Append(Bytes bytes, std::vector<T>* out) {
   if (!bytes.empty()) std::memcpy(out->data() + old_size, bytes.data(), (out->size() - old_size) * sizeof(T));
 }
 
+// What a spec says of the output type: nothing where it is T.
+template <class T, class Out>
+requires(IsOutput(kDTypeOf<T>,
+                  kDTypeOf<Out>)) inline constexpr std::optional<DType> kOutDType = std::is_same_v<T, Out>
+                                                                                        ? std::nullopt
+                                                                                        : std::optional(kDTypeOf<Out>);
+
 template <class T>
 std::optional<Value> ToValue(const std::optional<T>& value) {
   return value ? std::optional(Value::Of(*value)) : std::nullopt;
@@ -237,10 +248,11 @@ std::optional<Value> ToValue(const std::optional<T>& value) {
 
 }  // namespace internal
 
-template <class T>
-absl::StatusOr<ScanResult<T>> Client::Scan(absl::Span<const T> values, const ScanOptions<T>& options,
-                                           const CallOptions& call) {
+template <class T, class Out>
+absl::StatusOr<ScanResult<Out>> Client::Scan(absl::Span<const T> values, const ScanOptions<Out>& options,
+                                             const CallOptions& call) {
   const ScanSpec spec = {.dtype = kDTypeOf<T>,
+                         .out_dtype = internal::kOutDType<T, Out>,
                          .op = options.op,
                          .kind = options.kind,
                          .init = internal::ToValue(options.init),
@@ -248,7 +260,7 @@ absl::StatusOr<ScanResult<T>> Client::Scan(absl::Span<const T> values, const Sca
                          .strategy = options.strategy,
                          .num_items = values.size()};
   internal::MemorySource source(AsBytes(values), sizeof(T));
-  ScanResult<T> result;
+  ScanResult<Out> result;
   result.values.reserve(values.size());
   const auto append = [&](Bytes bytes) {
     internal::Append(bytes, &result.values);
@@ -258,17 +270,18 @@ absl::StatusOr<ScanResult<T>> Client::Scan(absl::Span<const T> values, const Sca
   return result;
 }
 
-template <class T>
-absl::StatusOr<ReduceResult<T>> Client::Reduce(absl::Span<const T> values, const ReduceOptions<T>& options,
-                                               const CallOptions& call) {
+template <class T, class Out>
+absl::StatusOr<ReduceResult<Out>> Client::Reduce(absl::Span<const T> values, const ReduceOptions<Out>& options,
+                                                 const CallOptions& call) {
   const ReduceSpec spec = {.dtype = kDTypeOf<T>,
+                           .out_dtype = internal::kOutDType<T, Out>,
                            .op = options.op,
                            .init = internal::ToValue(options.init),
                            .strategy = options.strategy,
                            .num_items = values.size()};
   internal::MemorySource source(AsBytes(values), sizeof(T));
   PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReduceChunks(spec, source, call));
-  return ReduceResult<T>{reply.value.As<T>(), reply.count, reply.index, std::move(reply.timing)};
+  return ReduceResult<Out>{reply.value.As<Out>(), reply.count, reply.index, std::move(reply.timing)};
 }
 
 template <class T>

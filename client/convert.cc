@@ -79,18 +79,20 @@ void SetCommon(const Spec& spec, Wire* wire) {
 absl::StatusOr<v1::ScanSpec> ToWire(const ScanSpec& spec) {
   v1::ScanSpec wire;
   SetCommon(spec, &wire);
+  if (spec.out_dtype) wire.set_out_dtype(ToWireEnum<v1::DType>(*spec.out_dtype));
   wire.set_op(ToWireEnum<v1::Op>(spec.op));
   wire.set_kind(ToWireEnum<v1::ScanKind>(spec.kind));
   wire.set_reverse(spec.reverse);
-  if (spec.init) PREFIXD_RETURN_IF_ERROR(SetScalar(spec.dtype, *spec.init, wire.mutable_init()));
+  if (spec.init) PREFIXD_RETURN_IF_ERROR(SetScalar(spec.output(), *spec.init, wire.mutable_init()));
   return wire;
 }
 
 absl::StatusOr<v1::ReduceSpec> ToWire(const ReduceSpec& spec) {
   v1::ReduceSpec wire;
   SetCommon(spec, &wire);
+  if (spec.out_dtype) wire.set_out_dtype(ToWireEnum<v1::DType>(*spec.out_dtype));
   wire.set_op(ToWireEnum<v1::Op>(spec.op));
-  if (spec.init) PREFIXD_RETURN_IF_ERROR(SetScalar(spec.dtype, *spec.init, wire.mutable_init()));
+  if (spec.init) PREFIXD_RETURN_IF_ERROR(SetScalar(spec.output(), *spec.init, wire.mutable_init()));
   return wire;
 }
 

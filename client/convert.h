@@ -23,7 +23,7 @@ absl::StatusOr<v1::CompactSpec> ToWire(const CompactSpec& spec);
 Timing FromWire(const v1::Timing& timing);
 ScanReply FromWire(v1::ScanResponse&& response);
 CompactReply FromWire(v1::CompactResponse&& response);
-// Errors: INTERNAL if the value is not one of the dtype.
+// dtype: of the value. Errors: INTERNAL if it is not one of that.
 absl::StatusOr<ReduceReply> FromWire(const v1::ReduceResponse& response, DType dtype);
 ServerInfo FromWire(const v1::GetServerInfoResponse& response);
 

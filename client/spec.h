@@ -3,6 +3,7 @@
 #ifndef PREFIXD_CLIENT_SPEC_H_
 #define PREFIXD_CLIENT_SPEC_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -30,21 +31,27 @@ inline constexpr size_t kMaxPayloadBytes = size_t{1} << 20;
 // out[i] = init op in[0] op ... op in[i] (inclusive), or to in[i-1] (exclusive).
 struct ScanSpec {
   DType dtype = DType::kF32;
+  std::optional<DType> out_dtype = {};  // Of out and init, in which the elements combine: an IsOutput. Absent: dtype.
   Op op = Op::kSum;
   ScanKind kind = ScanKind::kInclusive;
-  std::optional<Value> init = {};  // Of dtype. Absent: the operator's identity.
+  std::optional<Value> init = {};  // Absent: the operator's identity.
   bool reverse = false;            // From the last element to the first. Not in a stream.
   Strategy strategy = Strategy::kDefault;
   std::optional<uint64_t> num_items = {};  // The whole array's length, where it is known; the server checks it.
+
+  DType output() const { return out_dtype.value_or(dtype); }
 };
 
 // value = init op in[0] op ... op in[n-1]
 struct ReduceSpec {
   DType dtype = DType::kF32;
+  std::optional<DType> out_dtype = {};  // Of value and init, as ScanSpec's.
   Op op = Op::kSum;
   std::optional<Value> init = {};
   Strategy strategy = Strategy::kDefault;
   std::optional<uint64_t> num_items = {};
+
+  DType output() const { return out_dtype.value_or(dtype); }
 };
 
 // `element comparison value`, by IEEE rules. IS_NAN and IS_FINITE have no use for the value.
@@ -70,7 +77,9 @@ struct CompactSpec {
 
 // The most elements whose request and whose reply both fit one message: 1 MiB of them at most, fewer where a mask goes
 // along or where indices may come back.
-inline size_t ChunkItems(const ScanSpec& spec) { return kMaxPayloadBytes / SizeOf(spec.dtype); }
+inline size_t ChunkItems(const ScanSpec& spec) {
+  return kMaxPayloadBytes / std::max(SizeOf(spec.dtype), SizeOf(spec.output()));
+}
 inline size_t ChunkItems(const ReduceSpec& spec) { return kMaxPayloadBytes / SizeOf(spec.dtype); }
 inline size_t ChunkItems(const CompactSpec& spec) {
   const size_t extra_bytes = spec.return_indices ? sizeof(uint64_t) : spec.predicate ? 0 : 1;
@@ -99,12 +108,12 @@ struct Timing {
 
 // ---- Replies ------------------------------------------------------------------------------------------------------
 struct ScanReply {
-  std::string values;            // The next elements of the result.
+  std::string values;            // The next elements of the result, of the output type.
   std::optional<Timing> timing;  // In the last reply.
 };
 
 struct ReduceReply {
-  Value value;
+  Value value;                    // Of the output type.
   uint64_t count = 0;             // Elements reduced.
   std::optional<uint64_t> index;  // MIN and MAX: the first element with that value; absent where it is not one's.
   Timing timing;

@@ -181,7 +181,7 @@ class ReduceStream::Impl : public StreamImpl<ReduceSpec, v1::ReduceRequest, v1::
   // gRPC hands over the one reply together with the status. It allows Finish beside a Write on another thread.
   bool Read(ReduceReply* reply) {
     if (status_ || !Finish().ok()) return false;
-    auto read = FromWire(response, spec().dtype);
+    auto read = FromWire(response, spec().output());
     if (!read.ok()) {
       status_ = read.status();
       return false;

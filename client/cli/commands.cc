@@ -51,6 +51,14 @@ Format OutputFormat(const ArrayFlags& flags) {
 
 ResultTo ResultToOf(const std::string& output) { return output == "-" ? ResultTo::kStandardOutput : ResultTo::kFile; }
 
+// The type of a scan's or reduce's result.
+absl::StatusOr<DType> OutputType(const ArrayFlags& flags, DType dtype) {
+  const DType out_dtype = flags.out_dtype.value_or(dtype);
+  if (IsOutput(dtype, out_dtype)) return out_dtype;
+  return UsageError(StrCat("--out-type: elements of ", Name(dtype), " have no results of ", Name(out_dtype),
+                           ": use one of ", OutputNames(dtype)));
+}
+
 absl::StatusOr<std::optional<Value>> ParseInit(const ArrayFlags& flags, DType dtype) {
   if (!flags.init) return std::nullopt;
   const absl::StatusOr<Value> value = ParseNumber(dtype, *flags.init);
@@ -93,14 +101,17 @@ absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
   PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, flags.output));
   PREFIXD_ASSIGN_OR_RETURN(Job job, StartJob(global, flags, ResultToOf(flags.output)));
   const DType dtype = job.reader->dtype();
+  PREFIXD_ASSIGN_OR_RETURN(const DType out_dtype, OutputType(flags, dtype));
   client::ScanSpec spec = {.dtype = dtype,
+                           .out_dtype = flags.out_dtype,
                            .op = flags.op,
                            .kind = flags.kind,
                            .reverse = flags.reverse,
                            .strategy = flags.strategy,
                            .num_items = job.reader->num_items()};
-  PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags, dtype));
-  PREFIXD_ASSIGN_OR_RETURN(auto writer, ArrayWriter::Open(flags.output, OutputFormat(flags), dtype, spec.num_items));
+  PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags, out_dtype));
+  PREFIXD_ASSIGN_OR_RETURN(auto writer,
+                           ArrayWriter::Open(flags.output, OutputFormat(flags), out_dtype, spec.num_items));
   FileSource source(*job.reader, nullptr, *job.progress);
   client::Client client = MakeClient(global);
   PREFIXD_ASSIGN_OR_RETURN(const client::Timing timing,
@@ -117,20 +128,24 @@ absl::Status RunReduce(const GlobalFlags& global, const ArrayFlags& flags) {
   // The one value is printed when the progress has ended.
   PREFIXD_ASSIGN_OR_RETURN(Job job, StartJob(global, flags, ResultTo::kFile));
   const DType dtype = job.reader->dtype();
-  client::ReduceSpec spec = {
-      .dtype = dtype, .op = flags.op, .strategy = flags.strategy, .num_items = job.reader->num_items()};
-  PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags, dtype));
+  PREFIXD_ASSIGN_OR_RETURN(const DType out_dtype, OutputType(flags, dtype));
+  client::ReduceSpec spec = {.dtype = dtype,
+                             .out_dtype = flags.out_dtype,
+                             .op = flags.op,
+                             .strategy = flags.strategy,
+                             .num_items = job.reader->num_items()};
+  PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags, out_dtype));
   FileSource source(*job.reader, nullptr, *job.progress);
   client::Client client = MakeClient(global);
   PREFIXD_ASSIGN_OR_RETURN(const client::ReduceReply reply, client.ReduceChunks(spec, source, job.Call()));
   Json json;
-  json["value"] = ToJson(dtype, reply.value);
+  json["value"] = ToJson(out_dtype, reply.value);
   json["count"] = reply.count;
   if (reply.index) json["index"] = *reply.index;
   std::string lead = "reduce: ";
   if (reply.index) lead += StrCat("at index ", *reply.index, " of ");
   job.progress->Wipe();
-  if (!global.json) PREFIXD_RETURN_IF_ERROR(PrintText(FormatNumber(dtype, reply.value) + "\n"));
+  if (!global.json) PREFIXD_RETURN_IF_ERROR(PrintText(FormatNumber(out_dtype, reply.value) + "\n"));
   return Report(global, job, lead, reply.count, reply.timing, std::move(json));
 }
 

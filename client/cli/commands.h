@@ -29,8 +29,10 @@ struct ArrayFlags {
   std::optional<Format> format;  // Of input, and of output where its name says nothing; absent: by suffix.
   std::optional<DType> dtype;
   Strategy strategy = Strategy::kDefault;
-  Op op = Op::kSum;                 // Of scan and reduce.
-  std::optional<std::string> init;  // Of scan and reduce; read as the array's type.
+  // Of scan and reduce.
+  std::optional<DType> out_dtype;  // Absent: the array's type.
+  Op op = Op::kSum;
+  std::optional<std::string> init;  // Read as the output type.
 };
 
 struct ScanFlags : ArrayFlags {

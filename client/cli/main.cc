@@ -88,9 +88,12 @@ CLI::Option* AddNamedList(CLI::App* app, const std::string& flag, const std::str
 // An empty argument is a script's variable that was never set.
 const CLI::Validator kNotEmpty([](std::string& text) { return std::string(text.empty() ? "it is empty" : ""); }, "");
 
+std::string DTypeNames() {
+  return NamesOf<prefixd::DType>(prefixd::kNumDTypes, [](prefixd::DType dtype) { return prefixd::IsSupported(dtype); });
+}
+
 void AddArrayFlags(CLI::App* app, ArrayFlags* flags) {
-  const auto supported = [](prefixd::DType dtype) { return prefixd::IsSupported(dtype); };
-  AddNamed<prefixd::DType>(app, "--type", NamesOf<prefixd::DType>(prefixd::kNumDTypes, supported),
+  AddNamed<prefixd::DType>(app, "--type", DTypeNames(),
                            "Element type; .npy brings its own, text is f64 without it, raw bytes need it",
                            &flags->dtype);
   AddNamed<prefixd::Strategy>(app, "--algorithm",
@@ -112,6 +115,9 @@ void AddOperator(CLI::App* app, ArrayFlags* flags) {
   AddNamed<prefixd::Op>(app, "--op", NamesOf<prefixd::Op>(prefixd::kNumOps, IsOfferedOp), "Operator (default sum)",
                         &flags->op);
   app->add_option("--init", flags->init, "Value in front of the first element");
+  AddNamed<prefixd::DType>(app, "--out-type", DTypeNames(),
+                           "Type of the result, in which elements are combined: theirs (default) or a wider one",
+                           &flags->out_dtype);
 }
 
 void AddOutput(CLI::App* app, ArrayFlags* flags) {
@@ -120,11 +126,9 @@ void AddOutput(CLI::App* app, ArrayFlags* flags) {
 
 void AddBenchFlags(CLI::App* app, BenchFlags* flags) {
   const auto any = [](auto) { return true; };
-  const auto supported = [](prefixd::DType dtype) { return prefixd::IsSupported(dtype); };
   AddNamedList(app, "PRIMITIVES", NamesOf<prefixd::Primitive>(prefixd::kNumPrimitives, any),
                "What to measure, separated by commas (default all of these)", HasAll::kNo, &flags->primitives);
-  AddNamedList(app, "--types", NamesOf<prefixd::DType>(prefixd::kNumDTypes, supported), "Element types (default f32)",
-               HasAll::kYes, &flags->dtypes);
+  AddNamedList(app, "--types", DTypeNames(), "Element types (default f32)", HasAll::kYes, &flags->dtypes);
   AddNamedList(app, "--ops", NamesOf<prefixd::Op>(prefixd::kNumOps, IsOfferedOp),
                "Operators of scan and reduce (default sum)", HasAll::kYes, &flags->ops);
   AddNamedList(app, "--algorithms", NamesOf<prefixd::Strategy>(prefixd::kNumStrategies, any), "Algorithms",

@@ -40,28 +40,32 @@ std::string ShortBytes(uint64_t bytes) {
   return StrCat(bytes, " bytes");
 }
 
-// The dtypes a primitive is served on, the strategies and the operators, each once, in the order they came.
+// The dtypes a primitive is served on, other output types with theirs, the strategies and the operators, each once, in
+// the order they came.
 struct Served {
-  std::vector<std::string_view> dtypes, ops, strategies;
+  std::vector<std::string> dtypes, outputs, ops, strategies;
 };
 
 Served ServedBy(const client::ServerInfo& info, Primitive primitive) {
-  const auto add = [](std::vector<std::string_view>& names, std::string_view name) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  const auto add = [](std::vector<std::string>& names, std::string_view name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
   };
   Served served;
   for (const client::Capability& capability : info.capabilities) {
     if (capability.primitive != primitive) continue;
     add(served.dtypes, Name(capability.dtype));
+    if (capability.out_dtype != capability.dtype) {
+      add(served.outputs, StrCat(Name(capability.dtype), ">", Name(capability.out_dtype)));
+    }
     if (capability.op) add(served.ops, Name(*capability.op));
     add(served.strategies, Name(capability.strategy));
   }
   return served;
 }
 
-std::string Join(const std::vector<std::string_view>& names) {
+std::string Join(const std::vector<std::string>& names) {
   std::string joined;
-  for (std::string_view name : names) joined += StrCat(joined.empty() ? "" : " ", name);
+  for (const std::string& name : names) joined += StrCat(joined.empty() ? "" : " ", name);
   return joined;
 }
 
@@ -168,6 +172,7 @@ std::string Table(const client::ServerInfo& info) {
     if (served.dtypes.empty()) continue;
     const std::string name(Name(primitive));
     rows.emplace_back(name + " types", Join(served.dtypes));
+    if (!served.outputs.empty()) rows.emplace_back(name + " output types", "the same, or " + Join(served.outputs));
     if (!served.ops.empty()) rows.emplace_back(name + " operators", Join(served.ops));
     rows.emplace_back(name + " algorithms", Join(served.strategies));
   }

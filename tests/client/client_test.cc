@@ -74,6 +74,61 @@ TEST(ClientScan, OneMebibyteIsUnaryAndOneElementMoreAStream) {
   EXPECT_EQ(streams, 1);
 }
 
+// u8 in, u64 out, as a server of the contract: both messages are at most 1 MiB.
+TEST(ClientScan, WiderOutputStreamsSooner) {
+  FakeServer server;
+  int unary = 0;
+  const auto widen = [](const std::string& data) {
+    EXPECT_LE(data.size(), kMaxPayloadBytes / sizeof(uint64_t));
+    std::vector<uint64_t> values;
+    for (const char x : data) values.push_back(static_cast<uint8_t>(x) + 1000);
+    return Data(values);
+  };
+  server.prefix.scan = [&](auto*, const v1::ScanRequest& request, v1::ScanResponse* response) {
+    ++unary;
+    EXPECT_EQ(request.spec().dtype(), v1::DTYPE_U8);
+    EXPECT_EQ(request.spec().out_dtype(), v1::DTYPE_U64);
+    EXPECT_EQ(request.spec().init().uint64_value(), uint64_t{1} << 40);
+    response->mutable_values()->mutable_inline_()->set_data(widen(request.values().inline_().data()));
+    return grpc::Status::OK;
+  };
+  server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) {
+    v1::ScanRequest request;
+    v1::ScanResponse response;
+    while (rpc->Read(&request)) {
+      response.mutable_values()->mutable_inline_()->set_data(widen(request.values().inline_().data()));
+      rpc->Write(response);
+    }
+    return grpc::Status::OK;
+  };
+  Client client(server.address());
+  std::vector<uint8_t> values(kUnaryItems, 255);
+  const auto small = client.Scan<uint8_t, uint64_t>(values, {.init = uint64_t{1} << 40});
+  ASSERT_TRUE(small.ok()) << small.status();
+  EXPECT_EQ(small->values, std::vector<uint64_t>(values.size(), 1255));
+  EXPECT_EQ(unary, 1);
+  values.push_back(7);
+  const auto large = client.Scan<uint8_t, uint64_t>(values);
+  ASSERT_TRUE(large.ok()) << large.status();
+  EXPECT_EQ(large->values.size(), values.size());
+  EXPECT_EQ(large->values.back(), 1007);
+  EXPECT_EQ(unary, 1);
+}
+
+TEST(ClientReduce, OfAnotherOutputType) {
+  FakeServer server;
+  server.prefix.reduce = [&](auto*, const v1::ReduceRequest& request, v1::ReduceResponse* response) {
+    EXPECT_EQ(request.spec().dtype(), v1::DTYPE_F32);
+    EXPECT_EQ(request.spec().out_dtype(), v1::DTYPE_F64);
+    response->mutable_value()->set_double_value(0.1);
+    return grpc::Status::OK;
+  };
+  Client client(server.address());
+  const auto reduced = client.Reduce<float, double>({1, 2});
+  ASSERT_TRUE(reduced.ok()) << reduced.status();
+  EXPECT_EQ(reduced->value, 0.1);  // Not rounded to f32 on the way.
+}
+
 TEST(ClientScan, LargeArraysStreamInOrder) {
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -15,6 +15,9 @@ using ::testing::HasSubstr;
 
 TEST(ParseNumber, Accepts) {
   EXPECT_EQ(ParseNumber(DType::kI32, "-2147483648")->As<int32_t>(), std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(ParseNumber(DType::kI8, "-128")->As<int8_t>(), -128);
+  EXPECT_EQ(ParseNumber(DType::kU8, "65")->As<uint8_t>(), 65);  // A number, not a letter.
+  EXPECT_EQ(ParseNumber(DType::kU16, "+65535")->As<uint16_t>(), 65535);
   EXPECT_EQ(ParseNumber(DType::kI64, "-9223372036854775808")->As<int64_t>(), std::numeric_limits<int64_t>::min());
   EXPECT_EQ(ParseNumber(DType::kU64, "18446744073709551615")->As<uint64_t>(), ~uint64_t{0});
   EXPECT_EQ(ParseNumber(DType::kU32, "+7")->As<uint32_t>(), 7u);
@@ -41,6 +44,9 @@ TEST(ParseNumber, Refuses) {
 TEST(ParseNumber, KnowsTheRange) {
   EXPECT_THAT(ParseNumber(DType::kI32, "2147483648").status().message(), HasSubstr("out of the range of i32"));
   EXPECT_FALSE(ParseNumber(DType::kU64, "18446744073709551616").ok());
+  EXPECT_FALSE(ParseNumber(DType::kI8, "128").ok());
+  EXPECT_FALSE(ParseNumber(DType::kU8, "256").ok());
+  EXPECT_FALSE(ParseNumber(DType::kI16, "-32769").ok());
   EXPECT_FALSE(ParseNumber(DType::kF32, "1e39").ok());
   EXPECT_FALSE(ParseNumber(DType::kF64, "1e309").ok());
   // What is too small is rounded, as strtod does.
@@ -71,6 +77,10 @@ TEST(FormatNumber, ReadsBackBitForBit) {
     ExpectRoundTrip(value.As<int64_t>());
     ExpectRoundTrip(value.As<uint64_t>());
     ExpectRoundTrip(half.As<int32_t>());
+    ExpectRoundTrip(half.As<int8_t>());
+    ExpectRoundTrip(half.As<uint8_t>());
+    ExpectRoundTrip(half.As<int16_t>());
+    ExpectRoundTrip(half.As<uint16_t>());
     ExpectRoundTrip(half.As<uint32_t>());
     if (!std::isnan(value.As<double>())) ExpectRoundTrip(value.As<double>());
     if (!std::isnan(half.As<float>())) ExpectRoundTrip(half.As<float>());
@@ -83,6 +93,7 @@ TEST(FormatNumber, IsShortAndPlain) {
   EXPECT_EQ(FormatNumber(DType::kF64, Value::Of(-std::nan(""))), "nan");
   EXPECT_EQ(FormatNumber(DType::kF64, Value::Of(-std::numeric_limits<double>::infinity())), "-inf");
   EXPECT_EQ(FormatNumber(DType::kI32, Value::Of(int32_t{-5})), "-5");
+  EXPECT_EQ(FormatNumber(DType::kU8, Value::Of(uint8_t{65})), "65");
   EXPECT_EQ(FormatNumber(DType::kF64, Value::Of(-std::numeric_limits<double>::denorm_min())), "-5e-324");
 }
 

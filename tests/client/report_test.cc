@@ -15,6 +15,8 @@ using ::testing::Not;
 TEST(Json, NumbersOfEveryKind) {
   EXPECT_EQ(ToJson(DType::kI64, Value::Of(std::numeric_limits<int64_t>::min())).dump(), "-9223372036854775808");
   EXPECT_EQ(ToJson(DType::kU64, Value::Of(~uint64_t{0})).dump(), "18446744073709551615");
+  EXPECT_EQ(ToJson(DType::kI8, Value::Of(int8_t{-5})).dump(), "-5");
+  EXPECT_EQ(ToJson(DType::kU8, Value::Of(uint8_t{200})).dump(), "200");
   EXPECT_EQ(ToJson(DType::kU32, Value::Of(~uint32_t{0})).dump(), "4294967295");
   EXPECT_EQ(ToJson(DType::kF32, Value::Of(0.1f)).dump(), "0.1");
   EXPECT_EQ(ToJson(DType::kF64, Value::Of(0.1)).dump(), "0.1");
@@ -69,6 +71,17 @@ TEST(Table, ListsEachNameOnce) {
   EXPECT_THAT(table, HasSubstr("scan operators    sum max\n"));
   EXPECT_THAT(table, HasSubstr("scan algorithms   sequential\n"));
   EXPECT_THAT(table, Not(HasSubstr("reduce")));
+  EXPECT_THAT(table, Not(HasSubstr("output")));
+}
+
+TEST(Table, TellsOutputTypes) {
+  client::ServerInfo info;
+  for (const DType out_dtype : {DType::kU8, DType::kU32, DType::kU64}) {
+    info.capabilities.push_back({Primitive::kScan, DType::kU8, out_dtype, Op::kSum, Strategy::kSequential});
+  }
+  const std::string table = Table(info);
+  EXPECT_THAT(table, HasSubstr("scan types         u8\n"));
+  EXPECT_THAT(table, HasSubstr("scan output types  the same, or u8>u32 u8>u64\n"));
 }
 
 }  // namespace

@@ -70,11 +70,26 @@ TEST(Scalars, KeepTheirBits) {
   };
   EXPECT_EQ(init(std::numeric_limits<int64_t>::min()).int64_value(), std::numeric_limits<int64_t>::min());
   EXPECT_EQ(init(int32_t{-1}).int64_value(), -1);
+  EXPECT_EQ(init(int8_t{-128}).int64_value(), -128);
+  EXPECT_EQ(init(uint16_t{65535}).uint64_value(), 65535);
   EXPECT_EQ(init(uint32_t{0xffffffff}).uint64_value(), 0xffffffff);
   EXPECT_EQ(init(~uint64_t{0}).uint64_value(), ~uint64_t{0});
   EXPECT_EQ(init(0.1f).double_value(), static_cast<double>(0.1f));
   EXPECT_TRUE(std::signbit(init(-0.0).double_value()));
   EXPECT_TRUE(std::isnan(init(std::nan("")).double_value()));
+}
+
+TEST(Outputs, AreNamedWhereTheyAreAskedFor) {
+  ScanSpec scan = {.dtype = DType::kU8};
+  EXPECT_EQ(ToWire(scan)->out_dtype(), v1::DTYPE_UNSPECIFIED);
+  scan.out_dtype = DType::kU32;
+  scan.init = Value::Of(uint32_t{4294967295});
+  EXPECT_EQ(ToWire(scan)->dtype(), v1::DTYPE_U8);
+  EXPECT_EQ(ToWire(scan)->out_dtype(), v1::DTYPE_U32);
+  EXPECT_EQ(ToWire(scan)->init().uint64_value(), 4294967295);
+  const ReduceSpec reduce = {.dtype = DType::kI8, .out_dtype = DType::kI64, .init = Value::Of(int64_t{-1} << 40)};
+  EXPECT_EQ(ToWire(reduce)->out_dtype(), v1::DTYPE_I64);
+  EXPECT_EQ(ToWire(reduce)->init().int64_value(), int64_t{-1} << 40);
 }
 
 TEST(Predicates, WithoutAValueSendNone) {
@@ -86,6 +101,10 @@ TEST(Predicates, WithoutAValueSendNone) {
 
 TEST(Chunks, LeaveRoomForMaskAndIndices) {
   EXPECT_EQ(ChunkItems(ScanSpec{.dtype = DType::kF64}), kMaxPayloadBytes / 8);
+  EXPECT_EQ(ChunkItems(ScanSpec{.dtype = DType::kU8}), kMaxPayloadBytes);
+  // The reply has to fit too; that of a reduce always does.
+  EXPECT_EQ(ChunkItems(ScanSpec{.dtype = DType::kU8, .out_dtype = DType::kU32}), kMaxPayloadBytes / 4);
+  EXPECT_EQ(ChunkItems(ReduceSpec{.dtype = DType::kU8, .out_dtype = DType::kU64}), kMaxPayloadBytes);
   EXPECT_EQ(ChunkItems(CompactSpec{.dtype = DType::kF64, .predicate = Predicate{}}), kMaxPayloadBytes / 8);
   // A multiple of eight, for masks of bits.
   EXPECT_EQ(ChunkItems(CompactSpec{.dtype = DType::kF64}), kMaxPayloadBytes / 9 / 8 * 8);

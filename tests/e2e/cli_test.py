@@ -7,7 +7,10 @@ import numpy as np
 
 from harness import BIN_DIR, E2ETest
 
-NUMPY = {"i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64, "f32": np.float32, "f64": np.float64}
+NUMPY = {"i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16,
+         "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64, "f32": np.float32, "f64": np.float64}
+WIDER = {"i8": ("i32", "i64"), "u8": ("u32", "u64"), "i16": ("i32", "i64"), "u16": ("u32", "u64"), "i32": ("i64",),
+         "u32": ("u64",), "f32": ("f64",)}
 SCAN = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
         "or": np.bitwise_or, "xor": np.bitwise_xor}
 
@@ -38,6 +41,40 @@ class CliTest(E2ETest):
                     value = self.ctl_json("reduce", "--op", op, self.folder / "x.npy")
                     self.assertEqual(value["value"], ufunc.reduce(values, dtype=dtype).item())
                     self.assertEqual(value["count"], len(values))
+
+    def test_out_type(self):
+        for name, dtype in NUMPY.items():
+            x = small_numbers(dtype, 10007, self.seed)
+            if name[0] == "i":
+                x = (25 - x).astype(dtype)  # Negative ones too.
+            np.save(self.folder / "x.npy", x)
+            for out in (name, *WIDER.get(name, ())):
+                with self.subTest(dtype=name, out=out):
+                    self.ctl("scan", "--out-type", out, self.folder / "x.npy", self.folder / "y.npy")
+                    got = np.load(self.folder / "y.npy")
+                    self.assertEqual(got.dtype, NUMPY[out])
+                    np.testing.assert_array_equal(got, np.cumsum(x, dtype=NUMPY[out]))
+                    value = self.ctl_json("reduce", "--out-type", out, self.folder / "x.npy")["value"]
+                    self.assertEqual(value, np.sum(x, dtype=NUMPY[out]).item())
+            for out in NUMPY:
+                if out != name and out not in WIDER.get(name, ()):
+                    offered = ", ".join((name, *WIDER.get(name, ())))
+                    self.assert_fails("scan", "--out-type", out, self.folder / "x.npy", self.folder / "z.npy", code=2,
+                                      says=("--out-type", name, out, "use one of " + offered))
+        self.assertFalse((self.folder / "z.npy").exists())
+
+    def test_out_type_of_text_init_and_large_files(self):
+        done = self.ctl("scan", "--type", "u8", "--out-type", "u32", "--init", "4294967290", "-", stdin=b"5\n1\n255\n")
+        self.assertEqual(done.stdout, b"4294967295\n0\n255\n")
+        self.assertEqual(self.ctl("reduce", "--type", "f32", "--out-type", "f64", "-", stdin=b"1\n1e-12\n").stdout,
+                         str(1 + float(np.float32(1e-12))).encode() + b"\n")
+        self.assert_fails("reduce", "--type", "u8", "--init", "256", "-", code=2, says=("--init", "range of u8"),
+                          stdin=b"1\n")
+        self.assert_fails("reduce", "--out-type", "f99", "-", code=2, says=("--out-type", "'f99'"), stdin=b"1\n")
+        x = np.random.default_rng(self.seed).integers(0, 256, 3_000_017).astype(np.uint8)
+        (self.folder / "x.bin").write_bytes(x.tobytes())
+        self.ctl("scan", "--type", "u8", "--out-type", "u64", self.folder / "x.bin", self.folder / "y.bin")
+        np.testing.assert_array_equal(np.fromfile(self.folder / "y.bin", np.uint64), np.cumsum(x, dtype=np.uint64))
 
     def test_exclusive_init_and_reverse(self):
         x = small_numbers(np.int64, 1000, self.seed)
@@ -88,6 +125,16 @@ class CliTest(E2ETest):
         (self.folder / "x.dat").write_text("1\n2\n3\n")
         self.ctl("scan", "--format", "text", "--type", "i32", self.folder / "x.dat", self.folder / "y.npy")
         np.testing.assert_array_equal(np.load(self.folder / "y.npy"), np.array([1, 3, 6], np.int32))
+
+    def test_compact_of_narrow_types(self):
+        for name in ("i8", "u8", "i16", "u16"):
+            with self.subTest(dtype=name):
+                x = np.random.default_rng(self.seed).integers(0, 1 << 16, 300_001).astype(NUMPY[name])
+                np.save(self.folder / "x.npy", x)
+                self.ctl("compact", "--where", "> 24", "--indices", self.folder / "i.npy", self.folder / "x.npy",
+                         self.folder / "y.npy")
+                np.testing.assert_array_equal(np.load(self.folder / "y.npy"), x[x > 24])
+                np.testing.assert_array_equal(np.load(self.folder / "i.npy"), np.flatnonzero(x > 24))
 
     def test_raw_files(self):
         x = small_numbers(np.uint32, 777, self.seed)
