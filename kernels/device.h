@@ -164,9 +164,7 @@ class Lane {
   // (bit masks from byte to byte), with one state_out or count for each; each result has the bits it would have alone.
 
   // Scan of one chunk.
-  // Shape:   in: num_items elements of dtype; out: as many of the output type. The same buffer, which takes types of
-  // one
-  //          size, else disjoint.
+  // Shape:   in: num_items of dtype; out: num_items of the output type. Disjoint, or one buffer where the sizes agree.
   // Needs:   in, out aligned to their element sizes.
   // Errors:  INVALID_ARGUMENT if (dtype, out_dtype, op) is not supported, or if in is out and the sizes differ;
   //          UNIMPLEMENTED if the strategy is not supported.

@@ -232,7 +232,8 @@ int main(int argc, char** argv) {
   AddOperator(scan, &scan_flags);
   AddNamed<prefixd::ScanKind>(scan, "--kind", "inclusive, exclusive",
                               "Whether an element counts in its own result (default inclusive)", &scan_flags.kind);
-  scan->add_flag("--reverse", scan_flags.reverse, "From the last element to the first; arrays of up to 1 MiB");
+  scan->add_flag("--reverse", scan_flags.reverse,
+                 "From the last element to the first; arrays and results of up to 1 MiB");
   AddArrayFlags(scan, &scan_flags);
   AddOutput(scan, &scan_flags);
 
