@@ -6,7 +6,7 @@
 // every block computes every prefix by itself, from the same values in the same order; nothing is passed on.
 //
 // Progress: tile numbers are tickets, so every earlier tile belongs to a block that has started, and a block publishes
-// its tile before it waits for others. No order of blockIdx and no number of resident blocks is assumed.
+// its tiles without waiting for others. No order of blockIdx and no number of resident blocks is assumed.
 // Memory order: a state is one or two words that hold the value and the launch's epoch beside it, so a relaxed load
 // that finds the epoch has found the value; nothing else is communicated. Reset: none. A state of an earlier launch has
 // another epoch. The last block to leave begins the next epoch. Cost: a word or two of traffic within the L2 cache for

@@ -3,9 +3,10 @@
 // One block a multiprocessor, one role a warp, so that nothing waits for anything but what it needs:
 //   load       takes tickets, of two stages each, and loads them
 //   reduce     8 warps: a stage's leaves to their values
-//   publish    the values of the leaves to that of the tile, which other blocks wait for, and the trees before each
-//   leaf look back  what stands before the tile scan       8 warps: a stage in place, beginning before, and finishing
-//   when what stands before is known
+//   publish    the values of the leaves to that of the tile, for which others wait, and what stands before each leaf
+//   look back  8 warps (6 for 8-byte items): what stands before the tile
+//   scan       8 warps: a stage in place, beginning before, and finishing when what stands before is known
+//   store      stores it
 // Reducing is done twice, by reduce and by scan warps: it is what lets a tile be published many stages before it is
 // scanned, so that the look-back of nobody waits.
 // Traffic: reads n, writes n. One launch; nothing is reset before it. Last stages that are not whole are moved without
