@@ -15,8 +15,6 @@ namespace prefixd::cuda {
 // From here on the ring is faster than tiles in registers.
 inline constexpr uint64_t kRingCompactMinBytes = uint64_t{256} << 10;
 
-inline bool IsBulkAligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % kBulkAlignment == 0; }
-
 template <class T, Selector kSelector>
 cudaError_t LaunchCompactBy(CompactParams<T>& params, uint64_t num_arrays, LaunchContext* context) {
   if constexpr (kSelector != Selector::kBitMask && sizeof(T) >= 4) {

@@ -11,11 +11,13 @@
 #include <cstdint>
 #include <cuda/ptx>
 
+#include "kernels/association.h"
 #include "kernels/cuda/tile_io.cuh"
 
 namespace prefixd::cuda {
 
 inline constexpr int kBulkAlignment = 16;
+inline bool IsBulkAligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % kBulkAlignment == 0; }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 #define PREFIXD_HAS_BULK_COPY 1
@@ -56,6 +58,10 @@ inline __device__ void BulkLoad(void* s_dst, const void* src, uint32_t num_bytes
 inline __device__ void BulkStore(void* dst, const void* s_src, uint32_t num_bytes) {
   ::cuda::ptx::cp_async_bulk(::cuda::ptx::space_global, ::cuda::ptx::space_shared, dst, s_src, num_bytes);
 }
+// Has bytes brought into the L2 cache.
+inline __device__ void BulkPrefetch(const void* src, uint32_t num_bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(src), "r"(num_bytes) : "memory");
+}
 // Closes a group of this thread's stores, which may be empty.
 inline __device__ void CommitStores() { ::cuda::ptx::cp_async_bulk_commit_group(); }
 // Waits until this thread's groups have read what they store.
@@ -79,6 +85,38 @@ inline __device__ void ArriveAsWarp(Barrier& barrier) {
   if (threadIdx.x % 32 < kWarpArrivals) barrier.Arrive();
 }
 
+// Stages of an array of T, in shared memory, and the tickets that they belong to.
+template <class T, int kNumStages, int kBytes = 16 * 1024, int kNumTicketStages = 2>
+struct RingShape {
+  static constexpr int kStages = kNumStages;
+  static constexpr int kStageBytes = kBytes;
+  static constexpr int kStageItems = kStageBytes / sizeof(T);
+  static constexpr int kTicketStages = kNumTicketStages;
+  static constexpr int kTicketItems = kTicketStages * kStageItems;
+
+  // The stage's first item in the array. sub: the stage's number in its ticket.
+  static __device__ uint64_t StageBegin(uint32_t ticket, int sub) {
+    return uint64_t{ticket} * kTicketItems + sub * kStageItems;
+  }
+  // Whether all items of a stage exist.
+  static __device__ bool IsWhole(uint64_t begin, uint64_t num_items) { return begin + kStageItems <= num_items; }
+};
+
+// The same in the parts of kernels/NUMERICS.md. Shape: a RingShape. kRun: the items of a run, which where the order is
+// free need not be kRunItems.
+template <class Shape, int kRun = kRunItems>
+struct RingTileShape : Shape {
+  static constexpr int kRunItems = kRun;
+  static constexpr int kLeafItems = kRun * kJoinSlots;
+  static constexpr int kStageLeaves = Shape::kStageItems / kLeafItems;
+  // A stage has one tile or more, or a tile has stages.
+  static constexpr int kStageTiles = kStageLeaves < kJoinSlots ? 1 : kStageLeaves / kJoinSlots;
+  static constexpr int kTileStages = kStageLeaves < kJoinSlots ? kJoinSlots / kStageLeaves : 1;
+  static constexpr int kTicketTiles = Shape::kTicketStages * kStageLeaves / kJoinSlots;
+  static_assert(kTicketTiles * kJoinSlots == Shape::kTicketStages * kStageLeaves);
+  static_assert(kJoinSlots % kTicketTiles == 0);
+};
+
 // Where a role stands in the ring.
 template <int kStages>
 struct RingPosition {
@@ -93,30 +131,31 @@ struct RingPosition {
   }
 };
 
-// A row is 128 consecutive items in a stage; each lane of a warp moves 4 of them. 4-byte items are one access. 8-byte
-// items are two, and lanes 4 to 7 of each 8 begin with the second: so eight lanes together touch every bank once.
-template <class T>
+// A row is consecutive items in a stage; each lane of a warp moves kItems of them, 32 bytes at most. Up to 16 bytes are
+// one access. 32 are two, and lanes 4 to 7 of each 8 begin with the second: so eight lanes together touch every bank
+// once.
+template <class T, int kItems = kRunItems>
 struct RowAccess {
-  static constexpr int kParts = sizeof(T) * 4 / 16;
-  static constexpr int kPartItems = 4 / kParts;
+  static constexpr int kParts = sizeof(T) * kItems > 16 ? 2 : 1;
+  static constexpr int kPartItems = kItems / kParts;
   using Part = Vector<T, kPartItems>;
-  static_assert(kParts == 1 || kParts == 2);
+  static_assert(sizeof(Part) <= 16);
 
   __device__ static int FirstPart() { return kParts == 1 ? 0 : threadIdx.x / 4 % 2; }
 
-  __device__ static void Load(const T* s_row, T (&items)[4]) {
+  __device__ static void Load(const T* s_row, T (&items)[kItems]) {
     const Part* parts = reinterpret_cast<const Part*>(s_row) + threadIdx.x % 32 * kParts;
     Part read[kParts];
 #pragma unroll
     for (int i = 0; i < kParts; ++i) read[i] = parts[FirstPart() ^ i];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < kItems; ++i) {
       const int part = i / kPartItems;
       items[i] = FirstPart() == 0 ? read[part].items[i % kPartItems] : read[kParts - 1 - part].items[i % kPartItems];
     }
   }
 
-  __device__ static void Store(T* s_row, const T (&items)[4]) {
+  __device__ static void Store(T* s_row, const T (&items)[kItems]) {
     Part* parts = reinterpret_cast<Part*>(s_row) + threadIdx.x % 32 * kParts;
 #pragma unroll
     for (int i = 0; i < kParts; ++i) {
@@ -130,26 +169,60 @@ struct RowAccess {
   }
 };
 
-// What the roles of every kernel share. A ticket is kTicketStages stages; each stage is loaded, made ready, stored,
-// freed.
-template <int kStages>
+// What the roles of every kernel share. Each stage is loaded, made use of, and freed.
+template <int kNumStages>
 struct RingState {
+  static constexpr int kStages = kNumStages;
   static constexpr uint32_t kEnd = 0xffffffff;
 
   uint32_t tickets[kStages];  // What was loaded: a ticket, stage by stage; after the last, kEnd.
   Barrier loaded[kStages];    // One arrival: load's.
-  Barrier ready[kStages];     // To be stored.
-  Barrier freed[kStages];     // To be loaded again. A warp's arrival.
+  Barrier freed[kStages];     // To be loaded again: arrivals of warps.
 
-  // Called by one thread, before FenceBarrierInit().
-  __device__ void Init(uint32_t num_ready_warps) {
+  // Called by one thread, before FenceBarrierInit(). Initialising in parallel takes longer.
+  __device__ void Init(uint32_t num_freeing_warps) {
     for (int i = 0; i < kStages; ++i) {
       loaded[i].Init(1);
-      ready[i].Init(num_ready_warps * kWarpArrivals);
-      freed[i].Init(kWarpArrivals);
+      freed[i].Init(num_freeing_warps * kWarpArrivals);
     }
   }
 };
+
+// Calls visit(position, ticket, sub) for every stage, in the order of the ring, when it is loaded. sub: its number in
+// the ticket. Any threads, each for itself.
+template <class Shape, class Visit>
+__device__ void ForEachStage(RingState<Shape::kStages>& ring, Visit&& visit) {
+  RingPosition<Shape::kStages> at;
+  for (int sub = 0;; at.Next(), sub = (sub + 1) % Shape::kTicketStages) {
+    ring.loaded[at.stage].Wait(at.parity);
+    const uint32_t ticket = ring.tickets[at.stage];
+    if (ticket == ring.kEnd) return;
+    visit(at, ticket, sub);
+  }
+}
+
+// Calls visit(position, ticket) for every ticket, when its first stage is loaded. position: of that stage; visit moves
+// it on to the next ticket's.
+template <class Shape, class Visit>
+__device__ void ForEachTicket(RingState<Shape::kStages>& ring, Visit&& visit) {
+  RingPosition<Shape::kStages> at;
+  for (;;) {
+    ring.loaded[at.stage].Wait(at.parity);
+    const uint32_t ticket = ring.tickets[at.stage];
+    if (ticket == ring.kEnd) return;
+    visit(at, ticket);
+  }
+}
+
+// Loads a stage's items from `begin` on by a bulk load. A stage that is not whole is for those who read it: they load
+// it.
+template <class Shape, class T>
+__device__ void LoadStage(RingState<Shape::kStages>& ring, uint32_t stage, T* s_items, const T* in, uint64_t num_items,
+                          uint64_t begin) {
+  if (!Shape::IsWhole(begin, num_items)) return ring.loaded[stage].Arrive();
+  ring.loaded[stage].ArriveExpecting(Shape::kStageBytes);
+  BulkLoad(s_items, in + begin, Shape::kStageBytes, &ring.loaded[stage]);
+}
 
 // The load thread. Takes tickets, and has their stages loaded.
 //   Shape     kStages, kTicketStages; kPacedLoads: loads in flight at the start, when the others' would only queue up
@@ -161,7 +234,7 @@ __device__ void LoadThroughRing(RingState<Shape::kStages>& ring, uint32_t ticket
                                 Load&& load) {
   constexpr int kStages = Shape::kStages;
   RingPosition<kStages> at;
-  RingPosition<kStages> last_of_ticket;  // Before it was stored.
+  RingPosition<kStages> last_of_ticket;  // Before it was freed.
   RingPosition<kStages> oldest;          // That may be in flight, at the start.
   for (int i = 1; i < Shape::kTicketStages; ++i) last_of_ticket.Next();
   for (uint32_t num_loads = 0;; num_loads += Shape::kTicketStages) {
@@ -181,26 +254,6 @@ __device__ void LoadThroughRing(RingState<Shape::kStages>& ring, uint32_t ticket
   }
   ring.tickets[at.stage] = ring.kEnd;
   ring.loaded[at.stage].Arrive();
-}
-
-// The store warp. Has stages stored when they are ready. Called by all lanes.
-//   store(stage, ticket, sub)  stores the stage, or what of it is to be stored: lane 0 enqueues bulk stores, and all
-//   lanes
-//                              may store what those cannot move
-template <class Shape, class Store>
-__device__ void StoreThroughRing(RingState<Shape::kStages>& ring, Store&& store) {
-  RingPosition<Shape::kStages> at;
-  for (int sub = 0;; sub = (sub + 1) % Shape::kTicketStages, at.Next()) {
-    ring.loaded[at.stage].Wait(at.parity);
-    const uint32_t ticket = ring.tickets[at.stage];
-    if (ticket == ring.kEnd) return;
-    ring.ready[at.stage].Wait(at.parity);
-    store(at.stage, ticket, sub);
-    // The stage may be loaded again, and the shared memory may end with the block, when the stores have read it.
-    CommitStores();
-    WaitForStoresToRead();
-    ArriveAsWarp(ring.freed[at.stage]);
-  }
 }
 
 }  // namespace prefixd::cuda

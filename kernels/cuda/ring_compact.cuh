@@ -26,17 +26,13 @@
 namespace prefixd::cuda {
 
 template <class T, Selector kSelector>
-struct RingCompactShape {
+struct RingCompactShape : RingShape<T, kSelector == Selector::kByteMask && sizeof(T) == 4 ? 12 : 13> {
+  using Base = RingShape<T, kSelector == Selector::kByteMask && sizeof(T) == 4 ? 12 : 13>;
   static constexpr bool kHasMask = kSelector == Selector::kByteMask;
-  static constexpr int kStages = kHasMask && sizeof(T) == 4 ? 12 : 13;
   // A mask is needed less long than its elements, until they are selected: fewer masks than stages.
   static constexpr int kMasks = 6;
-  static constexpr int kStageBytes = 16 * 1024;
-  static constexpr int kStageItems = kStageBytes / sizeof(T);
-  static constexpr int kTicketStages = 2;
-  static constexpr int kTicketItems = kTicketStages * kStageItems;
   static constexpr int kRowItems = 4 * kWarpThreads;
-  static constexpr int kRows = kStageItems / kRowItems;
+  static constexpr int kRows = Base::kStageItems / kRowItems;
   // Where a bulk store can begin, in items.
   static constexpr int kBulkItems = kBulkAlignment / sizeof(T);
 
@@ -72,6 +68,7 @@ struct RingCompactShared {
   RingState<kStages> ring;
   Barrier selected[kStages];
   Barrier placed[kStages];
+  Barrier ready[kStages];  // To be stored.
 };
 
 template <class T, Selector kSelector>
@@ -89,8 +86,9 @@ class RingCompact {
     uint32_t ticket = 0;
     if (warp == Shape::kLoadWarp && LaneOfWarp() == 0) ticket = p_.states.TakeTile();
     if (threadIdx.x == 0) {
-      s_.ring.Init(Shape::kGatherWarps);
+      s_.ring.Init(1);
       for (int i = 0; i < kStages; ++i) {
+        s_.ready[i].Init(Shape::kGatherWarps * kWarpArrivals);
         s_.selected[i].Init(Shape::kSelectWarps * kWarpArrivals);
         s_.placed[i].Init(2);
       }
@@ -116,11 +114,7 @@ class RingCompact {
  private:
   static constexpr int kStages = Shape::kStages;
 
-  // Items of the stage that exist. sub: the stage's number in its ticket.
-  __device__ uint64_t StageBegin(uint32_t ticket, int sub) const {
-    return uint64_t{ticket} * Shape::kTicketItems + sub * Shape::kStageItems;
-  }
-  __device__ bool IsWhole(uint64_t begin) const { return begin + Shape::kStageItems <= p_.num_items; }
+  __device__ bool IsWhole(uint64_t begin) const { return Shape::IsWhole(begin, p_.num_items); }
 
   __device__ uint32_t CountOf(uint32_t stage) const {
     uint32_t count = 0;
@@ -144,7 +138,7 @@ class RingCompact {
     LoadThroughRing<Shape>(
         s_.ring, first_ticket, p_.num_tiles, [&] { return p_.states.TakeTile(); },
         [&](uint32_t stage, uint32_t ticket, int sub) {
-          const uint64_t begin = StageBegin(ticket, sub);
+          const uint64_t begin = Shape::StageBegin(ticket, sub);
           Barrier& loaded = s_.ring.loaded[stage];
           if (Shape::kHasMask && num_loads++ >= Shape::kMasks) {
             s_.selected[last_selected.stage].Wait(last_selected.parity);
@@ -161,7 +155,9 @@ class RingCompact {
   }
 
   __device__ void Store() {
-    StoreThroughRing<Shape>(s_.ring, [&](uint32_t stage, uint32_t ticket, int sub) {
+    ForEachStage<Shape>(s_.ring, [&](Position at, uint32_t ticket, int sub) {
+      const uint32_t stage = at.stage;
+      s_.ready[stage].Wait(at.parity);
       const uint32_t shift = ShiftOf(stage);
       const uint32_t count = s_.counts[stage];
       const T* gathered = s_.items[stage] + shift;
@@ -178,19 +174,19 @@ class RingCompact {
         *p_.count = SlotOf(stage) + count;
         *p_.h_num_kept = SlotOf(stage) + count;
       }
+      // The stage may be loaded again, and the shared memory may end with the block, when the stores have read it.
+      CommitStores();
+      WaitForStoresToRead();
+      ArriveAsWarp(s_.ring.freed[stage]);
     });
   }
 
   // ---- Select ----
   __device__ void Select(int warp) {
     const uint32_t flip = p_.invert ? kAllLanes : 0;
-    Position at;
     RingPosition<Shape::kMasks> mask;
-    for (int sub = 0;; at.Next(), mask.Next(), sub = (sub + 1) % Shape::kTicketStages) {
-      s_.ring.loaded[at.stage].Wait(at.parity);
-      const uint32_t ticket = s_.ring.tickets[at.stage];
-      if (ticket == s_.ring.kEnd) break;
-      const uint64_t begin = StageBegin(ticket, sub);
+    ForEachStage<Shape>(s_.ring, [&](Position at, uint32_t ticket, int sub) {
+      const uint64_t begin = Shape::StageBegin(ticket, sub);
       const bool whole = IsWhole(begin);
       uint32_t count = 0;
 #pragma unroll
@@ -210,7 +206,8 @@ class RingCompact {
       }
       if (LaneOfWarp() == 0) s_.warp_counts[at.stage][warp] = count;
       ArriveAsWarp(s_.selected[at.stage]);
-    }
+      mask.Next();
+    });
   }
 
   // The lane's first item of a row of the warp's.
@@ -244,11 +241,7 @@ class RingCompact {
 
   // ---- Publish: one thread ----
   __device__ void Publish(uint32_t epoch) {
-    Position at;
-    for (;;) {
-      s_.ring.loaded[at.stage].Wait(at.parity);
-      const uint32_t ticket = s_.ring.tickets[at.stage];
-      if (ticket == s_.ring.kEnd) break;
+    ForEachTicket<Shape>(s_.ring, [&](Position& at, uint32_t ticket) {
       uint32_t count = 0;
       for (int stage = 0; stage < Shape::kTicketStages; ++stage, at.Next()) {
         s_.selected[at.stage].Wait(at.parity);
@@ -258,18 +251,14 @@ class RingCompact {
         s_.placed[at.stage].Arrive();
       }
       p_.states.Publish(ticket, epoch, count);
-    }
+    });
   }
 
   // ---- Look back ----
   __device__ void LookBack(int warp, uint32_t epoch) {
     GroupFold<CountSum, Shape::kLookBackWarps, uint64_t> fold(p_.states, epoch, 0, 0, warp, s_.fold);
     const bool is_leader = warp == 0 && LaneOfWarp() == 0;
-    Position at;
-    for (;;) {
-      s_.ring.loaded[at.stage].Wait(at.parity);
-      const uint32_t ticket = s_.ring.tickets[at.stage];
-      if (ticket == s_.ring.kEnd) break;
+    ForEachTicket<Shape>(s_.ring, [&](Position& at, uint32_t ticket) {
       const auto tile = static_cast<int>(ticket % kJoinSlots);
       fold.WaitFor(ticket / kJoinSlots, tile, [] { SyncTeam<1, Shape::kLookBackWarps * kWarpThreads>(); });
       const TilePrefix<uint32_t, uint64_t> prefix = fold.Prefix(tile);
@@ -278,7 +267,7 @@ class RingCompact {
         s_.slots[at.stage] = prefix.array + prefix.group;
         s_.placed[at.stage].Arrive();
       }
-    }
+    });
     // The block needs no more of the states: what its publisher may still publish, nobody waits for.
     if (is_leader) p_.states.Leave();
   }
@@ -286,10 +275,7 @@ class RingCompact {
   // ---- Gather ----
   __device__ void Gather(int warp) {
     const uint32_t lanes_before = (1u << LaneOfWarp()) - 1;
-    Position at;
-    for (;; at.Next()) {
-      s_.ring.loaded[at.stage].Wait(at.parity);
-      if (s_.ring.tickets[at.stage] == s_.ring.kEnd) break;
+    ForEachStage<Shape>(s_.ring, [&](Position at, uint32_t, int) {
       s_.selected[at.stage].Wait(at.parity);
       T items[Shape::kWarpRows][4];
       uint32_t mine[Shape::kWarpRows];  // Bit i: item i is kept.
@@ -319,8 +305,8 @@ class RingCompact {
         }
       }
       FenceBeforeBulkStore();
-      ArriveAsWarp(s_.ring.ready[at.stage]);
-    }
+      ArriveAsWarp(s_.ready[at.stage]);
+    });
   }
 
   const CompactParams<T>& p_;

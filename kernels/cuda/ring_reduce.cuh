@@ -18,19 +18,10 @@
 namespace prefixd::cuda {
 
 template <class T>
-struct RingReduceShape {
-  static constexpr int kStages = 13;
-  static constexpr int kStageBytes = 16 * 1024;
-  static constexpr int kStageItems = kStageBytes / sizeof(T);
-  static constexpr int kStageLeaves = kStageItems / kLeafItems;
-  static constexpr int kTicketStages = 2;
-  static constexpr int kTicketItems = kTicketStages * kStageItems;
-  static constexpr int kTicketTiles = kTicketItems / kTileItems;
-  static constexpr int kTileStages = kTicketStages / kTicketTiles;
-  static_assert(kTileStages * kTicketTiles == kTicketStages);
-
+struct RingReduceShape : RingTileShape<RingShape<T, 13>> {
+  using Base = RingTileShape<RingShape<T, 13>>;
   static constexpr int kReduceWarps = 8;
-  static constexpr int kReduceRows = kStageLeaves / kReduceWarps;
+  static constexpr int kReduceRows = Base::kStageLeaves / kReduceWarps;
   // Warps by role.
   static constexpr int kPublishWarp = kReduceWarps;
   static constexpr int kLoadWarp = kPublishWarp + 1;
@@ -38,7 +29,7 @@ struct RingReduceShape {
   static constexpr int kFollowWarps = 16;
   static constexpr int kThreads = (kFollowWarp + kFollowWarps) * kWarpThreads;
 
-  static constexpr int kPacedLoads = kStages;  // Nobody waits for the first.
+  static constexpr int kPacedLoads = Base::kStages;  // Nobody waits for the first.
 };
 
 template <class T, class Operator>
@@ -94,11 +85,7 @@ class RingReduce {
  private:
   static constexpr int kStages = Shape::kStages;
 
-  // Items of the stage that exist. sub: the stage's number in its ticket.
-  __device__ uint64_t StageBegin(uint32_t ticket, int sub) const {
-    return uint64_t{ticket} * Shape::kTicketItems + sub * Shape::kStageItems;
-  }
-  __device__ bool IsWhole(uint64_t begin) const { return begin + Shape::kStageItems <= p_.num_items; }
+  __device__ bool IsWhole(uint64_t begin) const { return Shape::IsWhole(begin, p_.num_items); }
   // How many of the items from `begin` on exist, kTileItems at most.
   __device__ int NumValidFrom(uint64_t begin) const {
     return begin >= p_.num_items ? 0 : NumValid(p_.num_items, begin);
@@ -117,21 +104,14 @@ class RingReduce {
           return ticket;
         },
         [&](uint32_t stage, uint32_t ticket, int sub) {
-          const uint64_t begin = StageBegin(ticket, sub);
-          if (!IsWhole(begin)) return s_.ring.loaded[stage].Arrive();
-          s_.ring.loaded[stage].ArriveExpecting(Shape::kStageBytes);
-          BulkLoad(s_.items[stage], p_.in + begin, Shape::kStageBytes, &s_.ring.loaded[stage]);
+          LoadStage<Shape>(s_.ring, stage, s_.items[stage], p_.in, p_.num_items, Shape::StageBegin(ticket, sub));
         });
   }
 
   // ---- Reduce ----
   __device__ void Reduce(int warp) {
-    Position at;
-    for (int sub = 0;; at.Next(), sub = (sub + 1) % Shape::kTicketStages) {
-      s_.ring.loaded[at.stage].Wait(at.parity);
-      const uint32_t ticket = s_.ring.tickets[at.stage];
-      if (ticket == s_.ring.kEnd) break;
-      const uint64_t begin = StageBegin(ticket, sub);
+    ForEachStage<Shape>(s_.ring, [&](Position at, uint32_t ticket, int sub) {
+      const uint64_t begin = Shape::StageBegin(ticket, sub);
       const bool whole = IsWhole(begin);
       const int first_leaf = warp * Shape::kReduceRows;
       Item values[Shape::kReduceRows];
@@ -154,7 +134,7 @@ class RingReduce {
       const Item tree = WarpTreeOfRows<Operator>(values);
       if (LaneOfWarp() < Shape::kReduceRows) s_.trees_of_runs[at.stage][first_leaf + LaneOfWarp()] = tree;
       ArriveAsWarp(s_.reduced[at.stage]);
-    }
+    });
   }
 
   __device__ Item PartialRun(uint64_t first_item) const {
@@ -168,11 +148,7 @@ class RingReduce {
 
   // ---- Publish ----
   __device__ void Publish() {
-    Position at;
-    for (;;) {
-      s_.ring.loaded[at.stage].Wait(at.parity);
-      const uint32_t ticket = s_.ring.tickets[at.stage];
-      if (ticket == s_.ring.kEnd) break;
+    ForEachTicket<Shape>(s_.ring, [&](Position& at, uint32_t ticket) {
       for (int t = 0; t < Shape::kTicketTiles; ++t) {
         // Lane l has leaf l, which may be in the tile's second stage.
         Position mine = at;
@@ -190,7 +166,7 @@ class RingReduce {
         const Item value = WarpJoin<Operator>(leaf_value, neutral_, last_leaf);
         if (LaneOfWarp() == 0) p_.states.Publish(tile, epoch_, value);
       }
-    }
+    });
   }
 
   // ---- Follow ----

@@ -1,5 +1,4 @@
-// Scan, strategy "chained": which of the three kernels runs; the ring only where elements of 4 or 8 bytes stay what
-// they are. All give the bits of kernels/NUMERICS.md, in one launch.
+// Scan, strategy "chained": which of the three kernels runs. All give the bits of kernels/NUMERICS.md, in one launch.
 #ifndef PREFIXD_KERNELS_CUDA_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_SCAN_CUH_
 
@@ -18,20 +17,26 @@ namespace prefixd::cuda {
 // From here on the ring is faster than tiles in registers.
 inline constexpr uint64_t kRingScanMinBytes = uint64_t{256} << 10;
 
-template <class T>
-cudaError_t LaunchRingScan(Op op, ScanParams<T, T>& params, LaunchContext* context) {
-  using Shape = RingScanShape<T>;
+template <class In, class Out>
+bool RingScanServes(const ScanParams<In, Out>& params, const LaunchContext& context) {
+  return !params.reverse && IsBulkAligned(params.in) && IsBulkAligned(params.out) &&
+         params.num_items * std::max(sizeof(In), sizeof(Out)) >= kRingScanMinBytes &&
+         context.bulk_shared_bytes >= sizeof(RingScanShared<In, Operator<Op::kSum, Out>, Out>);
+}
+
+template <class In, class Out>
+cudaError_t LaunchRingScan(Op op, ScanParams<In, Out>& params, LaunchContext* context) {
+  using Shape = RingScanShape<In, Out>;
   cudaError_t error = CountTiles(params.num_items, Shape::kTicketItems, &params.num_tiles);
   if (error != cudaSuccess) return error;
   const auto num_blocks = std::min<uint32_t>(params.num_tiles, context->num_multiprocessors);
-  return VisitOp<T>(op, [&](auto tag) {
-    constexpr Op kOp = decltype(tag)::kValue;
-    using Item = typename Operator<kOp, T>::Item;
-    const cudaError_t states_error =
-        MakeStates(uint64_t{params.num_tiles} * Shape::kTicketTiles * kStateWords<Item>, context, &params.states);
-    if (states_error != cudaSuccess) return states_error;
-    return Launch(RingScanKernel<T, kOp>, num_blocks, Shape::kThreads, context->stream, params,
-                  sizeof(RingScanShared<T, Operator<kOp, T>>));
+  return VisitOp<Out>(op, [&](auto tag) {
+    using RingScan = RingScan<In, Out, decltype(tag)::kValue>;
+    constexpr int kWords = kStateWords<typename RingScan::Item>;
+    error = MakeStates(uint64_t{params.num_tiles} * RingScan::kTicketStates * kWords, context, &params.states);
+    if (error != cudaSuccess) return error;
+    return Launch(RingScanKernel<In, Out, decltype(tag)::kValue>, num_blocks, Shape::kThreads, context->stream, params,
+                  sizeof(typename RingScan::Shared));
   });
 }
 
@@ -63,12 +68,7 @@ cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context) {
                     num_warps * kWarpThreads, context->stream, params);
     });
   }
-  if constexpr (std::is_same_v<In, Out> && sizeof(Out) >= 4) {
-    if (params.aligned && args.num_items * sizeof(Out) >= kRingScanMinBytes &&
-        context->bulk_shared_bytes >= sizeof(RingScanShared<Out, Operator<Op::kSum, Out>>)) {
-      return LaunchRingScan<Out>(args.op, params, context);
-    }
-  }
+  if (RingScanServes(params, *context)) return LaunchRingScan<In, Out>(args.op, params, context);
   cudaError_t error = CountTiles(args.num_items, kTileItems, &params.num_tiles);
   if (error != cudaSuccess) return error;
   const auto num_blocks =

@@ -1,0 +1,98 @@
+// Runs of 1- and 2-byte integers, scanned in the words that they come in: sums take four or two of them at once.
+// Memory is fast enough for about eight instructions an element, and unpacking and packing each by itself takes more.
+#ifndef PREFIXD_KERNELS_CUDA_PACKED_RUN_CUH_
+#define PREFIXD_KERNELS_CUDA_PACKED_RUN_CUH_
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/cuda/operators.cuh"
+
+namespace prefixd::cuda {
+
+// Item i of a word, in one instruction: its bytes, and above them zeros, or its sign.
+template <class T>
+__device__ auto Unpack(uint32_t word, int i) {
+  using Item = std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>;
+  constexpr int kZero = 4;  // A byte of the other operand.
+  constexpr int kSign = 8;
+  const int first = i * static_cast<int>(sizeof(T));
+  const int last = first + static_cast<int>(sizeof(T)) - 1;
+  const int above = std::is_signed_v<T> ? kSign | last : kZero;
+  const int second = sizeof(T) == 2 ? last : above;
+  Item item;
+  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(item) : "r"(word), "r"(first | second << 4 | above << 8 | above << 12));
+  return item;
+}
+
+template <Op kOp, class T>
+struct PackedRun {
+  using Operator = prefixd::cuda::Operator<kOp, T>;
+  using Item = typename Operator::Item;
+  static constexpr int kWords = 4;
+  static constexpr int kWordItems = sizeof(uint32_t) / sizeof(T);
+
+  // All items of the run.
+  static __device__ Item Value(const uint32_t (&words)[kWords]) {
+    if constexpr (kOp == Op::kSum) {
+      uint32_t sum = 0;  // Of the items taken as unsigned, which is the same in the bits that count.
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) {
+        sum = sizeof(T) == 1 ? __dp4a(words[w], 0x01010101u, sum) : __dp2a_lo(words[w], 0x0101u, sum);
+      }
+      return static_cast<Item>(sum);
+    } else {
+      Item value = Unpack<T>(words[0], 0);
+#pragma unroll
+      for (int i = 1; i < kWords * kWordItems; ++i) {
+        value = Operator::Combine(value, Unpack<T>(words[i / kWordItems], i % kWordItems));
+      }
+      return value;
+    }
+  }
+
+  // Replaces the items by the values up to each, from `before` on.
+  static __device__ void Scan(Item before, uint32_t (&words)[kWords]) {
+    if constexpr (kOp == Op::kSum && sizeof(T) == 1) {
+      // Two fields of 16 bits to a word, in which the sums do not overflow: up to the odd items, and to the even ones.
+      uint32_t carry = (static_cast<uint32_t>(before) & 0xff) * 0x00010001;
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) {
+        const uint32_t odd = __byte_perm(words[w], 0, 0x4341);
+        const uint32_t up_to_odd = (__byte_perm(words[w], 0, 0x4240) + odd) * 0x00010001 + carry;
+        words[w] = __byte_perm(up_to_odd - odd, up_to_odd, 0x6240);
+        carry = __byte_perm(up_to_odd, 0, 0x3232);
+      }
+    } else {
+      Item value = before;
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) {
+        Item up_to[kWordItems];
+#pragma unroll
+        for (int i = 0; i < kWordItems; ++i) {
+          value = Operator::Combine(value, Unpack<T>(words[w], i));
+          up_to[i] = value;
+        }
+        if constexpr (kWordItems == 4) {
+          const uint32_t low = __byte_perm(up_to[0], up_to[1], 0x0040);
+          const uint32_t high = __byte_perm(up_to[2], up_to[3], 0x0040);
+          words[w] = __byte_perm(low, high, 0x5410);
+        } else {
+          words[w] = __byte_perm(up_to[0], up_to[1], 0x5410);
+        }
+      }
+    }
+  }
+
+  // Moves the items by one; `first` comes first.
+  static __device__ void MoveByOne(Item first, uint32_t (&words)[kWords]) {
+    constexpr int kBits = 8 * sizeof(T);
+#pragma unroll
+    for (int w = kWords - 1; w > 0; --w) words[w] = __funnelshift_l(words[w - 1], words[w], kBits);
+    words[0] = __funnelshift_l(static_cast<uint32_t>(first) << (32 - kBits), words[0], kBits);
+  }
+};
+
+}  // namespace prefixd::cuda
+
+#endif  // PREFIXD_KERNELS_CUDA_PACKED_RUN_CUH_
