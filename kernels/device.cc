@@ -77,6 +77,17 @@ absl::StatusOr<Strategy> Device::Resolve(Primitive primitive, Strategy strategy)
                       ", which serves: ", names));
 }
 
+absl::StatusOr<Strategy> Device::Resolve(Primitive primitive, DType dtype, DType out_dtype, Op op,
+                                         Strategy strategy) const {
+  PREFIXD_ASSIGN_OR_RETURN(const Strategy resolved, Resolve(primitive, strategy));
+  if (IsServedBy(resolved, primitive, dtype, out_dtype, op)) return resolved;
+  return Error(
+      absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm.strategy",
+      StrCat("strategy ", Name(resolved), " does not serve ", Name(primitive), " by ", Name(op), " of ", Name(dtype),
+             out_dtype == dtype ? "" : StrCat(" to ", Name(out_dtype)), ": it serves sum of all types and outputs, ",
+             "and other operators of 4- and 8-byte types to the same type; leave the strategy out for the rest"));
+}
+
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view name) {
   if (name == "cpu") return OpenCpuDevice();
   if (name == "auto") return CudaDeviceCount() > 0 ? OpenCudaDevice(0) : OpenCpuDevice();

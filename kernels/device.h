@@ -167,8 +167,8 @@ class Lane {
   // Shape:   in: num_items of dtype; out: num_items of the output type. Disjoint, or one buffer where the sizes agree.
   // Needs:   in, out aligned to their element sizes.
   // Errors:  INVALID_ARGUMENT if (dtype, out_dtype, op) is not supported, or if in is out and the sizes differ;
-  //          UNIMPLEMENTED if the strategy is not supported.
-  // Cost:    reads n, writes n; one launch. The bits follow kernels/NUMERICS.md.
+  //          UNIMPLEMENTED if the strategy is not supported, or not for the combination, or not for several arrays.
+  // Cost:    reads n, writes n; one launch. The bits follow kernels/NUMERICS.md, if FollowsNumerics(strategy).
   // Example: [3,1,2,4], sum, carry_in 10 -> [13,14,16,20], carry_out 20; [200,100] of u8, sum, out u32 -> [200,300]
   virtual absl::Status Scan(const ScanArgs& args) = 0;
 
@@ -176,7 +176,7 @@ class Lane {
   // Shape:   in: num_items elements of dtype.
   // Needs:   in aligned to the element size.
   // Errors:  as Scan.
-  // Cost:    reads n; one launch. The bits follow kernels/NUMERICS.md.
+  // Cost:    as Scan, but writes nothing.
   // Example: [3,1,2,1], min, first_item 8 -> value 1, position 10 (element 9)
   virtual absl::Status Reduce(const ReduceArgs& args) = 0;
 
@@ -184,7 +184,7 @@ class Lane {
   // Shape:   in: num_items elements; mask: num_items bytes or ceil(num_items / 8) bytes.
   // Needs:   in, values, indices aligned to their element sizes, and disjoint.
   // Order:   elements of values and indices past count are not written.
-  // Errors:  UNIMPLEMENTED if dtype or strategy is not served; OUT_OF_RANGE if kU32 can't hold the last index.
+  // Errors:  UNIMPLEMENTED if dtype is not served, and as Scan; OUT_OF_RANGE if kU32 can't hold the last index.
   // Cost:    reads n (and the mask), writes what is kept; one launch.
   // Example: [3,1,2,4], > 1, first_item 8 -> values [3,2,4], indices [8,10,11], count 3
   virtual absl::Status Compact(const CompactArgs& args) = 0;
@@ -224,6 +224,10 @@ class Device {
   // The strategy that runs where `strategy` is asked for: its default for kDefault.
   // Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) naming those it serves.
   absl::StatusOr<Strategy> Resolve(Primitive primitive, Strategy strategy) const;
+
+  // The same for one combination, of which IsServedBy may refuse the strategy. Needs: the combination IsSupported.
+  // Errors: also UNIMPLEMENTED (NOT_IMPLEMENTED) saying what the strategy serves.
+  absl::StatusOr<Strategy> Resolve(Primitive primitive, DType dtype, DType out_dtype, Op op, Strategy strategy) const;
 };
 
 // Opens "cpu", "cuda:N", or "auto": the first CUDA device if there is one, else the CPU.

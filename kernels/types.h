@@ -150,6 +150,17 @@ constexpr bool IsSupported(Primitive primitive, DType dtype, DType out_dtype, Op
   return IsOutput(dtype, out_dtype) && op != Op::kLinearRecurrence && IsDefined(op, out_dtype);
 }
 
+// Whether the strategy, where a device has it, serves the combination too. All but one serve what is supported; cub,
+// which is there to compare with, of scan and reduce only sums, and the other operators where elements of 4 or 8 bytes
+// come out as they went in: a third of the combinations. Needs IsSupported of the same.
+constexpr bool IsServedBy(Strategy strategy, Primitive primitive, DType dtype, DType out_dtype, Op op) {
+  if (strategy != Strategy::kCub || primitive == Primitive::kCompact) return true;
+  return op == Op::kSum || (dtype == out_dtype && SizeOf(dtype) >= 4);
+}
+
+// Whether its bits are those of NUMERICS.md. Those of cub are for integers, min and max, where every order gives them.
+constexpr bool FollowsNumerics(Strategy strategy) { return strategy != Strategy::kCub; }
+
 template <class T>
 struct DTypeOfImpl;
 #define PREFIXD_TRAIT(name, type)               \

@@ -50,24 +50,7 @@ cudaError_t LaunchCompactBy(CompactParams<T>& params, uint64_t num_arrays, Launc
 
 template <class T>
 cudaError_t LaunchCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context) {
-  const bool is_u32 = args.index_dtype == DType::kU32;
-  // The value of a comparison that has none is not looked at.
-  const bool has_value = args.comparison != Comparison::kIsNan && args.comparison != Comparison::kIsFinite;
-  const Interval<T> kept = MakeInterval(args.comparison, has_value ? args.value.As<T>() : T{0});
-  CompactParams<T> params = {.in = static_cast<const T*>(args.in),
-                             .mask = static_cast<const uint8_t*>(args.mask),
-                             .mask_bytes = MaskBytes(args),
-                             .kept = kept,
-                             .invert = args.invert != (args.selector == Selector::kPredicate && kept.outside),
-                             .num_items = args.num_items,
-                             .num_tiles = 0,
-                             .first_item = args.first_item,
-                             .values = static_cast<T*>(args.values),
-                             .indices_u32 = is_u32 ? static_cast<uint32_t*>(args.indices) : nullptr,
-                             .indices_u64 = is_u32 ? nullptr : static_cast<uint64_t*>(args.indices),
-                             .count = args.count,
-                             .h_num_kept = h_num_kept,
-                             .states = {}};
+  CompactParams<T> params = MakeCompactParams<T>(args, h_num_kept);
   switch (args.selector) {
     case Selector::kPredicate:
       return LaunchCompactBy<T, Selector::kPredicate>(params, args.num_arrays, context);

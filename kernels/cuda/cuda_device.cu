@@ -47,9 +47,9 @@ class CudaLane final : public Lane {
   absl::Status Enter();
   absl::Status Check(cudaError_t error, std::string_view call);
 
-  // Enqueues what `work` enqueues, between a pair of events.
+  // Enqueues what `work` enqueues, between a pair of events. `work` may still write to traffic.
   template <class Work>
-  absl::Status Timed(Stage stage, Traffic traffic, std::string_view call, Work&& work) {
+  absl::Status Timed(Stage stage, const Traffic& traffic, std::string_view call, Work&& work) {
     PREFIXD_RETURN_IF_ERROR(Check(clock_.Begin(context_.stream, stage), "cudaEventRecord"));
     PREFIXD_RETURN_IF_ERROR(Check(work(), call));
     return Check(clock_.End(context_.stream, traffic), "cudaEventRecord");
@@ -81,8 +81,11 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override;
   absl::StatusOr<Buffer> AllocatePinned(size_t size_bytes) override;
   std::vector<Strategy> Strategies(Primitive primitive) const override {
-    return {primitive == Primitive::kReduce ? Strategy::kSingleLaunch : Strategy::kChained};
+    return {primitive == Primitive::kReduce ? Strategy::kSingleLaunch : Strategy::kChained, Strategy::kCub};
   }
+  // As Resolve, for as many arrays. Errors: also UNIMPLEMENTED if the strategy takes only one.
+  absl::StatusOr<Strategy> ResolveFor(Primitive primitive, DType dtype, DType out_dtype, Op op, Strategy strategy,
+                                      uint64_t num_arrays) const;
 
  private:
   const int ordinal_;
@@ -116,6 +119,7 @@ CudaLane::~CudaLane() {
   cudaSetDevice(device_->ordinal());
   if (context_.stream != nullptr) {
     context_.states.Free(context_.stream);
+    context_.scratch.Free(context_.stream);
     if (context_.d_control != nullptr) cudaFreeAsync(context_.d_control, context_.stream);
     cudaStreamSynchronize(context_.stream);  // Kernels may still write to the clock's pinned memory.
     cudaStreamDestroy(context_.stream);
@@ -166,42 +170,54 @@ absl::Status CudaLane::CopyOnDevice(void* d_dst, const void* d_src, size_t size_
 
 absl::Status CudaLane::Scan(const ScanArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Validate(args));
-  PREFIXD_RETURN_IF_ERROR(device_->Resolve(Primitive::kScan, args.strategy).status());
+  PREFIXD_ASSIGN_OR_RETURN(const Strategy strategy, device_->ResolveFor(Primitive::kScan, args.dtype, args.output(),
+                                                                        args.op, args.strategy, args.num_arrays));
   PREFIXD_RETURN_IF_ERROR(Enter());
-  const Traffic traffic = {.num_bytes =
-                               args.num_arrays * args.num_items * (SizeOf(args.dtype) + SizeOf(args.output()))};
+  Traffic traffic = {.num_bytes = args.num_arrays * args.num_items * (SizeOf(args.dtype) + SizeOf(args.output()))};
   return Timed(Stage::kKernel, traffic, "the scan kernel", [&] {
     return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) {
-      return LaunchScan<typename decltype(in)::type, typename decltype(out)::type>(args, &context_);
+      using In = typename decltype(in)::type;
+      using Out = typename decltype(out)::type;
+      if (strategy == Strategy::kCub) return LaunchCubScan<In, Out>(args, &context_, &traffic.launches);
+      return LaunchScan<In, Out>(args, &context_);
     });
   });
 }
 
 absl::Status CudaLane::Reduce(const ReduceArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Validate(args));
-  PREFIXD_RETURN_IF_ERROR(device_->Resolve(Primitive::kReduce, args.strategy).status());
+  PREFIXD_ASSIGN_OR_RETURN(const Strategy strategy, device_->ResolveFor(Primitive::kReduce, args.dtype, args.output(),
+                                                                        args.op, args.strategy, args.num_arrays));
   PREFIXD_RETURN_IF_ERROR(Enter());
-  const Traffic traffic = {.num_bytes = args.num_arrays * (args.num_items * SizeOf(args.dtype) + sizeof(ReduceState))};
+  Traffic traffic = {.num_bytes = args.num_arrays * (args.num_items * SizeOf(args.dtype) + sizeof(ReduceState))};
   return Timed(Stage::kKernel, traffic, "the reduce kernel", [&] {
     return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) {
-      return LaunchReduce<typename decltype(in)::type, typename decltype(out)::type>(args, &context_);
+      using In = typename decltype(in)::type;
+      using Out = typename decltype(out)::type;
+      if (strategy == Strategy::kCub) return LaunchCubReduce<In, Out>(args, &context_, &traffic.launches);
+      return LaunchReduce<In, Out>(args, &context_);
     });
   });
 }
 
 absl::Status CudaLane::Compact(const CompactArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Validate(args));
-  PREFIXD_RETURN_IF_ERROR(device_->Resolve(Primitive::kCompact, args.strategy).status());
+  PREFIXD_ASSIGN_OR_RETURN(const Strategy strategy, device_->ResolveFor(Primitive::kCompact, args.dtype, args.dtype,
+                                                                        Op::kSum, args.strategy, args.num_arrays));
   PREFIXD_RETURN_IF_ERROR(Enter());
   const uint64_t item_bytes = SizeOf(args.dtype);
   const bool reads_elements = args.selector == Selector::kPredicate || args.values != nullptr;
-  const Traffic traffic = {.num_bytes = args.num_arrays * ((reads_elements ? args.num_items * item_bytes : 0) +
-                                                           MaskBytes(args) + sizeof(*args.count)),
-                           .num_bytes_per_kept = (args.values != nullptr ? item_bytes : 0) +
-                                                 (args.indices != nullptr ? SizeOf(args.index_dtype) : 0)};
+  Traffic traffic = {.num_bytes = args.num_arrays * ((reads_elements ? args.num_items * item_bytes : 0) +
+                                                     MaskBytes(args) + sizeof(*args.count)),
+                     .num_bytes_per_kept = (args.values != nullptr ? item_bytes : 0) +
+                                           (args.indices != nullptr ? SizeOf(args.index_dtype) : 0)};
   return Timed(Stage::kKernel, traffic, "the compact kernel", [&] {
     return VisitDType(args.dtype, [&](auto tag) {
-      return LaunchCompact<typename decltype(tag)::type>(args, clock_.num_kept(), &context_);
+      using T = typename decltype(tag)::type;
+      if (strategy == Strategy::kCub) {
+        return LaunchCubCompact<T>(args, clock_.num_kept(), &context_, &traffic.launches);
+      }
+      return LaunchCompact<T>(args, clock_.num_kept(), &context_);
     });
   });
 }
@@ -248,6 +264,14 @@ uint64_t CudaDevice::FreeMemoryBytes() const {
     return 0;
   }
   return free_bytes + (reserved_bytes - std::min(used_bytes, reserved_bytes));
+}
+
+absl::StatusOr<Strategy> CudaDevice::ResolveFor(Primitive primitive, DType dtype, DType out_dtype, Op op,
+                                                Strategy strategy, uint64_t num_arrays) const {
+  PREFIXD_ASSIGN_OR_RETURN(const Strategy resolved, Resolve(primitive, dtype, out_dtype, op, strategy));
+  if (num_arrays == 1 || resolved != Strategy::kCub) return resolved;
+  return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm.strategy",
+               "strategy cub takes one array at a time: leave the strategy out for a batch");
 }
 
 absl::StatusOr<std::unique_ptr<Lane>> CudaDevice::CreateLane() {

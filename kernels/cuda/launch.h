@@ -76,7 +76,8 @@ struct LaunchContext {
   // The shared memory that a block can have where bulk asynchronous copies are served and the code uses them; else 0.
   size_t bulk_shared_bytes = 0;
   TileControl* d_control = nullptr;
-  GrowingMemory states;  // Of tiles, marked with epochs.
+  GrowingMemory states;   // Of tiles, marked with epochs.
+  GrowingMemory scratch;  // Of algorithms that ask for memory, and want nothing to be in it.
 };
 
 // Tiles that hold num_items, at least one: an empty input runs as one empty tile, and needs no case of its own.
@@ -113,6 +114,15 @@ cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context);
 // The number kept also goes to h_num_kept, in pinned memory.
 template <class T>
 cudaError_t LaunchCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context);
+
+// The same by CUB. Needs also: IsServedBy(kCub, ...), num_arrays is 1. *num_launches is set to what was enqueued.
+template <class In, class Out>
+cudaError_t LaunchCubScan(const ScanArgs& args, LaunchContext* context, uint64_t* num_launches);
+template <class In, class Out>
+cudaError_t LaunchCubReduce(const ReduceArgs& args, LaunchContext* context, uint64_t* num_launches);
+template <class T>
+cudaError_t LaunchCubCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context,
+                             uint64_t* num_launches);
 
 }  // namespace prefixd::cuda
 

@@ -63,6 +63,17 @@ __device__ auto FoldStart(const ReduceParams<In, Out>& p, const ReduceState& sta
   return Operator<kOp, Out>::Load(kHasPosition<kOp> ? p.neutral : ValueAs<Out>(start.value));
 }
 
+// Of min and max: the start, or the array's value with the position that it comes from; the lower one wins a tie.
+template <Op kOp, class Out, class Item>
+__device__ ReduceState BetterOf(const ReduceState& start, Item value, uint64_t position) {
+  using Operator = Operator<kOp, Out>;
+  const Item start_value = Operator::Load(ValueAs<Out>(start.value));
+  const bool start_wins = IsSame<kOp, Out>(start_value, value)
+                              ? start.position <= position
+                              : IsSame<kOp, Out>(Operator::Combine(start_value, value), start_value);
+  return {ValueOf(Operator::Store(start_wins ? start_value : value)), start_wins ? start.position : position};
+}
+
 // Called by some whole warps, thread t of num_threads, with the value of the array on each; thread 0 writes the result.
 //   first_tile(s_first)   sets *s_first to an index below which no element has that value, in one of its tile's
 //                         places; called by all threads
@@ -83,13 +94,9 @@ __device__ void FinishReduce(const ReduceParams<In, Out>& p, const In* in, const
     }
     sync();
     if (t != 0) return;
-    // An empty array has no position; the lower position wins a tie.
+    // An empty array has no position.
     const uint64_t position = p.num_items == 0 ? ReduceState::kNothing : p.first_item + *s_first + 1;
-    const Item start_value = Operator::Load(ValueAs<Out>(start.value));
-    const bool start_wins = IsSame<kOp, Out>(start_value, value)
-                                ? start.position <= position
-                                : IsSame<kOp, Out>(Operator::Combine(start_value, value), start_value);
-    *out = {ValueOf(Operator::Store(start_wins ? start_value : value)), start_wins ? start.position : position};
+    *out = BetterOf<kOp, Out>(start, value, position);
   } else {
     if (t == 0) *out = {ValueOf(Operator::Store(value)), start.position};
   }

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/look_back.cuh"
-#include "kernels/types.h"
+#include "kernels/device.h"
 
 namespace prefixd::cuda {
 
@@ -76,6 +76,28 @@ struct CompactParams {
   uint64_t* h_num_kept;
   TileStates states;
 };
+
+template <class T>
+CompactParams<T> MakeCompactParams(const CompactArgs& args, uint64_t* h_num_kept) {
+  const bool is_u32 = args.index_dtype == DType::kU32;
+  // The value of a comparison that has none is not looked at.
+  const bool has_value = args.comparison != Comparison::kIsNan && args.comparison != Comparison::kIsFinite;
+  const Interval<T> kept = MakeInterval(args.comparison, has_value ? args.value.As<T>() : T{0});
+  return {.in = static_cast<const T*>(args.in),
+          .mask = static_cast<const uint8_t*>(args.mask),
+          .mask_bytes = MaskBytes(args),
+          .kept = kept,
+          .invert = args.invert != (args.selector == Selector::kPredicate && kept.outside),
+          .num_items = args.num_items,
+          .num_tiles = 0,
+          .first_item = args.first_item,
+          .values = static_cast<T*>(args.values),
+          .indices_u32 = is_u32 ? static_cast<uint32_t*>(args.indices) : nullptr,
+          .indices_u64 = is_u32 ? nullptr : static_cast<uint64_t*>(args.indices),
+          .count = args.count,
+          .h_num_kept = h_num_kept,
+          .states = {}};
+}
 
 // Of arrays that follow each other, each with its own count.
 template <class T>

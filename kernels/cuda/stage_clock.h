@@ -21,8 +21,9 @@ namespace prefixd::cuda {
 
 enum class Stage { kHostToDevice, kKernel, kDeviceToHost };
 
-// What a kernel moved: a fixed number of bytes, and some for each element that it kept.
+// What kernels moved: a fixed number of bytes, and some for each element that they kept.
 struct Traffic {
+  uint64_t launches = 1;
   uint64_t num_bytes = 0;
   uint64_t num_bytes_per_kept = 0;
 };
@@ -110,7 +111,7 @@ class StageClock {
                                                                           : times_.kernel_ns;
     sum_ns = sum_ns.value_or(0) + std::llround(static_cast<double>(milliseconds) * 1e6);
     if (span.stage == Stage::kKernel) {
-      ++times_.launches;
+      times_.launches += span.traffic.launches;
       times_.num_bytes += span.traffic.num_bytes;
       if (span.traffic.num_bytes_per_kept != 0) {
         times_.num_bytes += span.traffic.num_bytes_per_kept * h_num_kept_[oldest_ % kMaxPending];

@@ -79,6 +79,14 @@ std::vector<DTypeParam> EveryFloatingDType(const std::string& device) {
 
 std::vector<DeviceParam> EveryDevice(const std::string& device) { return {{device}}; }
 
+std::vector<Strategy> StrategiesOf(const Device& device, Primitive primitive, const OpParam& param) {
+  std::vector<Strategy> strategies = device.Strategies(primitive);
+  std::erase_if(strategies, [&](Strategy strategy) {
+    return !IsServedBy(strategy, primitive, param.dtype, param.out_dtype, param.op);
+  });
+  return strategies;
+}
+
 uint64_t TestSeed() {
   const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a.

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "kernels/device.h"
+#include "kernels/status.h"
 #include "tests/conformance/data.h"
 #include "tests/conformance/oracle.h"
 
@@ -118,7 +119,8 @@ std::string Show(T value) {
 
 template <class T>
 testing::AssertionResult Mismatch(std::string_view what, size_t i, T got, const Expected<T>& want) {
-  return testing::AssertionFailure() << what << "[" << i << "] is " << Show(got) << ", expected " << Show(want.value);
+  return testing::AssertionFailure() << what << "[" << i << "] is " << Show(got) << ", expected " << Show(want.value)
+                                     << (want.error > 0 ? StrCat(" within ", static_cast<double>(want.error)) : "");
 }
 
 template <class T>
@@ -162,6 +164,9 @@ std::vector<OpParam> EveryOp(const std::string& device);
 std::vector<DTypeParam> EveryDType(const std::string& device);
 std::vector<DTypeParam> EveryFloatingDType(const std::string& device);
 std::vector<DeviceParam> EveryDevice(const std::string& device);
+
+// The strategies of the device that serve the parameter's combination.
+std::vector<Strategy> StrategiesOf(const Device& device, Primitive primitive, const OpParam& param);
 
 // Seed of the running test: from BaseSeed and its name, so that a test alone repeats what it did among others.
 uint64_t TestSeed();

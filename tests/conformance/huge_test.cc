@@ -21,17 +21,29 @@ class HugeTest : public DeviceTest<DeviceParam> {
     for (uint64_t i = 0; i < kPatternItems; ++i) pattern[i] = PatternItem(i);
     const Buffer d_x = Require(lane().Allocate(num_items * sizeof(int32_t)));
     auto* const x = reinterpret_cast<int32_t*>(d_x.data());
-    for (uint64_t begin = 0; begin < num_items; begin += kPatternItems) {
-      const uint64_t chunk = std::min(kPatternItems, num_items - begin);
-      Require(lane().CopyToDevice(x + begin, pattern, chunk * sizeof(int32_t)));
+    const auto fill = [&] {
+      for (uint64_t begin = 0; begin < num_items; begin += kPatternItems) {
+        const uint64_t chunk = std::min(kPatternItems, num_items - begin);
+        Require(lane().CopyToDevice(x + begin, pattern, chunk * sizeof(int32_t)));
+      }
+      const int32_t last = -1;
+      Require(lane().CopyToDevice(x + num_items - 1, &last, sizeof(last)));
+      Require(lane().Synchronize());
+    };
+    fill();
+    for (const Strategy strategy : device().Strategies(Primitive::kReduce)) {
+      SCOPED_TRACE(Name(strategy));
+      CheckReduce(strategy, x, num_items, pattern);
     }
-    const int32_t last = -1;
-    Require(lane().CopyToDevice(x + num_items - 1, &last, sizeof(last)));
-    Require(lane().Synchronize());
-
-    CheckReduce(x, num_items, pattern);
-    CheckCompact(x, num_items);
-    CheckScanInPlace(x, num_items, pattern, reinterpret_cast<int32_t*>(h_read.data()));
+    for (const Strategy strategy : device().Strategies(Primitive::kCompact)) {
+      SCOPED_TRACE(Name(strategy));
+      CheckCompact(strategy, x, num_items);
+    }
+    for (const Strategy strategy : device().Strategies(Primitive::kScan)) {
+      SCOPED_TRACE(Name(strategy));
+      fill();
+      CheckScanInPlace(strategy, x, num_items, pattern, reinterpret_cast<int32_t*>(h_read.data()));
+    }
   }
 
  private:
@@ -41,10 +53,11 @@ class HugeTest : public DeviceTest<DeviceParam> {
     return sum;
   }
 
-  ReduceState ReduceOf(Op op, const int32_t* d_x, uint64_t num_items) {
+  ReduceState ReduceOf(Strategy strategy, Op op, const int32_t* d_x, uint64_t num_items) {
     auto d_state = DeviceArray<ReduceState>::Poisoned(lane(), 1);
     ReduceArgs args;
     args.op = op;
+    args.strategy = strategy;
     args.in = d_x;
     args.num_items = num_items;
     args.init = {Neutral(op, DType::kI32), ReduceState::kNothing};
@@ -55,18 +68,19 @@ class HugeTest : public DeviceTest<DeviceParam> {
     return state[0];
   }
 
-  void CheckReduce(const int32_t* d_x, uint64_t num_items, const int32_t* pattern) {
-    const auto min = ReduceOf(Op::kMin, d_x, num_items);
+  void CheckReduce(Strategy strategy, const int32_t* d_x, uint64_t num_items, const int32_t* pattern) {
+    const auto min = ReduceOf(strategy, Op::kMin, d_x, num_items);
     EXPECT_EQ(min.value.As<int32_t>(), -1);
     EXPECT_EQ(min.position, num_items);
     const auto whole = static_cast<uint32_t>((num_items - 1) / kPatternItems);
     const uint32_t sum = whole * SumOf(pattern, kPatternItems) + SumOf(pattern, (num_items - 1) % kPatternItems) - 1;
-    EXPECT_EQ(ReduceOf(Op::kSum, d_x, num_items).value.As<uint32_t>(), sum);
+    EXPECT_EQ(ReduceOf(strategy, Op::kSum, d_x, num_items).value.As<uint32_t>(), sum);
   }
 
-  void CheckCompact(const int32_t* d_x, uint64_t num_items) {
+  void CheckCompact(Strategy strategy, const int32_t* d_x, uint64_t num_items) {
     auto d_count = DeviceArray<uint64_t>::Poisoned(lane(), 1);
     CompactArgs args;
+    args.strategy = strategy;
     args.comparison = Comparison::kLess;
     args.value = Value::Of(int32_t{0});
     args.invert = true;
@@ -92,8 +106,9 @@ class HugeTest : public DeviceTest<DeviceParam> {
     EXPECT_EQ(index, num_items - 1);
   }
 
-  void CheckScanInPlace(int32_t* d_x, uint64_t num_items, const int32_t* pattern, int32_t* h_read) {
+  void CheckScanInPlace(Strategy strategy, int32_t* d_x, uint64_t num_items, const int32_t* pattern, int32_t* h_read) {
     ScanArgs args;
+    args.strategy = strategy;
     args.in = args.out = d_x;
     args.num_items = num_items;
     Require(lane().Scan(args));

@@ -154,6 +154,58 @@ TEST_P(LaneTest, TimesAndCountsSinceLastAsked) {
   EXPECT_EQ(lane().TakeStageTimes().num_bytes, kItems * (sizeof(int32_t) + sizeof(int64_t)));
 }
 
+// What CUB launches, as its sources say.
+TEST_P(LaneTest, LaunchesOfCubAreCounted) {
+  if (!device().Resolve(Primitive::kScan, Strategy::kCub).ok()) GTEST_SKIP() << "no such strategy here";
+  DeviceArray<int64_t> d_x(lane(), std::vector<int64_t>(200000, 1));
+  auto d_carry = DeviceArray<int64_t>::Poisoned(lane(), 1);
+  auto d_state = DeviceArray<ReduceState>::Poisoned(lane(), 1);
+  auto d_count = DeviceArray<uint64_t>::Poisoned(lane(), 1);
+  const auto launches = [&] {
+    Require(lane().Synchronize());
+    return lane().TakeStageTimes().launches;
+  };
+  launches();
+  ScanArgs scan;
+  scan.dtype = DType::kI64;
+  scan.strategy = Strategy::kCub;
+  scan.in = scan.out = d_x.data();
+  Require(lane().Scan(scan));
+  EXPECT_EQ(launches(), 0u) << "of nothing";
+  scan.num_items = 200000;
+  Require(lane().Scan(scan));
+  EXPECT_EQ(launches(), 2u);
+  scan.carry_out = d_carry.data();
+  Require(lane().Scan(scan));
+  EXPECT_EQ(launches(), 3u);
+  scan.kind = ScanKind::kExclusive;
+  Require(lane().Scan(scan));
+  EXPECT_EQ(launches(), 4u);
+  ReduceArgs reduce;
+  reduce.dtype = DType::kI64;
+  reduce.strategy = Strategy::kCub;
+  reduce.in = d_x.data();
+  reduce.state_out = d_state.data();
+  for (const Op op : {Op::kSum, Op::kMin}) {
+    reduce.op = op;
+    for (const uint64_t num_items : {0, 1, 100, 200000}) {
+      reduce.num_items = num_items;
+      Require(lane().Reduce(reduce));
+      EXPECT_EQ(launches(), num_items == 200000 ? 2u : 1u) << Name(op) << " of " << num_items;
+    }
+  }
+  CompactArgs compact;
+  compact.dtype = DType::kI64;
+  compact.strategy = Strategy::kCub;
+  compact.in = d_x.data();
+  compact.count = d_count.data();
+  Require(lane().Compact(compact));
+  EXPECT_EQ(launches(), 1u) << "of nothing";
+  compact.num_items = 200000;
+  Require(lane().Compact(compact));
+  EXPECT_EQ(launches(), 2u);
+}
+
 // ---- Errors: at once, and without touching anything ---------------------------------------------------------------
 class LaneErrorTest : public DeviceTest<DeviceParam> {
  protected:
@@ -234,6 +286,37 @@ TEST_P(LaneErrorTest, StrategiesThatAreNotServed) {
       EXPECT_TRUE(absl::IsUnimplemented(lane().Compact(compact_)));
     }
   }
+}
+
+TEST_P(LaneErrorTest, CombinationsThatAStrategyDoesNotServe) {
+  for (const Strategy strategy : device().Strategies(Primitive::kScan)) {
+    for (const OpParam& param : EveryOp(GetParam().device)) {
+      if (IsServedBy(strategy, Primitive::kScan, param.dtype, param.out_dtype, param.op)) continue;
+      SCOPED_TRACE(StrCat(Name(strategy), ", ", ParamName(param)));
+      const auto d_out = DeviceArray<uint64_t>::Poisoned(lane(), 4);
+      scan_.strategy = reduce_.strategy = strategy;
+      scan_.dtype = reduce_.dtype = param.dtype;
+      scan_.out_dtype = reduce_.out_dtype = param.out_dtype;
+      scan_.op = reduce_.op = param.op;
+      scan_.out = d_out.data();
+      const absl::Status status = lane().Scan(scan_);
+      EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+      EXPECT_EQ(ErrorField(status), "spec.algorithm.strategy");
+      if (device().Resolve(Primitive::kReduce, strategy).ok()) {
+        EXPECT_TRUE(absl::IsUnimplemented(lane().Reduce(reduce_)));
+      }
+    }
+  }
+}
+
+TEST_P(LaneErrorTest, BatchesOfAStrategyThatTakesOneArray) {
+  if (!device().Resolve(Primitive::kScan, Strategy::kCub).ok()) GTEST_SKIP() << "no such strategy here";
+  scan_.strategy = reduce_.strategy = compact_.strategy = Strategy::kCub;
+  scan_.num_arrays = reduce_.num_arrays = compact_.num_arrays = 2;
+  scan_.num_items = reduce_.num_items = compact_.num_items = 2;
+  EXPECT_TRUE(absl::IsUnimplemented(lane().Scan(scan_)));
+  EXPECT_TRUE(absl::IsUnimplemented(lane().Reduce(reduce_)));
+  EXPECT_TRUE(absl::IsUnimplemented(lane().Compact(compact_)));
 }
 
 TEST_P(LaneErrorTest, MisalignedPointers) {

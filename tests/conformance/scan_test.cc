@@ -36,7 +36,7 @@ testing::AssertionResult RunCase(Lane& lane, Op op, const ScanCase& c, Random& r
   const Out start =
       c.has_init ? MakeStart<In, Out>(op, in.back(), random) : ScanStart(op, kDTypeOf<Out>, c.kind).template As<Out>();
   in.pop_back();
-  const auto want = Scan(op, c.kind, c.reverse, Converted<Out>(in), start, c.data == Data::kExact);
+  const auto want = Scan(op, c.kind, c.reverse, Converted<Out>(in), start, c.data == Data::kExact, OrderOf(c.strategy));
 
   DeviceArray<In> d_in(lane, in, c.in_offset);
   auto d_own_out = DeviceArray<Out>::Poisoned(lane, in.size(), c.out_offset);
@@ -88,7 +88,7 @@ using ScanTest = DeviceTest<OpParam>;
 
 TEST_P(ScanTest, EverySizeAndForm) {
   int num_cases = 0;
-  for (const Strategy strategy : device().Strategies(Primitive::kScan)) {
+  for (const Strategy strategy : StrategiesOf(device(), Primitive::kScan, GetParam())) {
     for (const size_t size : Sizes()) {
       for (unsigned form = 0; form < 32; ++form, ++num_cases) {
         if (!Takes(size)) continue;
@@ -114,7 +114,7 @@ TEST_P(ScanTest, EverySizeAndForm) {
 
 TEST_P(ScanTest, ManyTiles) {
   const auto only = static_cast<int>(random().Below(kNumData));
-  for (const Strategy strategy : device().Strategies(Primitive::kScan)) {
+  for (const Strategy strategy : StrategiesOf(device(), Primitive::kScan, GetParam())) {
     for (int data = 0; data < kNumData; ++data) {
       if (TakesAShare(GetParam()) && data != only) continue;
       ScanCase c;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/cpu_device.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/status.h"
 
@@ -46,6 +47,39 @@ TEST(ResolveTest, OthersNameWhatIsServed) {
   EXPECT_THAT(message, HasSubstr("scan"));
   EXPECT_THAT(message, HasSubstr("fake"));
   EXPECT_THAT(message, HasSubstr("chained, naive"));
+}
+
+TEST(ResolveTest, AStrategyMayNotServeEveryCombination) {
+  class CubDevice : public FakeDevice {
+    std::vector<Strategy> Strategies(Primitive) const override { return {Strategy::kChained, Strategy::kCub}; }
+  };
+  const CubDevice device;
+  const auto resolve = [&](Primitive primitive, DType dtype, DType out_dtype, Op op, Strategy strategy) {
+    return device.Resolve(primitive, dtype, out_dtype, op, strategy);
+  };
+  EXPECT_EQ(resolve(Primitive::kScan, DType::kU8, DType::kU64, Op::kSum, Strategy::kCub).value(), Strategy::kCub);
+  EXPECT_EQ(resolve(Primitive::kReduce, DType::kF64, DType::kF64, Op::kMin, Strategy::kCub).value(), Strategy::kCub);
+  EXPECT_EQ(resolve(Primitive::kCompact, DType::kU8, DType::kU8, Op::kSum, Strategy::kCub).value(), Strategy::kCub);
+  EXPECT_EQ(resolve(Primitive::kScan, DType::kU8, DType::kU8, Op::kMin, Strategy::kDefault).value(),
+            Strategy::kChained);
+  const absl::Status status = resolve(Primitive::kScan, DType::kF32, DType::kF64, Op::kMin, Strategy::kCub).status();
+  EXPECT_TRUE(absl::IsUnimplemented(status));
+  EXPECT_EQ(ErrorReason(status), "NOT_IMPLEMENTED");
+  EXPECT_EQ(ErrorField(status), "spec.algorithm.strategy");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cub does not serve scan by min of f32 to f64"));
+  EXPECT_TRUE(
+      absl::IsUnimplemented(resolve(Primitive::kReduce, DType::kI16, DType::kI16, Op::kXor, Strategy::kCub).status()));
+}
+
+TEST(ResolveTest, TheCpuHasNoCub) {
+  const std::unique_ptr<Device> device = OpenCpuDevice();
+  const std::unique_ptr<Lane> lane = *device->CreateLane();
+  int32_t x = 1;
+  const absl::Status status = lane->Scan({.strategy = Strategy::kCub, .in = &x, .out = &x, .num_items = 1});
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  EXPECT_EQ(ErrorField(status), "spec.algorithm.strategy");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("reduce_then_scan"));
+  EXPECT_EQ(x, 1);
 }
 
 TEST(OpenDeviceTest, Cpu) {
