@@ -48,7 +48,7 @@ v1::RunBenchmarkResponse Encode(const Measurement& measured, uint32_t repetition
   response.set_strategy(static_cast<v1::Strategy>(measured.what.strategy));
   response.set_num_items(measured.what.num_items);
   response.set_device(device);
-  response.set_numerics_version(kNumericsVersion);
+  if (FollowsNumerics(measured.what.strategy)) response.set_numerics_version(kNumericsVersion);
   if (!measured.skipped.empty()) {
     response.set_skipped(measured.skipped);
     return response;

@@ -34,8 +34,11 @@ uint64_t MaskBytes(Selector selector, uint64_t num_items) {
 absl::StatusOr<std::unique_ptr<ChunkPipeline>> ChunkPipeline::Create(const Device& device, const Spec& spec,
                                                                      CallShape shape) {
   Spec resolved = spec;
-  PREFIXD_ASSIGN_OR_RETURN(resolved.strategy, device.Resolve(spec.primitive(), spec.strategy));
   const auto* scan = std::get_if<ScanSpec>(&spec.detail);
+  const auto* reduce = std::get_if<ReduceSpec>(&spec.detail);
+  const Op op = scan != nullptr ? scan->op : reduce != nullptr ? reduce->op : Op::kSum;
+  PREFIXD_ASSIGN_OR_RETURN(resolved.strategy,
+                           device.Resolve(spec.primitive(), spec.dtype, spec.output(), op, spec.strategy));
   if (scan != nullptr && scan->reverse && shape == CallShape::kStream) {
     return Error(absl::StatusCode::kFailedPrecondition, "REVERSE_ON_STREAM", "spec.reverse",
                  StrCat("a reverse scan begins with the last element, and a stream's end is not known: use the "

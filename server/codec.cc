@@ -298,7 +298,7 @@ void EncodeTiming(const Timing& timing, v1::Timing* wire) {
     wire->set_kernel_gb_per_s(static_cast<double>(device.num_bytes) / static_cast<double>(*device.kernel_ns));
   }
   wire->set_batch_size(1);
-  wire->set_numerics_version(kNumericsVersion);
+  if (FollowsNumerics(timing.strategy)) wire->set_numerics_version(kNumericsVersion);
 }
 
 }  // namespace
@@ -374,6 +374,7 @@ void Encode(const Result& result, v1::CompactResponse* response) {
 void EncodeCapabilities(const Device& device, v1::GetServerInfoResponse* response) {
   const auto add = [&](Primitive primitive, DType dtype, DType out_dtype, std::optional<Op> op) {
     for (const Strategy strategy : device.Strategies(primitive)) {
+      if (!IsServedBy(strategy, primitive, dtype, out_dtype, op.value_or(Op::kSum))) continue;
       v1::Capability* capability = response->add_capabilities();
       capability->set_primitive(EncodeEnum<v1::Primitive>(primitive));
       capability->set_dtype(EncodeEnum<v1::DType>(dtype));

@@ -154,7 +154,7 @@ absl::Status CheckServed(const Device& device, const BenchmarkCase& what) {
                                            what.primitive == Primitive::kCompact ? "" : StrCat(Name(what.op), " of "),
                                            Name(what.dtype)));
   }
-  return device.Resolve(what.primitive, what.strategy).status();
+  return device.Resolve(what.primitive, what.dtype, what.dtype, what.op, what.strategy).status();
 }
 
 absl::StatusOr<Measurement> MeasureSamples(Subject& subject, uint32_t repetitions,

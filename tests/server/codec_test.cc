@@ -379,6 +379,41 @@ TEST(CodecTest, CapabilitiesAreTheOneList) {
   EXPECT_EQ(static_cast<int>(listed.size()), response.capabilities_size());
 }
 
+TEST(CodecTest, CapabilitiesLeaveOutWhatAStrategyDoesNotServe) {
+  class CubDevice : public Device {
+   public:
+    const DeviceInfo& info() const override { return info_; }
+    uint64_t FreeMemoryBytes() const override { return 0; }
+    absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override { return absl::UnimplementedError(""); }
+    absl::StatusOr<Buffer> AllocatePinned(size_t) override { return absl::UnimplementedError(""); }
+    std::vector<Strategy> Strategies(Primitive) const override { return {Strategy::kChained, Strategy::kCub}; }
+
+   private:
+    const DeviceInfo info_ = {};
+  };
+  v1::GetServerInfoResponse response;
+  EncodeCapabilities(CubDevice(), &response);
+  int num_cub = 0;
+  for (const v1::Capability& capability : response.capabilities()) {
+    num_cub += capability.strategy() == v1::STRATEGY_CUB ? 1 : 0;
+  }
+  // Sums of 21 pairs of dtypes; of four 4- and 8-byte integers six more ops, of two floating-point types three.
+  EXPECT_EQ(num_cub, 2 * (21 + 4 * 6 + 2 * 3) + 10);
+  EXPECT_EQ(response.capabilities_size() - num_cub, 2 * (21 * 4 + 18 * 3) + 10);
+}
+
+// An order of its own has no numerics version.
+TEST(CodecTest, OnlyOurOrderHasANumericsVersion) {
+  for (const auto& [strategy, version] :
+       {std::pair(Strategy::kChained, kNumericsVersion), std::pair(Strategy::kCub, 0u)}) {
+    Result result;
+    result.timing.strategy = strategy;
+    v1::ReduceResponse response;
+    Encode(result, &response);
+    EXPECT_EQ(response.timing().numerics_version(), version) << Name(strategy);
+  }
+}
+
 TEST(CodecTest, MutatedMessagesNeverCrash) {
   const uint32_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
