@@ -78,5 +78,13 @@ if(PREFIXD_WITH_CUDA)
   if(eula)
     file(INSTALL ${eula} DESTINATION ${documents}/licenses RENAME cuda TYPE FILE)
   endif()
+  # CUB's licence wants its notice beside programs too. The toolkit has it at the head of each header.
+  string(APPEND list "and kernels of NVIDIA's CUB\n")
+  find_file(cub_header cub/device/device_scan.cuh PATHS ${PREFIXD_CUDA_INCLUDE_DIRS} PATH_SUFFIXES cccl REQUIRED
+            NO_DEFAULT_PATH)
+  file(READ ${cub_header} text)
+  string(FIND "${text}" "*/" end)
+  string(SUBSTRING "${text}" 0 ${end} text)
+  file(WRITE $ENV{DESTDIR}${documents}/licenses/cub "${text}*/\n")
 endif()
 file(WRITE $ENV{DESTDIR}${documents}/bundled.txt "${list}")

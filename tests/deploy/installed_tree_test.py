@@ -97,6 +97,8 @@ class InstalledTreeTest(unittest.TestCase):
                 if pathlib.Path("/usr/share/common-licenses", name).exists():
                     self.assertTrue((common / name).exists(), f"{package} refers to {name}")
         self.assertTrue((documents / "LICENSE").exists())
+        if "CUB" in (documents / "bundled.txt").read_text():
+            self.assertIn("Redistributions in binary form", (documents / "licenses" / "cub").read_text())
 
     def test_it_is_small_enough_to_carry(self):
         packed = pathlib.Path(folder.name) / "tree.tar.gz"
