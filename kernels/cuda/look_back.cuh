@@ -210,6 +210,58 @@ class GroupFold {
   Array array_;  // start, and the groups before next_group_.
 };
 
+// The same for one warp, where the order is free: it waits for kGroups groups at a time.
+template <class Operator, int kGroups, class Array = typename Operator::Item>
+class WarpFold {
+ public:
+  using Item = typename Operator::Item;
+  static_assert(Operator::kAnyOrder);
+
+  __device__ WarpFold(const TileStates& states, uint32_t epoch, Array start, Item neutral)
+      : states_(states), epoch_(epoch), neutral_(neutral), array_(start), rest_(neutral) {}
+
+  // Waits for the first num_tiles tiles. All lanes. Needs: no earlier call with more.
+  __device__ void WaitFor(uint32_t num_tiles) {
+    for (;;) {
+      const uint32_t first_tile = next_group_ * kJoinSlots;
+      rest_ = neutral_;
+      if (first_tile == num_tiles) return;
+      const uint32_t tile = first_tile + LaneOfWarp();
+      Item values[kGroups];
+      for (bool found = false; !found;) {
+        // Without conditions, so that all loads are under way together: it decides the speed of the whole kernel.
+        StateWords<Item> words[kGroups];
+#pragma unroll
+        for (int g = 0; g < kGroups; ++g) words[g] = states_.Load<Item>(min(tile + g * kJoinSlots, num_tiles - 1));
+        found = true;
+#pragma unroll
+        for (int g = 0; g < kGroups; ++g) found &= words[g].Get(epoch_, &values[g]);
+      }
+      __syncwarp();
+      const int num_groups = static_cast<int>(min((num_tiles - first_tile) / kJoinSlots, uint32_t{kGroups}));
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g) {
+        const Item total = WarpTotal<Operator>(tile + g * kJoinSlots < num_tiles ? values[g] : neutral_);
+        if (g < num_groups) array_ = Operator::Combine(array_, total);
+        if (g == num_groups) rest_ = total;
+      }
+      next_group_ += num_groups;
+      if (num_groups < kGroups) return;
+    }
+  }
+
+  // What stands before the tile after those that were waited for.
+  __device__ Array Prefix() const { return Operator::Combine(array_, rest_); }
+
+ private:
+  const TileStates& states_;
+  const uint32_t epoch_;
+  const Item neutral_;
+  uint32_t next_group_ = 0;
+  Array array_;  // start, and the groups before next_group_.
+  Item rest_;    // The tiles of it.
+};
+
 }  // namespace prefixd::cuda
 
 #endif  // PREFIXD_KERNELS_CUDA_LOOK_BACK_CUH_

@@ -227,24 +227,34 @@ __device__ void LoadStage(RingState<Shape::kStages>& ring, uint32_t stage, T* s_
 // The load thread. Takes tickets, and has their stages loaded.
 //   Shape     kStages, kTicketStages; kPacedLoads: loads in flight at the start, when the others' would only queue up
 //             before the first
+//   wait_for_room(position)  called before a ticket is taken, for each stage that it will be loaded into: returns when
+//   it
+//             is time to take it. From then on everybody waits for its tiles.
 //   ticket    the first; take() takes the next ones; from num_tickets on there is nothing
 //   load(stage, ticket, sub)   loads stage `sub` of the ticket, arriving at loaded[stage]
-template <class Shape, class Take, class Load>
-__device__ void LoadThroughRing(RingState<Shape::kStages>& ring, uint32_t ticket, uint32_t num_tickets, Take&& take,
-                                Load&& load) {
+template <class Shape, class WaitForRoom, class Take, class Load>
+__device__ void LoadThroughRing(RingState<Shape::kStages>& ring, uint32_t ticket, uint32_t num_tickets,
+                                WaitForRoom&& wait_for_room, Take&& take, Load&& load) {
   constexpr int kStages = Shape::kStages;
   RingPosition<kStages> at;
-  RingPosition<kStages> last_of_ticket;  // Before it was freed.
-  RingPosition<kStages> oldest;          // That may be in flight, at the start.
-  for (int i = 1; i < Shape::kTicketStages; ++i) last_of_ticket.Next();
-  for (uint32_t num_loads = 0;; num_loads += Shape::kTicketStages) {
-    // A ticket is taken when there is room for all of it: everybody waits for its tiles from then on.
-    if (num_loads + Shape::kTicketStages > kStages) ring.freed[last_of_ticket.stage].Wait(last_of_ticket.parity ^ 1);
-    for (int i = 0; i < Shape::kTicketStages; ++i) last_of_ticket.Next();
+  RingPosition<kStages> room;
+  RingPosition<kStages> freed;
+  RingPosition<kStages> oldest;  // That may be in flight, at the start.
+  uint32_t num_loads = 0;
+  for (;;) {
+    for (int sub = 0; sub < Shape::kTicketStages; ++sub) {
+      if (num_loads + sub < kStages) continue;
+      wait_for_room(room);
+      room.Next();
+    }
     if (num_loads > 0) ticket = take();
     if (ticket >= num_tickets) break;
-    for (int sub = 0; sub < Shape::kTicketStages; ++sub, at.Next()) {
-      if (num_loads + sub >= Shape::kPacedLoads && num_loads < 2 * kStages) {
+    for (int sub = 0; sub < Shape::kTicketStages; ++sub, ++num_loads, at.Next()) {
+      if (num_loads >= kStages) {
+        ring.freed[freed.stage].Wait(freed.parity);
+        freed.Next();
+      }
+      if (num_loads >= Shape::kPacedLoads && num_loads < 2 * kStages) {
         ring.loaded[oldest.stage].Wait(oldest.parity);
         oldest.Next();
       }
@@ -252,8 +262,19 @@ __device__ void LoadThroughRing(RingState<Shape::kStages>& ring, uint32_t ticket
       load(at.stage, ticket, sub);
     }
   }
+  if (num_loads >= kStages) ring.freed[freed.stage].Wait(freed.parity);
   ring.tickets[at.stage] = ring.kEnd;
   ring.loaded[at.stage].Arrive();
+}
+
+// The load thread, before its first ticket: has the elements of a ticket brought into the cache, one that some block
+// takes.
+template <class Shape, class T>
+__device__ void PrefetchTicket(uint32_t ticket, const T* in, uint64_t num_items) {
+  for (int sub = 0; sub < Shape::kTicketStages; ++sub) {
+    const uint64_t begin = Shape::StageBegin(ticket, sub);
+    if (Shape::IsWhole(begin, num_items)) BulkPrefetch(in + begin, Shape::kStageItems * sizeof(T));
+  }
 }
 
 }  // namespace prefixd::cuda

@@ -26,8 +26,8 @@
 namespace prefixd::cuda {
 
 template <class T, Selector kSelector>
-struct RingCompactShape : RingShape<T, kSelector == Selector::kByteMask && sizeof(T) == 4 ? 12 : 13> {
-  using Base = RingShape<T, kSelector == Selector::kByteMask && sizeof(T) == 4 ? 12 : 13>;
+struct RingCompactShape : RingShape<T, kSelector == Selector::kByteMask ? 12 : 13> {
+  using Base = RingShape<T, kSelector == Selector::kByteMask ? 12 : 13>;
   static constexpr bool kHasMask = kSelector == Selector::kByteMask;
   // A mask is needed less long than its elements, until they are selected: fewer masks than stages.
   static constexpr int kMasks = 6;
@@ -37,14 +37,13 @@ struct RingCompactShape : RingShape<T, kSelector == Selector::kByteMask && sizeo
   static constexpr int kBulkItems = kBulkAlignment / sizeof(T);
 
   static constexpr int kSelectWarps = 8;
-  static constexpr int kGatherWarps = 8;
+  static constexpr int kGatherWarps = kSelectWarps;  // Each gathers what its like selects.
   static constexpr int kWarpRows = kRows / kSelectWarps;
-  static_assert(kSelectWarps == kGatherWarps && kWarpRows * kSelectWarps == kRows);
+  static_assert(kWarpRows * kSelectWarps == kRows && kWarpRows <= 4);
   // Warps by role.
   static constexpr int kPublishWarp = kSelectWarps + kGatherWarps;
   static constexpr int kLookBackWarp = kPublishWarp + 1;
-  static constexpr int kLookBackWarps = 8;
-  static constexpr int kLoadWarp = kLookBackWarp + kLookBackWarps;
+  static constexpr int kLoadWarp = kLookBackWarp + 1;
   static constexpr int kStoreWarp = kLoadWarp + 1;
   static constexpr int kThreads = (kStoreWarp + 1) * kWarpThreads;
 
@@ -59,12 +58,11 @@ struct RingCompactShared {
   // Room for what is gathered to begin up to kBulkItems later than it was.
   alignas(128) T items[kStages][Shape::kStageItems + Shape::kBulkItems];
   alignas(128) uint8_t masks[Shape::kMasks][Shape::kHasMask ? Shape::kStageItems : 1];
-  uint4 kept[kStages][Shape::kRows];  // Word i, bit l: item i of lane l.
-  uint32_t warp_counts[kStages][Shape::kSelectWarps];
+  uint16_t kept[kStages][Shape::kGatherWarps][kWarpThreads];  // Of a lane's elements, 4 of each row: those kept.
+  uint32_t warp_counts[kStages][Shape::kGatherWarps];
   uint32_t counts[kStages];   // Kept elements of the stage,
   uint32_t offsets[kStages];  // of the tile's stages before it,
   uint64_t slots[kStages];    // and of all tiles before.
-  typename GroupFold<CountSum, Shape::kLookBackWarps, uint64_t>::Shared fold;
   RingState<kStages> ring;
   Barrier selected[kStages];
   Barrier placed[kStages];
@@ -84,7 +82,11 @@ class RingCompact {
     const int warp = WarpOfBlock();
     // The first ticket is under way while the block gets ready.
     uint32_t ticket = 0;
-    if (warp == Shape::kLoadWarp && LaneOfWarp() == 0) ticket = p_.states.TakeTile();
+    if (warp == Shape::kLoadWarp && LaneOfWarp() == 0) {
+      PrefetchTicket<Shape>(blockIdx.x, p_.in, p_.num_items);
+      if (Shape::kHasMask) PrefetchTicket<Shape>(blockIdx.x, p_.mask, p_.num_items);
+      ticket = p_.states.TakeTile();
+    }
     if (threadIdx.x == 0) {
       s_.ring.Init(1);
       for (int i = 0; i < kStages; ++i) {
@@ -102,8 +104,8 @@ class RingCompact {
       Gather(warp - Shape::kSelectWarps);
     } else if (warp == Shape::kPublishWarp) {
       if (LaneOfWarp() == 0) Publish(epoch);
-    } else if (warp < Shape::kLoadWarp) {
-      LookBack(warp - Shape::kLookBackWarp, epoch);
+    } else if (warp == Shape::kLookBackWarp) {
+      LookBack(epoch);
     } else if (warp == Shape::kLoadWarp) {
       if (LaneOfWarp() == 0) Load(ticket);
     } else {
@@ -119,7 +121,7 @@ class RingCompact {
   __device__ uint32_t CountOf(uint32_t stage) const {
     uint32_t count = 0;
 #pragma unroll
-    for (int warp = 0; warp < Shape::kSelectWarps; ++warp) count += s_.warp_counts[stage][warp];
+    for (int warp = 0; warp < Shape::kGatherWarps; ++warp) count += s_.warp_counts[stage][warp];
     return count;
   }
 
@@ -136,7 +138,8 @@ class RingCompact {
     Position last_selected;
     int num_loads = 0;
     LoadThroughRing<Shape>(
-        s_.ring, first_ticket, p_.num_tiles, [&] { return p_.states.TakeTile(); },
+        s_.ring, first_ticket, p_.num_tiles, [&](Position room) { s_.selected[room.stage].Wait(room.parity); },
+        [&] { return p_.states.TakeTile(); },
         [&](uint32_t stage, uint32_t ticket, int sub) {
           const uint64_t begin = Shape::StageBegin(ticket, sub);
           Barrier& loaded = s_.ring.loaded[stage];
@@ -183,27 +186,23 @@ class RingCompact {
 
   // ---- Select ----
   __device__ void Select(int warp) {
-    const uint32_t flip = p_.invert ? kAllLanes : 0;
+    constexpr uint32_t kAll = (1u << 4 * Shape::kWarpRows) - 1;
+    const uint32_t flip = p_.invert ? kAll : 0;
     RingPosition<Shape::kMasks> mask;
     ForEachStage<Shape>(s_.ring, [&](Position at, uint32_t ticket, int sub) {
       const uint64_t begin = Shape::StageBegin(ticket, sub);
       const bool whole = IsWhole(begin);
-      uint32_t count = 0;
+      uint32_t kept = 0;
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) {
         const int first_item = FirstItem(warp, row);
         if (!whole) LoadPartial(at.stage, mask.stage, begin, first_item);
-        bool selected[4];
-        SelectItems(at.stage, mask.stage, first_item, selected);
-        uint32_t kept[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          kept[i] = __ballot_sync(kAllLanes, selected[i]) ^ flip;
-          if (!whole) kept[i] &= __ballot_sync(kAllLanes, begin + first_item + i < p_.num_items);
-          count += __popc(kept[i]);
-        }
-        if (LaneOfWarp() == 0) s_.kept[at.stage][warp * Shape::kWarpRows + row] = {kept[0], kept[1], kept[2], kept[3]};
+        kept |= SelectItems(at.stage, mask.stage, first_item) << 4 * row;
       }
+      kept ^= flip;
+      if (!whole) kept &= Existing(warp, begin);
+      s_.kept[at.stage][warp][LaneOfWarp()] = static_cast<uint16_t>(kept);
+      const uint32_t count = WarpTotal<CountSum>(static_cast<uint32_t>(__popc(kept)));
       if (LaneOfWarp() == 0) s_.warp_counts[at.stage][warp] = count;
       ArriveAsWarp(s_.selected[at.stage]);
       mask.Next();
@@ -215,6 +214,15 @@ class RingCompact {
     return (warp * Shape::kWarpRows + row) * Shape::kRowItems + 4 * LaneOfWarp();
   }
 
+  // Which of the lane's items exist.
+  __device__ uint32_t Existing(int warp, uint64_t begin) const {
+    uint32_t existing = 0;
+    for (int i = 0; i < 4 * Shape::kWarpRows; ++i) {
+      if (begin + FirstItem(warp, i / 4) + i % 4 < p_.num_items) existing |= 1u << i;
+    }
+    return existing;
+  }
+
   // What exists of the lane's items; what does not may be anything.
   __device__ void LoadPartial(uint32_t stage, uint32_t mask, uint64_t begin, int first_item) {
 #pragma unroll
@@ -224,19 +232,22 @@ class RingCompact {
       s_.items[stage][first_item + i] = p_.in[item];
       if constexpr (Shape::kHasMask) s_.masks[mask][first_item + i] = p_.mask[item];
     }
+    __syncwarp();
   }
 
-  __device__ void SelectItems(uint32_t stage, uint32_t mask, int first_item, bool (&selected)[4]) const {
+  // Bit i: item i is selected.
+  __device__ uint32_t SelectItems(uint32_t stage, uint32_t mask, int first_item) const {
+    uint32_t selected = 0;
     if constexpr (Shape::kHasMask) {
       const uint32_t bytes = *reinterpret_cast<const uint32_t*>(&s_.masks[mask][first_item]);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) selected[i] = (bytes >> 8 * i & 0xff) != 0;
+      selected = __dp4a(__vcmpne4(bytes, 0) & 0x08040201u, 0x01010101u, 0u);
     } else {
       T items[4];
       RowAccess<T>::Load(&s_.items[stage][first_item - 4 * LaneOfWarp()], items);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) selected[i] = p_.kept.Contains(items[i]);
+      for (int i = 0; i < 4; ++i) selected |= p_.kept.Contains(items[i]) ? 1u << i : 0;
     }
+    return selected;
   }
 
   // ---- Publish: one thread ----
@@ -255,54 +266,52 @@ class RingCompact {
   }
 
   // ---- Look back ----
-  __device__ void LookBack(int warp, uint32_t epoch) {
-    GroupFold<CountSum, Shape::kLookBackWarps, uint64_t> fold(p_.states, epoch, 0, 0, warp, s_.fold);
-    const bool is_leader = warp == 0 && LaneOfWarp() == 0;
+  __device__ void LookBack(uint32_t epoch) {
+    // The groups that are published while the other blocks take a ticket each, and one.
+    WarpFold<CountSum, 6, uint64_t> fold(p_.states, epoch, 0, 0);
     ForEachTicket<Shape>(s_.ring, [&](Position& at, uint32_t ticket) {
-      const auto tile = static_cast<int>(ticket % kJoinSlots);
-      fold.WaitFor(ticket / kJoinSlots, tile, [] { SyncTeam<1, Shape::kLookBackWarps * kWarpThreads>(); });
-      const TilePrefix<uint32_t, uint64_t> prefix = fold.Prefix(tile);
+      fold.WaitFor(ticket);
       for (int stage = 0; stage < Shape::kTicketStages; ++stage, at.Next()) {
-        if (!is_leader) continue;
-        s_.slots[at.stage] = prefix.array + prefix.group;
+        if (LaneOfWarp() != 0) continue;
+        s_.slots[at.stage] = fold.Prefix();
         s_.placed[at.stage].Arrive();
       }
     });
     // The block needs no more of the states: what its publisher may still publish, nobody waits for.
-    if (is_leader) p_.states.Leave();
+    if (LaneOfWarp() == 0) p_.states.Leave();
   }
 
   // ---- Gather ----
   __device__ void Gather(int warp) {
-    const uint32_t lanes_before = (1u << LaneOfWarp()) - 1;
     ForEachStage<Shape>(s_.ring, [&](Position at, uint32_t, int) {
       s_.selected[at.stage].Wait(at.parity);
-      T items[Shape::kWarpRows][4];
-      uint32_t mine[Shape::kWarpRows];  // Bit i: item i is kept.
-      uint32_t rank[Shape::kWarpRows];  // Of the first of them, in the stage.
-      uint32_t next_rank = 0;
+      const uint32_t kept = s_.kept[at.stage][warp][LaneOfWarp()];
+      uint32_t rank = 0;  // Of the warp's first kept element, in the stage.
 #pragma unroll
-      for (int w = 0; w < Shape::kSelectWarps; ++w) next_rank += w < warp ? s_.warp_counts[at.stage][w] : 0;
+      for (int w = 0; w < Shape::kGatherWarps; ++w) rank += w < warp ? s_.warp_counts[at.stage][w] : 0;
+      T items[Shape::kWarpRows][4];
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) {
         RowAccess<T>::Load(&s_.items[at.stage][FirstItem(warp, row) - 4 * LaneOfWarp()], items[row]);
-        const uint4 kept = s_.kept[at.stage][warp * Shape::kWarpRows + row];
-        mine[row] = (kept.x >> LaneOfWarp() & 1) | (kept.y >> LaneOfWarp() & 1) << 1 |
-                    (kept.z >> LaneOfWarp() & 1) << 2 | (kept.w >> LaneOfWarp() & 1) << 3;
-        rank[row] = next_rank + __popc(kept.x & lanes_before) + __popc(kept.y & lanes_before) +
-                    __popc(kept.z & lanes_before) + __popc(kept.w & lanes_before);
-        next_rank += __popc(kept.x) + __popc(kept.y) + __popc(kept.z) + __popc(kept.w);
       }
+      // The rows' counts up to each lane, a byte a row.
+      uint32_t counts = 0;
+#pragma unroll
+      for (int row = 0; row < Shape::kWarpRows; ++row) counts |= __popc(kept >> 4 * row & 0xf) << 8 * row;
+      const uint32_t up_to = WarpTrees<CountSum>(counts);
+      const uint32_t rows = ShuffleFrom(up_to, kWarpThreads - 1);
+      const uint32_t before = up_to - counts;
       s_.placed[at.stage].Wait(at.parity);
       T* gathered = s_.items[at.stage] + ShiftOf(at.stage);
       SyncTeam<2, Shape::kGatherWarps * kWarpThreads>();  // All have read what all now overwrite.
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) {
-        T* next = gathered + rank[row];
+        T* next = gathered + rank + (before >> 8 * row & 0xff);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          if ((mine[row] >> i & 1) != 0) *next++ = items[row][i];
+          if ((kept >> (4 * row + i) & 1) != 0) *next++ = items[row][i];
         }
+        rank += rows >> 8 * row & 0xff;
       }
       FenceBeforeBulkStore();
       ArriveAsWarp(s_.ready[at.stage]);

@@ -1,9 +1,11 @@
 // Reduce, single pass, at the speed of reading, for sm_90 and later: tiles in a ring of shared memory (ring.cuh).
 //
-//   load       takes tickets, of two stages each, and loads them
+//   load       takes tickets, and loads them
 //   reduce     8 warps: a stage's leaves to their values
 //   publish    the values of the leaves to that of the tile; the stage is free again
 //   follow     16 warps, of the block that took the first ticket only: fold the tiles as they are published
+// A ticket is a stage of 32 KiB. Three of them are enough, and more make it slower: nothing waits but for memory, and
+// memory serves few requests at a time better than many.
 // Traffic: reads n. One launch; nothing is reset before it. A last stage that is not whole is loaded without bulk
 // copies.
 #ifndef PREFIXD_KERNELS_CUDA_RING_REDUCE_CUH_
@@ -18,8 +20,9 @@
 namespace prefixd::cuda {
 
 template <class T>
-struct RingReduceShape : RingTileShape<RingShape<T, 13>> {
-  using Base = RingTileShape<RingShape<T, 13>>;
+struct RingReduceShape : RingTileShape<RingShape<T, 3, 32 * 1024, 1>> {
+  using Base = RingTileShape<RingShape<T, 3, 32 * 1024, 1>>;
+  static_assert(Base::kTileStages == 1 && Base::kTicketStages == 1);
   static constexpr int kReduceWarps = 8;
   static constexpr int kReduceRows = Base::kStageLeaves / kReduceWarps;
   // Warps by role.
@@ -62,7 +65,10 @@ class RingReduce {
 
   __device__ void Run() {
     const int warp = WarpOfBlock();
-    if (warp == Shape::kLoadWarp && LaneOfWarp() == 0) s_.first_ticket = p_.states.TakeTile();
+    if (warp == Shape::kLoadWarp && LaneOfWarp() == 0) {
+      PrefetchTicket<Shape>(blockIdx.x, p_.in, p_.num_items);
+      s_.first_ticket = p_.states.TakeTile();
+    }
     if (threadIdx.x == 0) {
       s_.ring.Init(1);
       for (int i = 0; i < kStages; ++i) s_.reduced[i].Init(Shape::kReduceWarps * kWarpArrivals);
@@ -97,7 +103,7 @@ class RingReduce {
     // that will not be looked at: the last block to leave sets the count back.
     uint32_t next_ticket = first_ticket < p_.num_tiles ? p_.states.TakeTile() : first_ticket;
     LoadThroughRing<Shape>(
-        s_.ring, first_ticket, p_.num_tiles,
+        s_.ring, first_ticket, p_.num_tiles, [&](Position room) { s_.ring.freed[room.stage].Wait(room.parity); },
         [&] {
           const uint32_t ticket = next_ticket;
           if (ticket < p_.num_tiles) next_ticket = p_.states.TakeTile();
@@ -150,22 +156,18 @@ class RingReduce {
   __device__ void Publish() {
     ForEachTicket<Shape>(s_.ring, [&](Position& at, uint32_t ticket) {
       for (int t = 0; t < Shape::kTicketTiles; ++t) {
-        // Lane l has leaf l, which may be in the tile's second stage.
-        Position mine = at;
-        if (Shape::kTileStages == 2 && LaneOfWarp() >= Shape::kStageLeaves) mine.Next();
-        const int leaf = LaneOfWarp() % Shape::kStageLeaves;
-        s_.reduced[mine.stage].Wait(mine.parity);
+        const int leaf = t * kJoinSlots + LaneOfWarp();
+        s_.reduced[at.stage].Wait(at.parity);
         __syncwarp();
-        const Item leaf_value = Operator::Combine(s_.trees_of_runs[mine.stage][leaf], s_.last_runs[mine.stage][leaf]);
+        const Item leaf_value = Operator::Combine(s_.trees_of_runs[at.stage][leaf], s_.last_runs[at.stage][leaf]);
         __syncwarp();
-        for (int stage = 0; stage < Shape::kTileStages; ++stage, at.Next()) {
-          ArriveAsWarp(s_.ring.freed[at.stage]);
-        }
+        if (t == Shape::kTicketTiles - 1) ArriveAsWarp(s_.ring.freed[at.stage]);
         const uint32_t tile = ticket * Shape::kTicketTiles + t;
         const int last_leaf = LastSlot(NumValidFrom(uint64_t{tile} * kTileItems), kLeafItems);
         const Item value = WarpJoin<Operator>(leaf_value, neutral_, last_leaf);
         if (LaneOfWarp() == 0) p_.states.Publish(tile, epoch_, value);
       }
+      at.Next();
     });
   }
 

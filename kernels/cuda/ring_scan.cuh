@@ -94,10 +94,7 @@ class RingScan {
     // While the block gets ready, its first ticket is under way, and elements: those of a ticket that some block takes.
     uint32_t ticket = 0;
     if (warp == Shape::kLoadWarp && LaneOfWarp() == 0) {
-      for (int sub = 0; sub < Shape::kTicketStages; ++sub) {
-        const uint64_t begin = Shape::StageBegin(blockIdx.x, sub);
-        if (IsWhole(begin)) BulkPrefetch(p_.in + begin, Shape::kStageBytes);
-      }
+      PrefetchTicket<Shape>(blockIdx.x, p_.in, p_.num_items);
       ticket = p_.states.TakeTile();
     }
     if (threadIdx.x == 0) {
@@ -143,7 +140,8 @@ class RingScan {
   // ---- Load: one thread ----
   __device__ void Load(uint32_t first_ticket) {
     LoadThroughRing<Shape>(
-        s_.ring, first_ticket, p_.num_tiles, [&] { return p_.states.TakeTile(); },
+        s_.ring, first_ticket, p_.num_tiles, [&](Position room) { s_.prefixed[room.stage].Wait(room.parity); },
+        [&] { return p_.states.TakeTile(); },
         [&](uint32_t stage, uint32_t ticket, int sub) {
           LoadStage<Shape>(s_.ring, stage, s_.items[stage], p_.in, p_.num_items, Shape::StageBegin(ticket, sub));
         });

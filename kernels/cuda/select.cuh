@@ -124,6 +124,8 @@ struct CountSum {
   using Item = uint32_t;
   static constexpr bool kAnyOrder = true;
 
+  static __device__ Item ReduceWarp(Item item) { return __reduce_add_sync(kAllLanes, item); }
+
   template <class Count>
   static __device__ Count Combine(Count left, Item right) {
     return left + right;

@@ -60,6 +60,13 @@ __global__ void FillMask(uint8_t* out, size_t n) {
   }
 }
 
+struct IsPositive {
+  template <class T>
+  __device__ bool operator()(T v) const {
+    return v > T{0};
+  }
+};
+
 class Bench {
  public:
   explicit Bench(std::string filter) : filter_(std::move(filter)) {
@@ -130,6 +137,33 @@ class Bench {
     Free(d_in, d_out);
   }
 
+  // Scans with results of another type.
+  template <class In, class Out>
+  void RunWide(size_t n, const char* name) {
+    In* d_in;
+    Out* d_out;
+    Check(cudaMalloc(&d_in, n * sizeof(In)));
+    Check(cudaMalloc(&d_out, n * sizeof(Out)));
+    Fill<<<2048, 256>>>(d_in, n);
+    copy_rate_ = 2.0 * n * sizeof(In) /
+                 MedianOfCuda([&] { Check(cudaMemcpyAsync(d_out, d_in, n * sizeof(In), cudaMemcpyDeviceToDevice)); });
+    for (const auto kind : {prefixd::ScanKind::kInclusive, prefixd::ScanKind::kExclusive}) {
+      Line(std::string("scan ") + std::string(prefixd::Name(kind)) + " " + name + " sum", n,
+           double(n) * (sizeof(In) + sizeof(Out)), [&] {
+             prefixd::ScanArgs args;
+             args.dtype = prefixd::kDTypeOf<In>;
+             args.out_dtype = prefixd::kDTypeOf<Out>;
+             args.kind = kind;
+             args.in = d_in;
+             args.out = d_out;
+             args.num_items = n;
+             args.init = prefixd::ScanStart(args.op, args.output(), kind);
+             Check(lane_->Scan(args));
+           });
+    }
+    Free(d_in, d_out);
+  }
+
   // Many small arrays in one launch, beside as many launches of CUB.
   void RunBatch(size_t num_arrays, size_t num_items) {
     float* d_in;
@@ -192,6 +226,17 @@ class Bench {
       // Half are kept, give or take a millionth.
       Line(std::string("compact by ") + (masked ? "mask " : "predicate ") + name, n,
            n * sizeof(T) * 1.5 + (masked ? n : 0), [&] { Check(lane_->Compact(args)); });
+    }
+    auto* d_count = static_cast<uint64_t*>(d_scratch_);
+    void* d_temp = d_count + 32;
+    size_t temp_bytes = kScratchBytes - 32 * sizeof(uint64_t);
+    if (Wanted("cub")) {
+      PrintCub("cub select if", name, n, n * sizeof(T) * 1.5, [&] {
+        Check(cub::DeviceSelect::If(d_temp, temp_bytes, d_in, d_out, d_count, static_cast<int64_t>(n), IsPositive{}));
+      });
+      PrintCub("cub select flagged", name, n, n * sizeof(T) * 1.5 + n, [&] {
+        Check(cub::DeviceSelect::Flagged(d_temp, temp_bytes, d_in, d_mask, d_out, d_count, static_cast<int64_t>(n)));
+      });
     }
     Check(cudaFree(d_mask));
     Free(d_in, d_out);
@@ -271,6 +316,13 @@ int main(int argc, char** argv) {
   bench.Run<int32_t>(n, "i32");
   bench.Run<double>(n, "f64");
   bench.Run<int64_t>(n, "i64");
+  bench.Run<uint8_t>(n, "u8");
+  bench.Run<int16_t>(n, "i16");
+  bench.RunWide<uint8_t, uint32_t>(n, "u8 to u32");
+  bench.RunWide<int16_t, int32_t>(n, "i16 to i32");
+  bench.RunWide<float, double>(n, "f32 to f64");
+  bench.Run<float>(size_t{1} << 30, "f32");
+  bench.Run<uint8_t>((size_t{1} << 32) + 17, "u8");
   bench.RunCompact<float>(n, "f32");
   bench.RunCompact<int64_t>(n, "i64");
 }
