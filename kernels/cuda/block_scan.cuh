@@ -1,8 +1,8 @@
 // Scan of arrays that are small, or many: a block an array, and nothing between blocks.
 //
-// The block goes through its array in steps of up to 16,384 items, four tiles; what a later step needs of the earlier
-// ones is the values of the tiles of the group it is in, and of all groups before it.
-// Traffic: reads n, writes n. One launch; no memory but in and out. In place: a step is read before it is written.
+// The block goes through its array in steps of a tile, or of as much of it as the array has; what a later step needs of
+// the earlier ones is the values of the tiles of the group it is in, and of all groups before it. Traffic: reads n,
+// writes n. One launch; no memory but in and out. In place: a step is read before it is written.
 #ifndef PREFIXD_KERNELS_CUDA_BLOCK_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_BLOCK_SCAN_CUH_
 

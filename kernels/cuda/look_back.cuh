@@ -6,12 +6,12 @@
 // every block computes every prefix by itself, from the same values in the same order; nothing is passed on.
 //
 // Progress: tile numbers are tickets, so every earlier tile belongs to a block that has started, and a block publishes
-// its tiles without waiting for others. No order of blockIdx and no number of resident blocks is assumed.
-// Memory order: a state is one or two words that hold the value and the launch's epoch beside it, so a relaxed load
-// that finds the epoch has found the value; nothing else is communicated. Reset: none. A state of an earlier launch has
-// another epoch. The last block to leave begins the next epoch. Cost: a word or two of traffic within the L2 cache for
-// each pair of block and tile. Source: Merrill and Garland, NVR-2016-002, for the single pass; the fold from a known
-// group is ours.
+// its tiles without waiting for later ones; so the first tile that is not published yet waits for none. No order of
+// blockIdx and no number of resident blocks is assumed. Memory order: a state is one or two words that hold the value
+// and the launch's epoch beside it, so a relaxed load that finds the epoch has found the value; nothing else is
+// communicated. Reset: none. A state of an earlier launch has another epoch. The last block to leave begins the next
+// epoch. Cost: a word or two of traffic within the L2 cache for each pair of block and tile. Source: Merrill and
+// Garland, NVR-2016-002, for the single pass; the fold from a known group is ours.
 #ifndef PREFIXD_KERNELS_CUDA_LOOK_BACK_CUH_
 #define PREFIXD_KERNELS_CUDA_LOOK_BACK_CUH_
 
@@ -259,7 +259,7 @@ class WarpFold {
   const Item neutral_;
   uint32_t next_group_ = 0;
   Array array_;  // start, and the groups before next_group_.
-  Item rest_;    // The tiles of it.
+  Item rest_;    // The tiles of that group that were waited for.
 };
 
 }  // namespace prefixd::cuda

@@ -1,4 +1,4 @@
-// Runs of 1- and 2-byte integers, scanned in the words that they come in: sums take four or two of them at once.
+// Runs of 1- and 2-byte integers, scanned and reduced in the words that they come in: sums take four or two at once.
 // Memory is fast enough for about eight instructions an element, and unpacking and packing each by itself takes more.
 #ifndef PREFIXD_KERNELS_CUDA_PACKED_RUN_CUH_
 #define PREFIXD_KERNELS_CUDA_PACKED_RUN_CUH_
@@ -25,39 +25,46 @@ __device__ auto Unpack(uint32_t word, int i) {
   return item;
 }
 
+inline constexpr int kPackedWords = 4;
+
+// The value of a run of narrow integers, 16 bytes.
+template <Op kOp, class In, class Out>
+__device__ auto PackedValue(const uint32_t (&words)[kPackedWords]) {
+  using Operator = prefixd::cuda::Operator<kOp, Out>;
+  using Item = typename Operator::Item;
+  constexpr int kWordItems = sizeof(uint32_t) / sizeof(In);
+  if constexpr (kOp == Op::kSum) {
+    using Small = std::conditional_t<std::is_signed_v<In>, int32_t, uint32_t>;  // Holds the sum of a run.
+    Small sum = 0;
+#pragma unroll
+    for (int w = 0; w < kPackedWords; ++w) {
+      const auto word = static_cast<Small>(words[w]);
+      sum = sizeof(In) == 1 ? __dp4a(word, Small{0x01010101}, sum) : __dp2a_lo(word, Small{0x0101}, sum);
+    }
+    return static_cast<Item>(sum);
+  } else {
+    Item value = static_cast<Item>(Unpack<In>(words[0], 0));
+#pragma unroll
+    for (int i = 1; i < kPackedWords * kWordItems; ++i) {
+      value = Operator::Combine(value, static_cast<Item>(Unpack<In>(words[i / kWordItems], i % kWordItems)));
+    }
+    return value;
+  }
+}
+
 template <Op kOp, class T>
 struct PackedRun {
   using Operator = prefixd::cuda::Operator<kOp, T>;
   using Item = typename Operator::Item;
-  static constexpr int kWords = 4;
   static constexpr int kWordItems = sizeof(uint32_t) / sizeof(T);
 
-  // All items of the run.
-  static __device__ Item Value(const uint32_t (&words)[kWords]) {
-    if constexpr (kOp == Op::kSum) {
-      uint32_t sum = 0;  // Of the items taken as unsigned, which is the same in the bits that count.
-#pragma unroll
-      for (int w = 0; w < kWords; ++w) {
-        sum = sizeof(T) == 1 ? __dp4a(words[w], 0x01010101u, sum) : __dp2a_lo(words[w], 0x0101u, sum);
-      }
-      return static_cast<Item>(sum);
-    } else {
-      Item value = Unpack<T>(words[0], 0);
-#pragma unroll
-      for (int i = 1; i < kWords * kWordItems; ++i) {
-        value = Operator::Combine(value, Unpack<T>(words[i / kWordItems], i % kWordItems));
-      }
-      return value;
-    }
-  }
-
   // Replaces the items by the values up to each, from `before` on.
-  static __device__ void Scan(Item before, uint32_t (&words)[kWords]) {
+  static __device__ void Scan(Item before, uint32_t (&words)[kPackedWords]) {
     if constexpr (kOp == Op::kSum && sizeof(T) == 1) {
       // Two fields of 16 bits to a word, in which the sums do not overflow: up to the odd items, and to the even ones.
       uint32_t carry = (static_cast<uint32_t>(before) & 0xff) * 0x00010001;
 #pragma unroll
-      for (int w = 0; w < kWords; ++w) {
+      for (int w = 0; w < kPackedWords; ++w) {
         const uint32_t odd = __byte_perm(words[w], 0, 0x4341);
         const uint32_t up_to_odd = (__byte_perm(words[w], 0, 0x4240) + odd) * 0x00010001 + carry;
         words[w] = __byte_perm(up_to_odd - odd, up_to_odd, 0x6240);
@@ -66,7 +73,7 @@ struct PackedRun {
     } else {
       Item value = before;
 #pragma unroll
-      for (int w = 0; w < kWords; ++w) {
+      for (int w = 0; w < kPackedWords; ++w) {
         Item up_to[kWordItems];
 #pragma unroll
         for (int i = 0; i < kWordItems; ++i) {
@@ -85,10 +92,10 @@ struct PackedRun {
   }
 
   // Moves the items by one; `first` comes first.
-  static __device__ void MoveByOne(Item first, uint32_t (&words)[kWords]) {
+  static __device__ void MoveByOne(Item first, uint32_t (&words)[kPackedWords]) {
     constexpr int kBits = 8 * sizeof(T);
 #pragma unroll
-    for (int w = kWords - 1; w > 0; --w) words[w] = __funnelshift_l(words[w - 1], words[w], kBits);
+    for (int w = kPackedWords - 1; w > 0; --w) words[w] = __funnelshift_l(words[w - 1], words[w], kBits);
     words[0] = __funnelshift_l(static_cast<uint32_t>(first) << (32 - kBits), words[0], kBits);
   }
 };

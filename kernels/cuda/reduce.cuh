@@ -1,12 +1,9 @@
-// Reduce, strategy "single_launch": which of the three kernels runs; the ring only where elements of 4 or 8 bytes stay
-// what they are. All give the bits of kernels/NUMERICS.md.
+// Reduce, strategy "single_launch": which of the three kernels runs. All give the bits of kernels/NUMERICS.md.
 #ifndef PREFIXD_KERNELS_CUDA_REDUCE_CUH_
 #define PREFIXD_KERNELS_CUDA_REDUCE_CUH_
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/cuda/block_reduce.cuh"
 #include "kernels/cuda/launch.h"
@@ -20,18 +17,18 @@ inline constexpr uint64_t kBlockReduceItems = 2 * kTileItems;
 // From here on the ring is faster than tiles in registers.
 inline constexpr uint64_t kRingReduceMinBytes = uint64_t{1} << 20;
 
-template <class T, Op kOp>
-cudaError_t LaunchRingReduce(ReduceParams<T, T>& params, LaunchContext* context) {
-  using Shape = RingReduceShape<T>;
-  using Operator = Operator<kOp, T>;
+template <class In, class Out, Op kOp>
+cudaError_t LaunchRingReduce(ReduceParams<In, Out>& params, LaunchContext* context) {
+  using Shape = RingReduceShape<In>;
+  using Operator = Operator<kOp, Out>;
   cudaError_t error = CountTiles(params.num_items, Shape::kTicketItems, &params.num_tiles);
   if (error != cudaSuccess) return error;
   constexpr int kTicketWords = Shape::kTicketTiles * kStateWords<typename Operator::Item>;
   error = MakeStates(uint64_t{params.num_tiles} * kTicketWords, context, &params.states);
   if (error != cudaSuccess) return error;
   const auto num_blocks = std::min<uint32_t>(params.num_tiles, context->num_multiprocessors);
-  return Launch(RingReduceKernel<T, T, kOp>, num_blocks, Shape::kThreads, context->stream, params,
-                sizeof(RingReduceShared<T, Operator>));
+  return Launch(RingReduceKernel<In, Out, kOp>, num_blocks, Shape::kThreads, context->stream, params,
+                sizeof(RingReduceShared<In, Operator>));
 }
 
 template <class In, class Out>
@@ -57,11 +54,9 @@ cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context) {
       return Launch(BlockReduceKernel<In, Out, kOp>, static_cast<uint32_t>(args.num_arrays), num_warps * kWarpThreads,
                     context->stream, params);
     }
-    if constexpr (std::is_same_v<In, Out> && sizeof(Out) >= 4) {
-      if (params.aligned && args.num_items * sizeof(Out) >= kRingReduceMinBytes &&
-          context->bulk_shared_bytes >= sizeof(RingReduceShared<Out, Operator>)) {
-        return LaunchRingReduce<Out, kOp>(params, context);
-      }
+    if (IsBulkAligned(params.in) && args.num_items * sizeof(In) >= kRingReduceMinBytes &&
+        context->bulk_shared_bytes >= sizeof(RingReduceShared<In, Operator>)) {
+      return LaunchRingReduce<In, Out, kOp>(params, context);
     }
     cudaError_t error = CountTiles(args.num_items, kTileItems, &params.num_tiles);
     if (error == cudaSuccess) {

@@ -75,10 +75,9 @@ __device__ ReduceState BetterOf(const ReduceState& start, Item value, uint64_t p
 }
 
 // Called by some whole warps, thread t of num_threads, with the value of the array on each; thread 0 writes the result.
-//   first_tile(s_first)   sets *s_first to an index below which no element has that value, in one of its tile's
-//                         places; called by all threads
-//   sync()                a barrier of the threads
-template <Op kOp, class In, class Out, class Item, class FirstTile, class Sync>
+//   first_tile()  an index: the first element with that value is among the kSearchedItems from there. By all threads
+//   sync()        a barrier of the threads
+template <Op kOp, int kSearchedItems = kTileItems, class In, class Out, class Item, class FirstTile, class Sync>
 __device__ void FinishReduce(const ReduceParams<In, Out>& p, const In* in, const ReduceState& start, Item value,
                              ReduceState* out, uint32_t t, uint32_t num_threads, unsigned long long* s_first,
                              FirstTile&& first_tile, Sync&& sync) {
@@ -88,7 +87,7 @@ __device__ void FinishReduce(const ReduceParams<In, Out>& p, const In* in, const
     sync();
     const uint64_t begin = first_tile();
     sync();
-    const uint64_t end = min(begin + kTileItems, p.num_items);
+    const uint64_t end = min(begin + kSearchedItems, p.num_items);
     for (uint64_t i = begin + t; i < end; i += num_threads) {
       if (IsSame<kOp, Out>(Operator::Load(in[i]), value)) atomicMin(s_first, static_cast<unsigned long long>(i));
     }
@@ -117,15 +116,15 @@ class BestTile {
     }
   }
 
-  // Where the first tile with this value begins, by all threads. *s_first as it was set by FinishReduce.
+  // The first tile with this value, by all threads. *s_first as it was set by FinishReduce.
   template <class Sync>
-  __device__ uint64_t Begin(Item value, bool is_leader, unsigned long long* s_first, Sync&& sync) const {
+  __device__ uint64_t First(Item value, bool is_leader, unsigned long long* s_first, Sync&& sync) const {
     if (tile_ != kNone && IsSame<kOp, Out>(best_, value)) atomicMin(s_first, static_cast<unsigned long long>(tile_));
     sync();
     const uint64_t tile = *s_first;
     sync();
     if (is_leader) *s_first = ~0ull;
-    return tile * kTileItems;
+    return tile;
   }
 
  private:

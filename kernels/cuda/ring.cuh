@@ -1,8 +1,8 @@
 // A ring of stages in shared memory that bulk asynchronous copies fill and empty: what the fast kernels of sm_90 and
-// later are built on. Memory is kept busy by 200 KiB in flight on each multiprocessor, which registers cannot hold.
+// later are built on. Memory is kept busy by more in flight on each multiprocessor than registers can hold.
 //
 // One block a multiprocessor; its warps have one role each and meet at the stages' barriers only. A stage goes round:
-// loaded -> (roles of the kernel) -> ready -> stored, loaded again. Roles visit the stages in the order of the ring.
+// loaded -> (roles of the kernel) -> freed, loaded again. Roles visit the stages in the order of the ring.
 // Every function here is called by one thread, unless it says otherwise. Kernels for older cards must not contain
 // calls: PREFIXD_HAS_BULK_COPY says what is being compiled.
 #ifndef PREFIXD_KERNELS_CUDA_RING_CUH_
@@ -33,15 +33,14 @@ struct Barrier {
     ::cuda::ptx::mbarrier_arrive_expect_tx(::cuda::ptx::sem_release, ::cuda::ptx::scope_cta, ::cuda::ptx::space_shared,
                                            &word, num_bytes);
   }
-  // Whether the phase of this parity has ended; if so, what was done before the arrivals has happened. Any threads.
-  __device__ bool Test(uint32_t parity) { return ::cuda::ptx::mbarrier_test_wait_parity(&word, parity); }
+  // Waits until the phase of this parity has ended: what was done before the arrivals has happened then. Any threads.
   __device__ void Wait(uint32_t parity) {
     while (!::cuda::ptx::mbarrier_try_wait_parity(&word, parity)) {
     }
   }
 };
 
-// All threads, after which a __syncthreads() makes initialised barriers known to all, also to the copies.
+// By the thread that initialised barriers; a __syncthreads() after it makes them known to all, also to the copies.
 inline __device__ void FenceBarrierInit() {
   ::cuda::ptx::fence_mbarrier_init(::cuda::ptx::sem_release, ::cuda::ptx::scope_cluster);
 }
@@ -131,43 +130,23 @@ struct RingPosition {
   }
 };
 
-// A row is consecutive items in a stage; each lane of a warp moves kItems of them, 32 bytes at most. Up to 16 bytes are
-// one access. 32 are two, and lanes 4 to 7 of each 8 begin with the second: so eight lanes together touch every bank
-// once.
-template <class T, int kItems = kRunItems>
-struct RowAccess {
-  static constexpr int kParts = sizeof(T) * kItems > 16 ? 2 : 1;
-  static constexpr int kPartItems = kItems / kParts;
-  using Part = Vector<T, kPartItems>;
-  static_assert(sizeof(Part) <= 16);
-
-  __device__ static int FirstPart() { return kParts == 1 ? 0 : threadIdx.x / 4 % 2; }
-
-  __device__ static void Load(const T* s_row, T (&items)[kItems]) {
-    const Part* parts = reinterpret_cast<const Part*>(s_row) + threadIdx.x % 32 * kParts;
-    Part read[kParts];
+// Loads the lane's four items of a row, which the lanes of a warp hold one after the other. Items of up to 4 bytes are
+// one access. 8-byte items are two, and lanes 4 to 7 of each 8 begin with the second: so eight lanes together touch
+// every bank once. All lanes.
+template <class T>
+__device__ void LoadRun(const T* s_run, T (&items)[4]) {
+  if constexpr (sizeof(T) <= 4) {
+    const auto read = *reinterpret_cast<const Vector<T, 4>*>(s_run);
 #pragma unroll
-    for (int i = 0; i < kParts; ++i) read[i] = parts[FirstPart() ^ i];
+    for (int i = 0; i < 4; ++i) items[i] = read.items[i];
+  } else {
+    const auto* halves = reinterpret_cast<const Vector<T, 2>*>(s_run);
+    const int first = LaneOfWarp() / 4 % 2;
+    const Vector<T, 2> read[2] = {halves[first], halves[first ^ 1]};
 #pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-      const int part = i / kPartItems;
-      items[i] = FirstPart() == 0 ? read[part].items[i % kPartItems] : read[kParts - 1 - part].items[i % kPartItems];
-    }
+    for (int i = 0; i < 4; ++i) items[i] = first == 0 ? read[i / 2].items[i % 2] : read[1 - i / 2].items[i % 2];
   }
-
-  __device__ static void Store(T* s_row, const T (&items)[kItems]) {
-    Part* parts = reinterpret_cast<Part*>(s_row) + threadIdx.x % 32 * kParts;
-#pragma unroll
-    for (int i = 0; i < kParts; ++i) {
-      Part part;
-#pragma unroll
-      for (int j = 0; j < kPartItems; ++j) {
-        part.items[j] = FirstPart() == 0 ? items[i * kPartItems + j] : items[(kParts - 1 - i) * kPartItems + j];
-      }
-      parts[FirstPart() ^ i] = part;
-    }
-  }
-};
+}
 
 // What the roles of every kernel share. Each stage is loaded, made use of, and freed.
 template <int kNumStages>
@@ -201,8 +180,8 @@ __device__ void ForEachStage(RingState<Shape::kStages>& ring, Visit&& visit) {
   }
 }
 
-// Calls visit(position, ticket) for every ticket, when its first stage is loaded. position: of that stage; visit moves
-// it on to the next ticket's.
+// Calls visit(position, ticket) for every ticket, when its first stage is loaded; the others may still be in use by the
+// ticket before. position: of the first; visit moves it on to the next ticket's.
 template <class Shape, class Visit>
 __device__ void ForEachTicket(RingState<Shape::kStages>& ring, Visit&& visit) {
   RingPosition<Shape::kStages> at;
@@ -227,25 +206,25 @@ __device__ void LoadStage(RingState<Shape::kStages>& ring, uint32_t stage, T* s_
 // The load thread. Takes tickets, and has their stages loaded.
 //   Shape     kStages, kTicketStages; kPacedLoads: loads in flight at the start, when the others' would only queue up
 //             before the first
-//   wait_for_room(position)  called before a ticket is taken, for each stage that it will be loaded into: returns when
-//   it
-//             is time to take it. From then on everybody waits for its tiles.
-//   ticket    the first; take() takes the next ones; from num_tickets on there is nothing
-//   load(stage, ticket, sub)   loads stage `sub` of the ticket, arriving at loaded[stage]
-template <class Shape, class WaitForRoom, class Take, class Load>
+//   ticket    the first; from num_tickets on there is nothing
+//   wait_to_take(position)   before another ticket, for each stage that it will be loaded into: returns when it is time
+//             to take it. From then on everybody waits for its tiles.
+//   take()    takes it
+//   load(stage, ticket, sub)  loads stage `sub` of the ticket, arriving at loaded[stage]
+template <class Shape, class WaitToTake, class Take, class Load>
 __device__ void LoadThroughRing(RingState<Shape::kStages>& ring, uint32_t ticket, uint32_t num_tickets,
-                                WaitForRoom&& wait_for_room, Take&& take, Load&& load) {
+                                WaitToTake&& wait_to_take, Take&& take, Load&& load) {
   constexpr int kStages = Shape::kStages;
   RingPosition<kStages> at;
-  RingPosition<kStages> room;
+  RingPosition<kStages> replaced;
   RingPosition<kStages> freed;
   RingPosition<kStages> oldest;  // That may be in flight, at the start.
   uint32_t num_loads = 0;
   for (;;) {
     for (int sub = 0; sub < Shape::kTicketStages; ++sub) {
       if (num_loads + sub < kStages) continue;
-      wait_for_room(room);
-      room.Next();
+      wait_to_take(replaced);
+      replaced.Next();
     }
     if (num_loads > 0) ticket = take();
     if (ticket >= num_tickets) break;

@@ -1,10 +1,12 @@
 // Compact, single pass, at the speed of a copy, for sm_90 and later: tiles in a ring of shared memory (ring.cuh).
 //
 // As in ring_scan.cuh, a tile is published long before it is moved, by warps that do only that:
-//   load       takes tickets, and loads their elements and mask
+//   load       takes tickets, and loads their elements and mask: a ticket as soon as the stages that it replaces have
+//   been
+//              selected, because an atomic takes as long as it takes to empty them
 //   select     8 warps: which elements of the stage are kept, as bits, and how many
 //   publish    the tile's count, which other blocks wait for
-//   look back  where the tile's kept elements go
+//   look back  one warp: where the tile's kept elements go
 //   gather     8 warps: move the kept elements of the stage together, in place, to where a bulk store can begin
 //   store      stores them
 // A tile is a ticket: two stages. A row is 128 items, 4 a lane.
@@ -17,10 +19,8 @@
 #include <cstdint>
 
 #include "kernels/cuda/look_back.cuh"
-#include "kernels/cuda/operators.cuh"
 #include "kernels/cuda/ring.cuh"
 #include "kernels/cuda/select.cuh"
-#include "kernels/cuda/tile_io.cuh"
 #include "kernels/cuda/warp_join.cuh"
 
 namespace prefixd::cuda {
@@ -138,7 +138,8 @@ class RingCompact {
     Position last_selected;
     int num_loads = 0;
     LoadThroughRing<Shape>(
-        s_.ring, first_ticket, p_.num_tiles, [&](Position room) { s_.selected[room.stage].Wait(room.parity); },
+        s_.ring, first_ticket, p_.num_tiles,
+        [&](Position replaced) { s_.selected[replaced.stage].Wait(replaced.parity); },
         [&] { return p_.states.TakeTile(); },
         [&](uint32_t stage, uint32_t ticket, int sub) {
           const uint64_t begin = Shape::StageBegin(ticket, sub);
@@ -232,7 +233,6 @@ class RingCompact {
       s_.items[stage][first_item + i] = p_.in[item];
       if constexpr (Shape::kHasMask) s_.masks[mask][first_item + i] = p_.mask[item];
     }
-    __syncwarp();
   }
 
   // Bit i: item i is selected.
@@ -243,7 +243,7 @@ class RingCompact {
       selected = __dp4a(__vcmpne4(bytes, 0) & 0x08040201u, 0x01010101u, 0u);
     } else {
       T items[4];
-      RowAccess<T>::Load(&s_.items[stage][first_item - 4 * LaneOfWarp()], items);
+      LoadRun(&s_.items[stage][first_item], items);
 #pragma unroll
       for (int i = 0; i < 4; ++i) selected |= p_.kept.Contains(items[i]) ? 1u << i : 0;
     }
@@ -273,6 +273,7 @@ class RingCompact {
       fold.WaitFor(ticket);
       for (int stage = 0; stage < Shape::kTicketStages; ++stage, at.Next()) {
         if (LaneOfWarp() != 0) continue;
+        s_.ring.loaded[at.stage].Wait(at.parity);  // What is there of another ticket is needed until then.
         s_.slots[at.stage] = fold.Prefix();
         s_.placed[at.stage].Arrive();
       }
@@ -292,7 +293,7 @@ class RingCompact {
       T items[Shape::kWarpRows][4];
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) {
-        RowAccess<T>::Load(&s_.items[at.stage][FirstItem(warp, row) - 4 * LaneOfWarp()], items[row]);
+        LoadRun(&s_.items[at.stage][FirstItem(warp, row)], items[row]);
       }
       // The rows' counts up to each lane, a byte a row.
       uint32_t counts = 0;
@@ -303,7 +304,7 @@ class RingCompact {
       const uint32_t before = up_to - counts;
       s_.placed[at.stage].Wait(at.parity);
       T* gathered = s_.items[at.stage] + ShiftOf(at.stage);
-      SyncTeam<2, Shape::kGatherWarps * kWarpThreads>();  // All have read what all now overwrite.
+      SyncTeam<1, Shape::kGatherWarps * kWarpThreads>();  // All have read what all now overwrite.
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) {
         T* next = gathered + rank + (before >> 8 * row & 0xff);

@@ -11,17 +11,23 @@
 #ifndef PREFIXD_KERNELS_CUDA_RING_REDUCE_CUH_
 #define PREFIXD_KERNELS_CUDA_RING_REDUCE_CUH_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/packed_run.cuh"
 #include "kernels/cuda/reduce_parts.cuh"
 #include "kernels/cuda/ring.cuh"
 
 namespace prefixd::cuda {
 
+// A run is four items, or 16 bytes of narrow integers, whose order is free.
 template <class T>
-struct RingReduceShape : RingTileShape<RingShape<T, 3, 32 * 1024, 1>> {
-  using Base = RingTileShape<RingShape<T, 3, 32 * 1024, 1>>;
+using RingReduceTiles = RingTileShape<RingShape<T, 3, 32 * 1024, 1>, std::max<int>(kRunItems, 16 / sizeof(T))>;
+
+template <class T>
+struct RingReduceShape : RingReduceTiles<T> {
+  using Base = RingReduceTiles<T>;
   static_assert(Base::kTileStages == 1 && Base::kTicketStages == 1);
   static constexpr int kReduceWarps = 8;
   static constexpr int kReduceRows = Base::kStageLeaves / kReduceWarps;
@@ -42,7 +48,7 @@ struct RingReduceShared {
   static constexpr int kStages = Shape::kStages;
 
   alignas(128) T items[kStages][Shape::kStageItems];
-  Item trees_of_runs[kStages][Shape::kStageLeaves];  // Of all but the last run of each leaf.
+  Item trees_of_runs[kStages][Shape::kStageLeaves];  // Of all but the last run of each leaf; any order: of all.
   Item last_runs[kStages][Shape::kStageLeaves];
   typename GroupFold<Operator, Shape::kFollowWarps>::Shared fold;
   unsigned long long first;
@@ -90,11 +96,14 @@ class RingReduce {
 
  private:
   static constexpr int kStages = Shape::kStages;
+  static constexpr int kRunItems = Shape::kRunItems;
+  static constexpr int kLeafItems = Shape::kLeafItems;
+  static constexpr int kTileItems = kLeafItems * kJoinSlots;
 
   __device__ bool IsWhole(uint64_t begin) const { return Shape::IsWhole(begin, p_.num_items); }
   // How many of the items from `begin` on exist, kTileItems at most.
   __device__ int NumValidFrom(uint64_t begin) const {
-    return begin >= p_.num_items ? 0 : NumValid(p_.num_items, begin);
+    return begin >= p_.num_items ? 0 : static_cast<int>(min(p_.num_items - begin, uint64_t{kTileItems}));
   }
 
   // ---- Load: one thread ----
@@ -103,7 +112,8 @@ class RingReduce {
     // that will not be looked at: the last block to leave sets the count back.
     uint32_t next_ticket = first_ticket < p_.num_tiles ? p_.states.TakeTile() : first_ticket;
     LoadThroughRing<Shape>(
-        s_.ring, first_ticket, p_.num_tiles, [&](Position room) { s_.ring.freed[room.stage].Wait(room.parity); },
+        s_.ring, first_ticket, p_.num_tiles,
+        [&](Position replaced) { s_.ring.freed[replaced.stage].Wait(replaced.parity); },
         [&] {
           const uint32_t ticket = next_ticket;
           if (ticket < p_.num_tiles) next_ticket = p_.states.TakeTile();
@@ -124,23 +134,37 @@ class RingReduce {
 #pragma unroll
       for (int row = 0; row < Shape::kReduceRows; ++row) {
         const int leaf = first_leaf + row;
-        In elements[kRunItems];
         if (whole) {
-          RowAccess<In>::Load(&s_.items[at.stage][leaf * kLeafItems], elements);
-          values[row] = Operator::Load(elements[0]);
-#pragma unroll
-          for (int i = 1; i < kRunItems; ++i) values[row] = Operator::Combine(values[row], Operator::Load(elements[i]));
+          values[row] = WholeRun(&s_.items[at.stage][leaf * kLeafItems]);
         } else {
           values[row] = PartialRun(begin + leaf * kLeafItems + LaneOfWarp() * kRunItems);
         }
-        const int last = whole ? kJoinSlots - 1 : LastSlot(NumValidFrom(begin + leaf * kLeafItems), kRunItems);
-        if (LaneOfWarp() == last) s_.last_runs[at.stage][leaf] = values[row];
-        if (LaneOfWarp() >= last) values[row] = neutral_;
+        if constexpr (!Operator::kAnyOrder) {
+          const int last = whole ? kJoinSlots - 1 : LastSlot(NumValidFrom(begin + leaf * kLeafItems), kRunItems);
+          if (LaneOfWarp() == last) s_.last_runs[at.stage][leaf] = values[row];
+          if (LaneOfWarp() >= last) values[row] = neutral_;
+        }
       }
       const Item tree = WarpTreeOfRows<Operator>(values);
       if (LaneOfWarp() < Shape::kReduceRows) s_.trees_of_runs[at.stage][first_leaf + LaneOfWarp()] = tree;
       ArriveAsWarp(s_.reduced[at.stage]);
     });
+  }
+
+  // The lane's, of a leaf in shared memory.
+  static __device__ Item WholeRun(const In* s_leaf) {
+    if constexpr (sizeof(In) < 4) {
+      uint32_t words[kPackedWords];
+      LoadRun(reinterpret_cast<const uint32_t*>(s_leaf) + kPackedWords * LaneOfWarp(), words);
+      return PackedValue<kOp, In, Out>(words);
+    } else {
+      In elements[kRunItems];
+      LoadRun(s_leaf + kRunItems * LaneOfWarp(), elements);
+      Item value = Operator::Load(elements[0]);
+#pragma unroll
+      for (int i = 1; i < kRunItems; ++i) value = Operator::Combine(value, Operator::Load(elements[i]));
+      return value;
+    }
   }
 
   __device__ Item PartialRun(uint64_t first_item) const {
@@ -159,12 +183,18 @@ class RingReduce {
         const int leaf = t * kJoinSlots + LaneOfWarp();
         s_.reduced[at.stage].Wait(at.parity);
         __syncwarp();
-        const Item leaf_value = Operator::Combine(s_.trees_of_runs[at.stage][leaf], s_.last_runs[at.stage][leaf]);
+        Item leaf_value = s_.trees_of_runs[at.stage][leaf];
+        if constexpr (!Operator::kAnyOrder) leaf_value = Operator::Combine(leaf_value, s_.last_runs[at.stage][leaf]);
         __syncwarp();
         if (t == Shape::kTicketTiles - 1) ArriveAsWarp(s_.ring.freed[at.stage]);
         const uint32_t tile = ticket * Shape::kTicketTiles + t;
-        const int last_leaf = LastSlot(NumValidFrom(uint64_t{tile} * kTileItems), kLeafItems);
-        const Item value = WarpJoin<Operator>(leaf_value, neutral_, last_leaf);
+        Item value;
+        if constexpr (Operator::kAnyOrder) {
+          value = WarpTotal<Operator>(leaf_value);
+        } else {
+          const int last_leaf = LastSlot(NumValidFrom(uint64_t{tile} * kTileItems), kLeafItems);
+          value = WarpJoin<Operator>(leaf_value, neutral_, last_leaf);
+        }
         if (LaneOfWarp() == 0) p_.states.Publish(tile, epoch_, value);
       }
       at.Next();
@@ -182,9 +212,9 @@ class RingReduce {
     const auto num_tiles = static_cast<uint32_t>((p_.num_items - 1) / kTileItems + 1);
     BestTile<kOp, Out> best_tile;
     const Item value = fold.WaitForAll(num_tiles, sync, best_tile);
-    FinishReduce<kOp>(
+    FinishReduce<kOp, kTileItems>(
         p_, p_.in, start, value, p_.state_out, t, kThreads, &s_.first,
-        [&] { return best_tile.Begin(value, t == 0, &s_.first, sync); }, sync);
+        [&] { return best_tile.First(value, t == 0, &s_.first, sync) * kTileItems; }, sync);
     if (t == 0) p_.states.Leave();
   }
 

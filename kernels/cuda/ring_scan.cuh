@@ -8,8 +8,8 @@
 //   scan       8 warps: a stage to its results, beginning before, and finishing when what stands before is known
 // Reducing is done twice, by reduce and by scan warps: it is what lets a tile be published many stages before it is
 // scanned, so that the look-back of nobody waits.
-// Traffic: reads n, writes n. One launch; nothing is reset before it. A last stage that is not whole is moved without
-// bulk copies. In place: a stage is read before it is written, and no other block touches it.
+// Traffic: reads n, writes n. One launch; nothing is reset before it. A last stage that is not whole is loaded
+// without bulk copies. In place: a stage is loaded before it is written, and no other block writes or loads it.
 // Source: Merrill and Garland, NVR-2016-002; see look_back.cuh. The roles and the pace are found by measurement.
 #ifndef PREFIXD_KERNELS_CUDA_RING_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_RING_SCAN_CUH_
@@ -69,7 +69,7 @@ struct RingScanShared {
   Item trees_of_runs[kStages][Shape::kStageLeaves];  // Of all but the last run of each leaf; any order: of all.
   Item last_runs[kStages][Shape::kStageLeaves];
   LeafPrefix<Item> leaf_prefixes[kStages][Shape::kStageLeaves];
-  TilePrefix<Item> tile_prefixes[kStages];  // In every stage of the tile.
+  TilePrefix<Item> tile_prefixes[kStages];  // In every stage of the tile; any order: of the ticket.
   typename GroupFold<Operator, Shape::kLookBackWarps>::Shared fold;
   RingState<kStages> ring;
   Barrier reduced[kStages];
@@ -132,6 +132,7 @@ class RingScan {
   static constexpr int kLeafItems = Shape::kLeafItems;
   using LaneRun = ScanRun<Operator, In, Out>;
   static constexpr int kStateStages = Shape::kTicketStages / kTicketStates;
+  static_assert(kStateStages >= 1);
   using Element = typename LaneRun::Element;
   using Result = typename LaneRun::Result;
 
@@ -140,7 +141,8 @@ class RingScan {
   // ---- Load: one thread ----
   __device__ void Load(uint32_t first_ticket) {
     LoadThroughRing<Shape>(
-        s_.ring, first_ticket, p_.num_tiles, [&](Position room) { s_.prefixed[room.stage].Wait(room.parity); },
+        s_.ring, first_ticket, p_.num_tiles,
+        [&](Position replaced) { s_.prefixed[replaced.stage].Wait(replaced.parity); },
         [&] { return p_.states.TakeTile(); },
         [&](uint32_t stage, uint32_t ticket, int sub) {
           LoadStage<Shape>(s_.ring, stage, s_.items[stage], p_.in, p_.num_items, Shape::StageBegin(ticket, sub));
@@ -224,6 +226,7 @@ class RingScan {
       for (int t = 0; t < kTicketStates; ++t) {
         for (int stage = 0; stage < kStateStages; ++stage, at.Next()) {
           if (!is_leader) continue;
+          s_.ring.loaded[at.stage].Wait(at.parity);  // What is there of another ticket is needed until then.
           s_.tile_prefixes[at.stage] = fold.Prefix(slot + t);
           s_.prefixed[at.stage].Arrive();
         }
@@ -324,7 +327,8 @@ class RingScan {
   }
 
   __device__ void LoadRun(uint32_t stage, int leaf, Element (&elements)[4]) const {
-    RowAccess<Element>::Load(reinterpret_cast<const Element*>(&s_.items[stage][leaf * kLeafItems]), elements);
+    prefixd::cuda::LoadRun(reinterpret_cast<const Element*>(&s_.items[stage][leaf * kLeafItems]) + 4 * LaneOfWarp(),
+                           elements);
   }
 
   const ScanParams<In, Out>& p_;

@@ -3,9 +3,7 @@
 #define PREFIXD_KERNELS_CUDA_SCAN_CUH_
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/cuda/block_scan.cuh"
 #include "kernels/cuda/launch.h"

@@ -68,12 +68,12 @@ requires(std::is_integral_v<T> && sizeof(T) < 4) struct ScanRun<Operator<kOp, T>
   uint32_t words[4];
   Item before;
 
-  static __device__ Item Value(const uint32_t (&elements)[4]) { return Packed::Value(elements); }
+  static __device__ Item Value(const uint32_t (&elements)[4]) { return PackedValue<kOp, T, T>(elements); }
 
   __device__ void Join(const uint32_t (&elements)[4], Item neutral) {
 #pragma unroll
     for (int w = 0; w < 4; ++w) words[w] = elements[w];
-    before = ShuffleFrom(WarpTrees<Operator>(Packed::Value(words)), LaneOfWarp() - 1);
+    before = ShuffleFrom(WarpTrees<Operator>(Value(words)), LaneOfWarp() - 1);
     if (LaneOfWarp() == 0) before = neutral;
   }
 
@@ -105,6 +105,7 @@ requires(std::is_integral_v<In> && sizeof(In) < 4 &&
 
   Small words[kWords];
   Item before;
+  bool exclusive = false;
 
   // Of the first i + 1 elements, and `from`.
   static __device__ Small SumUpTo(int i, const Small (&words)[kWords], Small from) {
@@ -145,8 +146,6 @@ requires(std::is_integral_v<In> && sizeof(In) < 4 &&
       }
     }
   }
-
-  bool exclusive = false;
 };
 
 // Stores four results of each lane, one after the other, to global memory, by whole sectors. All lanes of the warp.

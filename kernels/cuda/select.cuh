@@ -12,7 +12,7 @@
 
 namespace prefixd::cuda {
 
-// Every comparison is an interval, or all but one: two instructions an element. A NaN is in no interval.
+// Every comparison is an interval, or what lies outside of one: two instructions an element. A NaN is in none.
 template <class T>
 struct Interval {
   T low;
@@ -28,8 +28,9 @@ Interval<T> MakeInterval(Comparison comparison, T value) {
   constexpr T kLowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
   constexpr T kHighest = Limits::has_infinity ? Limits::infinity() : Limits::max();
   constexpr Interval<T> kEmpty = {kHighest, kLowest, false};
-  if (value != value)
+  if (value != value) {
     return {kEmpty.low, kEmpty.high, comparison == Comparison::kNotEqual || comparison == Comparison::kIsNan};
+  }
   const auto below = [](T v) {
     if constexpr (std::is_floating_point_v<T>) return std::nextafter(v, kLowest);
     return static_cast<T>(v - 1);
@@ -124,7 +125,9 @@ struct CountSum {
   using Item = uint32_t;
   static constexpr bool kAnyOrder = true;
 
+#if __CUDA_ARCH__ >= 800
   static __device__ Item ReduceWarp(Item item) { return __reduce_add_sync(kAllLanes, item); }
+#endif
 
   template <class Count>
   static __device__ Count Combine(Count left, Item right) {

@@ -1,5 +1,5 @@
-// Reduce, single pass, tiles in registers: for arrays that are not aligned, of middling size, of narrow
-// elements, with another output type, or on cards before sm_90.
+// Reduce, single pass, tiles in registers: for arrays that are not aligned, of middling size, or on
+// cards before sm_90.
 //
 // Blocks take tiles by ticket and publish their values; the block that took the first tile also folds them, keeping up
 // with the tickets that it takes. Nobody else waits for anything.
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(TileShape::kThreads)
     const Item value = fold.WaitForAll(p.num_tiles, sync, best_tile);
     FinishReduce<kOp>(
         p, p.in, start, value, p.state_out, threadIdx.x, blockDim.x, &s_first,
-        [&] { return best_tile.Begin(value, threadIdx.x == 0, &s_first, sync); }, sync);
+        [&] { return best_tile.First(value, threadIdx.x == 0, &s_first, sync) * kTileItems; }, sync);
   }
   if (threadIdx.x == 0) p.states.Leave();
 }

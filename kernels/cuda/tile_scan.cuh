@@ -1,5 +1,5 @@
-// Scan, single pass, tiles in registers: for arrays that are read backwards, not aligned, of middling size, of narrow
-// elements, with another output type, or on cards before sm_90.
+// Scan, single pass, tiles in registers: for arrays that are read backwards, not aligned, of middling size, or
+// on cards before sm_90.
 //
 // A block takes a tile by ticket, loads it into registers, joins its leaves, learns what stands before it by look-back,
 // and writes it. Kind, direction, alignment and carry are run-time parameters: only types and operator make a kernel.

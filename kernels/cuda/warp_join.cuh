@@ -72,10 +72,11 @@ __device__ Item WarpTreeOfRows(Item (&rows)[kRows]) {
 // The value of all lanes, on every lane, where the order is free: in one instruction, if the operator has it.
 template <class Operator, class Item>
 __device__ Item WarpTotal(Item item) {
-#if __CUDA_ARCH__ >= 800
-  if constexpr (requires { Operator::ReduceWarp(item); }) return Operator::ReduceWarp(item);
-#endif
-  return WarpTree<Operator>(item);
+  if constexpr (requires { Operator::ReduceWarp(item); }) {
+    return Operator::ReduceWarp(item);
+  } else {
+    return WarpTree<Operator>(item);
+  }
 }
 
 // The tree of lanes 0 .. l, on each lane l: Sklansky's scan. The right half of every block adds the whole left half.

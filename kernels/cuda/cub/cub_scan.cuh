@@ -1,5 +1,5 @@
 // Scan, strategy "cub": cub::DeviceScan, which allows out to be in. Two launches, one more where a carry_out is wanted,
-// and another if the scan is exclusive and in place.
+// and then another, a copy, if the scan is exclusive and in place.
 #ifndef PREFIXD_KERNELS_CUDA_CUB_CUB_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_CUB_CUB_SCAN_CUH_
 
@@ -31,7 +31,7 @@ struct CarryOutParams {
 };
 
 // The value of the whole array, from the end of its scan. CUB has none to give.
-template <Op kOp, class Items, class In, class Out>
+template <class Items, class In, class Out>
 __global__ void CarryOutKernel(const CarryOutParams<Items, In, Out> p) {
   typename Items::Item item = p.start;
   if (p.num_items > 0) {
@@ -78,7 +78,7 @@ cudaError_t LaunchCubScanOf(const ScanArgs& args, LaunchContext* context, uint64
   }
   if (args.carry_out == nullptr) return cudaSuccess;
   ++*num_launches;
-  return Launch(CarryOutKernel<kOp, Items, In, Out>, 1, 1, context->stream, carry);
+  return Launch(CarryOutKernel<Items, In, Out>, 1, 1, context->stream, carry);
 }
 
 template <class In, class Out>
