@@ -23,10 +23,8 @@ cudaError_t LaunchCompactBy(CompactParams<T>& params, uint64_t num_arrays, Launc
     if (num_arrays == 1 && params.values != nullptr && params.indices_u32 == nullptr && params.indices_u64 == nullptr &&
         params.num_items * sizeof(T) >= kRingCompactMinBytes && IsBulkAligned(params.in) &&
         IsBulkAligned(params.mask) && context->bulk_shared_bytes >= sizeof(Shared)) {
-      cudaError_t error = CountTiles(params.num_items, Shape::kTicketItems, &params.num_tiles);
-      if (error == cudaSuccess) {
-        error = MakeStates(uint64_t{params.num_tiles} * kStateWords<CountSum::Item>, context, &params.states);
-      }
+      const cudaError_t error =
+          PrepareTickets<CountSum::Item>(Shape::kTicketItems, /*ticket_states=*/1, context, &params);
       if (error != cudaSuccess) return error;
       const auto num_blocks = std::min<uint32_t>(params.num_tiles, context->num_multiprocessors);
       return Launch(RingCompactKernel<T, kSelector>, num_blocks, Shape::kThreads, context->stream, params,
@@ -34,10 +32,7 @@ cudaError_t LaunchCompactBy(CompactParams<T>& params, uint64_t num_arrays, Launc
     }
   }
   using Shape = TileCompactShape<T>;
-  cudaError_t error = CountTiles(params.num_items, Shape::kTileItems, &params.num_tiles);
-  if (error == cudaSuccess) {
-    error = MakeStates(uint64_t{params.num_tiles} * kStateWords<CountSum::Item>, context, &params.states);
-  }
+  const cudaError_t error = PrepareTickets<CountSum::Item>(Shape::kTileItems, /*ticket_states=*/1, context, &params);
   if (error != cudaSuccess) return error;
   if (num_arrays > 1) {
     return Launch(TileCompactKernel<T, kSelector, true>, static_cast<uint32_t>(num_arrays), Shape::kThreads,

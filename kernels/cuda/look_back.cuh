@@ -113,13 +113,17 @@ struct TileStates {
   }
 };
 
-// num_words: kStateWords<Item> for each tile.
-inline cudaError_t MakeStates(uint64_t num_words, LaunchContext* context, TileStates* states) {
+// Sets num_tiles, of whatever takes a ticket, and states, which hold an Item for each of the ticket's tiles.
+template <class Item, class Params>
+cudaError_t PrepareTickets(uint64_t ticket_items, int ticket_states, LaunchContext* context, Params* params) {
+  cudaError_t error = CountTiles(params->num_items, ticket_items, &params->num_tiles);
+  if (error != cudaSuccess) return error;
+  const uint64_t num_words = uint64_t{params->num_tiles} * ticket_states * kStateWords<Item>;
   void* d_words = nullptr;
-  const cudaError_t error = context->states.Get(context->stream, num_words * sizeof(uint64_t), &d_words);
-  *states = {.control = context->d_control,
-             .words = static_cast<uint64_t*>(d_words),
-             .num_words = context->states.size_bytes() / sizeof(uint64_t)};
+  error = context->states.Get(context->stream, num_words * sizeof(uint64_t), &d_words);
+  params->states = {.control = context->d_control,
+                    .words = static_cast<uint64_t*>(d_words),
+                    .num_words = context->states.size_bytes() / sizeof(uint64_t)};
   return error;
 }
 

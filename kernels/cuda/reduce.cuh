@@ -21,10 +21,8 @@ template <class In, class Out, Op kOp>
 cudaError_t LaunchRingReduce(ReduceParams<In, Out>& params, LaunchContext* context) {
   using Shape = RingReduceShape<In>;
   using Operator = Operator<kOp, Out>;
-  cudaError_t error = CountTiles(params.num_items, Shape::kTicketItems, &params.num_tiles);
-  if (error != cudaSuccess) return error;
-  constexpr int kTicketWords = Shape::kTicketTiles * kStateWords<typename Operator::Item>;
-  error = MakeStates(uint64_t{params.num_tiles} * kTicketWords, context, &params.states);
+  const cudaError_t error =
+      PrepareTickets<typename Operator::Item>(Shape::kTicketItems, Shape::kTicketTiles, context, &params);
   if (error != cudaSuccess) return error;
   const auto num_blocks = std::min<uint32_t>(params.num_tiles, context->num_multiprocessors);
   return Launch(RingReduceKernel<In, Out, kOp>, num_blocks, Shape::kThreads, context->stream, params,
@@ -58,11 +56,8 @@ cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context) {
         context->bulk_shared_bytes >= sizeof(RingReduceShared<In, Operator>)) {
       return LaunchRingReduce<In, Out, kOp>(params, context);
     }
-    cudaError_t error = CountTiles(args.num_items, kTileItems, &params.num_tiles);
-    if (error == cudaSuccess) {
-      constexpr int kWords = kStateWords<typename Operator::Item>;
-      error = MakeStates(uint64_t{params.num_tiles} * kWords, context, &params.states);
-    }
+    const cudaError_t error =
+        PrepareTickets<typename Operator::Item>(kTileItems, /*ticket_states=*/1, context, &params);
     if (error != cudaSuccess) return error;
     const auto num_blocks =
         std::min<uint32_t>(params.num_tiles, kTileReduceBlocksPerMultiprocessor * context->num_multiprocessors);

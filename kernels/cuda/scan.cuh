@@ -25,14 +25,12 @@ bool RingScanServes(const ScanParams<In, Out>& params, const LaunchContext& cont
 template <class In, class Out>
 cudaError_t LaunchRingScan(Op op, ScanParams<In, Out>& params, LaunchContext* context) {
   using Shape = RingScanShape<In, Out>;
-  cudaError_t error = CountTiles(params.num_items, Shape::kTicketItems, &params.num_tiles);
-  if (error != cudaSuccess) return error;
-  const auto num_blocks = std::min<uint32_t>(params.num_tiles, context->num_multiprocessors);
   return VisitOp<Out>(op, [&](auto tag) {
     using RingScan = RingScan<In, Out, decltype(tag)::kValue>;
-    constexpr int kWords = kStateWords<typename RingScan::Item>;
-    error = MakeStates(uint64_t{params.num_tiles} * RingScan::kTicketStates * kWords, context, &params.states);
+    const cudaError_t error =
+        PrepareTickets<typename RingScan::Item>(Shape::kTicketItems, RingScan::kTicketStates, context, &params);
     if (error != cudaSuccess) return error;
+    const auto num_blocks = std::min<uint32_t>(params.num_tiles, context->num_multiprocessors);
     return Launch(RingScanKernel<In, Out, decltype(tag)::kValue>, num_blocks, Shape::kThreads, context->stream, params,
                   sizeof(typename RingScan::Shared));
   });
@@ -67,15 +65,13 @@ cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context) {
     });
   }
   if (RingScanServes(params, *context)) return LaunchRingScan<In, Out>(args.op, params, context);
-  cudaError_t error = CountTiles(args.num_items, kTileItems, &params.num_tiles);
-  if (error != cudaSuccess) return error;
-  const auto num_blocks =
-      std::min<uint32_t>(params.num_tiles, kTileScanBlocksPerMultiprocessor * context->num_multiprocessors);
   return VisitOp<Out>(args.op, [&](auto op) {
     constexpr Op kOp = decltype(op)::kValue;
-    using Item = typename Operator<kOp, Out>::Item;
-    error = MakeStates(uint64_t{params.num_tiles} * kStateWords<Item>, context, &params.states);
+    const cudaError_t error =
+        PrepareTickets<typename Operator<kOp, Out>::Item>(kTileItems, /*ticket_states=*/1, context, &params);
     if (error != cudaSuccess) return error;
+    const auto num_blocks =
+        std::min<uint32_t>(params.num_tiles, kTileScanBlocksPerMultiprocessor * context->num_multiprocessors);
     return Launch(TileScanKernel<In, Out, kOp>, num_blocks, TileShape::kThreads, context->stream, params);
   });
 }
