@@ -158,7 +158,12 @@ absl::Status Server::Listen(const Options& options) {
 
 Server::~Server() {
   admission_->Close(Error(absl::StatusCode::kUnavailable, "DRAINING", "", "the server is stopping: retry elsewhere"));
-  if (grpc_ != nullptr) grpc_->Shutdown(std::chrono::system_clock::now());
+  // A second Shutdown would not wait: for the reactors of a drained server, the first one is waited for.
+  if (closed_ != nullptr) {
+    closed_->WaitForNotification();
+  } else if (grpc_ != nullptr) {
+    grpc_->Shutdown(std::chrono::system_clock::now());
+  }
 }
 
 uint64_t Server::Drain(absl::Duration timeout, const std::function<bool()>& hurry) {
@@ -172,12 +177,12 @@ uint64_t Server::Drain(absl::Duration timeout, const std::function<bool()>& hurr
   }
   const uint64_t cut_off = admission_->in_use().requests;
   // On a thread of its own, for Shutdown waits for every reactor, also for one that a hung device holds.
-  const auto closed = std::make_shared<absl::Notification>();
-  std::thread([grpc = grpc_, closed] {
+  closed_ = std::make_shared<absl::Notification>();
+  std::thread([grpc = grpc_, closed = closed_] {
     grpc->Shutdown(absl::ToChronoTime(absl::Now() + kCloseTimeout));
     closed->Notify();
   }).detach();
-  closed->WaitForNotificationWithTimeout(kMaxCloseTime);
+  closed_->WaitForNotificationWithTimeout(kMaxCloseTime);
   if (!port_file_.empty()) unlink(port_file_.c_str());
   for (const SocketFile& file : socket_files_) {
     if (InodeOf(file.path) == file.inode) unlink(file.path.c_str());

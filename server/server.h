@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server.h"
@@ -36,8 +37,8 @@ class Server {
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options, std::unique_ptr<Device> device,
                                                        std::function<void()> on_device_lost);
 
-  // Cancels what is still in flight. In gRPC 1.51 this takes up to ten seconds: a process that is about to
-  // end leaves without it.
+  // Cancels what is still in flight, and waits for it. In gRPC 1.51 this takes up to ten seconds, and where a device
+  // hangs it never ends: a process that is about to end leaves without it.
   ~Server();
 
   // The ports of the TCP addresses, in the order of --listen.
@@ -45,7 +46,7 @@ class Server {
 
   // Reports NOT_SERVING, refuses new requests, and waits for those in flight: until none is left, `timeout` has passed
   // or `hurry` returns true (it is asked about 50 times a second). Then closes, for a second at most: a device that
-  // hangs can't keep the process. Returns how many were cut off.
+  // hangs can't keep the process. Returns how many were cut off. Called once at most.
   uint64_t Drain(absl::Duration timeout, const std::function<bool()>& hurry);
 
  private:
@@ -70,6 +71,7 @@ class Server {
   std::unique_ptr<PrefixService> prefix_service_;
   std::unique_ptr<AdminService> admin_service_;
   std::shared_ptr<grpc::Server> grpc_;
+  std::shared_ptr<absl::Notification> closed_;                       // Drain's: when grpc_ has shut down.
   std::atomic<grpc::HealthCheckServiceInterface*> health_{nullptr};  // Once grpc_ serves.
   std::vector<int> ports_;
   std::string port_file_;

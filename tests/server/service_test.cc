@@ -350,20 +350,24 @@ TEST_F(ServiceTest, DrainCutsOffWhatOutlastsIt) {
 }
 
 TEST_F(ServiceTest, DrainDoesNotWaitForADeviceThatHangs) {
-  Gate running;
-  Gate go_on;
-  device_->before_work = [&] {
-    running.Arrive();
-    EXPECT_TRUE(go_on.WaitFor(1));
+  // Drain comes back without the thread that waits here, so what it waits for must outlive the test's frame.
+  struct Gates {
+    Gate running;
+    Gate go_on;
+  };
+  const auto gates = std::make_shared<Gates>();
+  device_->before_work = [gates] {
+    gates->running.Arrive();
+    EXPECT_TRUE(gates->go_on.WaitFor(1));
     return absl::OkStatus();
   };
   std::thread caller([&] {
     v1::ScanResponse response;
     EXPECT_FALSE(Scan(ScanRequestOf({1}), &response).ok());
   });
-  ASSERT_TRUE(running.WaitFor(1));
+  ASSERT_TRUE(gates->running.WaitFor(1));
   EXPECT_EQ(server_->Drain(absl::ZeroDuration(), [] { return false; }), 1u);  // Comes back, with the lane still held.
-  go_on.Arrive();
+  gates->go_on.Arrive();
   caller.join();
 }
 
