@@ -156,7 +156,7 @@ TEST_P(LaneTest, TimesAndCountsSinceLastAsked) {
 
 // What CUB launches, as its sources say.
 TEST_P(LaneTest, LaunchesOfCubAreCounted) {
-  if (!device().Resolve(Primitive::kScan, Strategy::kCub).ok()) GTEST_SKIP() << "no such strategy here";
+  if (!device().Resolve(Primitive::kScan, Strategy::kCub).ok()) GTEST_SKIP() << "cub is served on CUDA only";
   DeviceArray<int64_t> d_x(lane(), std::vector<int64_t>(200000, 1));
   auto d_carry = DeviceArray<int64_t>::Poisoned(lane(), 1);
   auto d_state = DeviceArray<ReduceState>::Poisoned(lane(), 1);
@@ -310,7 +310,7 @@ TEST_P(LaneErrorTest, CombinationsThatAStrategyDoesNotServe) {
 }
 
 TEST_P(LaneErrorTest, BatchesOfAStrategyThatTakesOneArray) {
-  if (!device().Resolve(Primitive::kScan, Strategy::kCub).ok()) GTEST_SKIP() << "no such strategy here";
+  if (!device().Resolve(Primitive::kScan, Strategy::kCub).ok()) GTEST_SKIP() << "cub is served on CUDA only";
   scan_.strategy = reduce_.strategy = compact_.strategy = Strategy::kCub;
   scan_.num_arrays = reduce_.num_arrays = compact_.num_arrays = 2;
   scan_.num_items = reduce_.num_items = compact_.num_items = 2;
