@@ -130,9 +130,9 @@ class RingScan {
   static constexpr int kStages = Shape::kStages;
   static constexpr int kRunItems = Shape::kRunItems;
   static constexpr int kLeafItems = Shape::kLeafItems;
-  using LaneRun = ScanRun<Operator, In, Out>;
   static constexpr int kStateStages = Shape::kTicketStages / kTicketStates;
   static_assert(kStateStages >= 1);
+  using LaneRun = ScanRun<Operator, In, Out>;
   using Element = typename LaneRun::Element;
   using Result = typename LaneRun::Result;
 
