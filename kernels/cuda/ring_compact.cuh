@@ -2,13 +2,13 @@
 //
 // As in ring_scan.cuh, a tile is published long before it is moved, by warps that do only that:
 //   load       takes tickets, and loads their elements and mask: a ticket as soon as the stages that it replaces have
-//   been
-//              selected, because an atomic takes as long as it takes to empty them
+//              been selected, because an atomic takes as long as it takes to empty them
 //   select     8 warps: which elements of the stage are kept, as bits, and how many
 //   publish    the tile's count, which other blocks wait for
+//   gather     8 warps: move the kept elements of the stage behind each other into the queue, and free the stage
 //   look back  one warp: where the tile's kept elements go
-//   gather     8 warps: move the kept elements of the stage together, in place, to where a bulk store can begin
-//   store      stores them
+//   store      2 warps, a stage each in turn: move them there from the queue
+// So what waits for other blocks is what is kept, not what was loaded, and more loads are under way.
 // A tile is a ticket: two stages. A row is 128 items, 4 a lane.
 // Traffic: reads n (and the mask), writes what is kept. Values only.
 // Source: Merrill and Garland, NVR-2016-002; see look_back.cuh.
@@ -26,26 +26,33 @@
 namespace prefixd::cuda {
 
 template <class T, Selector kSelector>
-struct RingCompactShape : RingShape<T, kSelector == Selector::kByteMask ? 12 : 13> {
-  using Base = RingShape<T, kSelector == Selector::kByteMask ? 12 : 13>;
+struct RingCompactShape : RingShape<T, kSelector == Selector::kByteMask ? 8 : 9> {
+  using Base = RingShape<T, kSelector == Selector::kByteMask ? 8 : 9>;
   static constexpr bool kHasMask = kSelector == Selector::kByteMask;
   // A mask is needed less long than its elements, until they are selected: fewer masks than stages.
   static constexpr int kMasks = 6;
   static constexpr int kRowItems = 4 * kWarpThreads;
   static constexpr int kRows = Base::kStageItems / kRowItems;
-  // Where a bulk store can begin, in items.
-  static constexpr int kBulkItems = kBulkAlignment / sizeof(T);
 
   static constexpr int kSelectWarps = 8;
-  static constexpr int kGatherWarps = kSelectWarps;  // Each gathers what its like selects.
-  static constexpr int kWarpRows = kRows / kSelectWarps;
-  static_assert(kWarpRows * kSelectWarps == kRows && kWarpRows <= 4);
+  static constexpr int kGatherWarps = 8;
+  static constexpr int kWarpRows = kRows / 8;  // Of both.
+  static_assert(kWarpRows * kSelectWarps == kRows && kWarpRows * kGatherWarps == kRows);
+  static_assert(kRows <= kWarpThreads && kWarpRows <= 4, "a lane a row; a byte of a word a row");
+  static constexpr int kStoreWarps = 2;
   // Warps by role.
   static constexpr int kPublishWarp = kSelectWarps + kGatherWarps;
   static constexpr int kLookBackWarp = kPublishWarp + 1;
   static constexpr int kLoadWarp = kLookBackWarp + 1;
   static constexpr int kStoreWarp = kLoadWarp + 1;
-  static constexpr int kThreads = (kStoreWarp + 1) * kWarpThreads;
+  static constexpr int kThreads = (kStoreWarp + kStoreWarps) * kWarpThreads;
+
+  // The queue: a power of two of items, and the stages and tickets that it can hold, however little they keep.
+  static constexpr uint32_t kQueueItems = 64 * 1024 / sizeof(T);
+  static constexpr int kQueueTickets = 8;
+  static constexpr int kQueueStages = kQueueTickets * Base::kTicketStages;
+  static_assert((kQueueItems & (kQueueItems - 1)) == 0 && kQueueItems >= Base::kStageItems);
+  static_assert(kQueueStages % kStoreWarps == 0);
 
   static constexpr int kPacedLoads = 3;
 };
@@ -55,18 +62,31 @@ struct RingCompactShared {
   using Shape = RingCompactShape<T, kSelector>;
   static constexpr int kStages = Shape::kStages;
 
-  // Room for what is gathered to begin up to kBulkItems later than it was.
-  alignas(128) T items[kStages][Shape::kStageItems + Shape::kBulkItems];
+  // What is kept of a stage, in the queue.
+  struct QueuedStage {
+    uint32_t ticket;  // Or RingState::kEnd.
+    uint32_t begin;   // In the queue: modulo its length.
+    uint32_t count;
+    uint32_t offset;  // In its ticket.
+  };
+  struct QueuedTicket {
+    uint64_t slot;  // Of the first that it keeps, in the result.
+    uint32_t ticket;
+  };
+
+  alignas(128) T items[kStages][Shape::kStageItems];
+  alignas(128) T queue[Shape::kQueueItems];
   alignas(128) uint8_t masks[Shape::kMasks][Shape::kHasMask ? Shape::kStageItems : 1];
-  uint16_t kept[kStages][Shape::kGatherWarps][kWarpThreads];  // Of a lane's elements, 4 of each row: those kept.
-  uint32_t warp_counts[kStages][Shape::kGatherWarps];
-  uint32_t counts[kStages];   // Kept elements of the stage,
-  uint32_t offsets[kStages];  // of the tile's stages before it,
-  uint64_t slots[kStages];    // and of all tiles before.
+  uint8_t kept[kStages][Shape::kRows][kWarpThreads];  // Of a lane's four elements of a row, a bit for each: those kept.
+  uint8_t row_counts[kStages][Shape::kRows];
+  QueuedStage stages[Shape::kQueueStages];
+  QueuedTicket tickets[Shape::kQueueTickets];
   RingState<kStages> ring;
   Barrier selected[kStages];
-  Barrier placed[kStages];
-  Barrier ready[kStages];  // To be stored.
+  Barrier gathered[Shape::kQueueStages];
+  Barrier stored[Shape::kQueueStages];
+  Barrier published[Shape::kQueueTickets];
+  Barrier placed[Shape::kQueueTickets];
 };
 
 template <class T, Selector kSelector>
@@ -88,11 +108,15 @@ class RingCompact {
       ticket = p_.states.TakeTile();
     }
     if (threadIdx.x == 0) {
-      s_.ring.Init(1);
-      for (int i = 0; i < kStages; ++i) {
-        s_.ready[i].Init(Shape::kGatherWarps * kWarpArrivals);
-        s_.selected[i].Init(Shape::kSelectWarps * kWarpArrivals);
-        s_.placed[i].Init(2);
+      s_.ring.Init(Shape::kGatherWarps + 1);  // And publish.
+      for (int i = 0; i < kStages; ++i) s_.selected[i].Init(Shape::kSelectWarps * kWarpArrivals);
+      for (int i = 0; i < Shape::kQueueStages; ++i) {
+        s_.gathered[i].Init(Shape::kGatherWarps * kWarpArrivals);
+        s_.stored[i].Init(kWarpArrivals);
+      }
+      for (int i = 0; i < Shape::kQueueTickets; ++i) {
+        s_.published[i].Init(1);
+        s_.placed[i].Init(1);
       }
       FenceBarrierInit();
     }
@@ -103,13 +127,13 @@ class RingCompact {
     } else if (warp < Shape::kPublishWarp) {
       Gather(warp - Shape::kSelectWarps);
     } else if (warp == Shape::kPublishWarp) {
-      if (LaneOfWarp() == 0) Publish(epoch);
+      Publish(epoch);
     } else if (warp == Shape::kLookBackWarp) {
       LookBack(epoch);
     } else if (warp == Shape::kLoadWarp) {
       if (LaneOfWarp() == 0) Load(ticket);
     } else {
-      Store();
+      Store(warp - Shape::kStoreWarp);
     }
   }
 
@@ -118,21 +142,10 @@ class RingCompact {
 
   __device__ bool IsWhole(uint64_t begin) const { return Shape::IsWhole(begin, p_.num_items); }
 
-  __device__ uint32_t CountOf(uint32_t stage) const {
-    uint32_t count = 0;
-#pragma unroll
-    for (int warp = 0; warp < Shape::kGatherWarps; ++warp) count += s_.warp_counts[stage][warp];
-    return count;
-  }
+  using QueuePosition = RingPosition<Shape::kQueueStages>;
+  using TicketPosition = RingPosition<Shape::kQueueTickets>;
 
-  // Where the first kept element of the stage goes.
-  __device__ uint64_t SlotOf(uint32_t stage) const { return s_.slots[stage] + s_.offsets[stage]; }
-  // How far the first kept element lies behind a place where a bulk store can begin, in elements.
-  __device__ uint32_t ShiftOf(uint32_t stage) const {
-    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(p_.values + SlotOf(stage)) % kBulkAlignment / sizeof(T));
-  }
-
-  // ---- Load: one thread. Store ----
+  // ---- Load: one thread ----
   __device__ void Load(uint32_t first_ticket) {
     RingPosition<Shape::kMasks> mask;
     Position last_selected;
@@ -158,69 +171,40 @@ class RingCompact {
         });
   }
 
-  __device__ void Store() {
-    ForEachStage<Shape>(s_.ring, [&](Position at, uint32_t ticket, int sub) {
-      const uint32_t stage = at.stage;
-      s_.ready[stage].Wait(at.parity);
-      const uint32_t shift = ShiftOf(stage);
-      const uint32_t count = s_.counts[stage];
-      const T* gathered = s_.items[stage] + shift;
-      T* out = p_.values + SlotOf(stage);
-      // What a bulk store cannot move is at both ends.
-      const uint32_t head = min((Shape::kBulkItems - shift) % Shape::kBulkItems, count);
-      const uint32_t middle = (count - head) / Shape::kBulkItems * Shape::kBulkItems;
-      if (LaneOfWarp() == 0 && middle > 0) BulkStore(out + head, gathered + head, middle * sizeof(T));
-      if (const uint32_t i = LaneOfWarp(); i < count - middle) {
-        const uint32_t rank = i < head ? i : middle + i;
-        out[rank] = gathered[rank];
-      }
-      if (LaneOfWarp() == 0 && ticket == p_.num_tiles - 1 && sub == Shape::kTicketStages - 1) {
-        *p_.count = SlotOf(stage) + count;
-        *p_.h_num_kept = SlotOf(stage) + count;
-      }
-      // The stage may be loaded again, and the shared memory may end with the block, when the stores have read it.
-      CommitStores();
-      WaitForStoresToRead();
-      ArriveAsWarp(s_.ring.freed[stage]);
-    });
-  }
-
   // ---- Select ----
   __device__ void Select(int warp) {
-    constexpr uint32_t kAll = (1u << 4 * Shape::kWarpRows) - 1;
-    const uint32_t flip = p_.invert ? kAll : 0;
+    const uint32_t flip = p_.invert ? 0xf : 0;
+    const int first_row = warp * Shape::kWarpRows;
     RingPosition<Shape::kMasks> mask;
     ForEachStage<Shape>(s_.ring, [&](Position at, uint32_t ticket, int sub) {
       const uint64_t begin = Shape::StageBegin(ticket, sub);
       const bool whole = IsWhole(begin);
-      uint32_t kept = 0;
+      uint32_t counts = 0;  // A byte a row.
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) {
-        const int first_item = FirstItem(warp, row);
+        const int first_item = FirstItem(first_row + row);
         if (!whole) LoadPartial(at.stage, mask.stage, begin, first_item);
-        kept |= SelectItems(at.stage, mask.stage, first_item) << 4 * row;
+        uint32_t kept = SelectItems(at.stage, mask.stage, first_item) ^ flip;
+        if (!whole) kept &= Existing(begin + first_item);
+        s_.kept[at.stage][first_row + row][LaneOfWarp()] = static_cast<uint8_t>(kept);
+        counts |= __popc(kept) << 8 * row;
       }
-      kept ^= flip;
-      if (!whole) kept &= Existing(warp, begin);
-      s_.kept[at.stage][warp][LaneOfWarp()] = static_cast<uint16_t>(kept);
-      const uint32_t count = WarpTotal<CountSum>(static_cast<uint32_t>(__popc(kept)));
-      if (LaneOfWarp() == 0) s_.warp_counts[at.stage][warp] = count;
+      counts = WarpTotal<CountSum>(counts);
+      if (LaneOfWarp() < Shape::kWarpRows) {
+        s_.row_counts[at.stage][first_row + LaneOfWarp()] = static_cast<uint8_t>(counts >> 8 * LaneOfWarp());
+      }
       ArriveAsWarp(s_.selected[at.stage]);
       mask.Next();
     });
   }
 
-  // The lane's first item of a row of the warp's.
-  __device__ static int FirstItem(int warp, int row) {
-    return (warp * Shape::kWarpRows + row) * Shape::kRowItems + 4 * LaneOfWarp();
-  }
+  // The lane's first item of a row.
+  __device__ static int FirstItem(int row) { return row * Shape::kRowItems + 4 * LaneOfWarp(); }
 
-  // Which of the lane's items exist.
-  __device__ uint32_t Existing(int warp, uint64_t begin) const {
+  // Which of four items exist.
+  __device__ uint32_t Existing(uint64_t first_item) const {
     uint32_t existing = 0;
-    for (int i = 0; i < 4 * Shape::kWarpRows; ++i) {
-      if (begin + FirstItem(warp, i / 4) + i % 4 < p_.num_items) existing |= 1u << i;
-    }
+    for (int i = 0; i < 4; ++i) existing |= first_item + i < p_.num_items ? 1u << i : 0;
     return existing;
   }
 
@@ -250,73 +234,206 @@ class RingCompact {
     return selected;
   }
 
-  // ---- Publish: one thread ----
+  // ---- Publish ----
   __device__ void Publish(uint32_t epoch) {
+    TicketPosition queued;
+    QueuePosition stored;  // Of what the entry held before.
+    int num_tickets = 0;
+    const auto enqueue = [&](uint32_t ticket) {
+      if (num_tickets++ >= Shape::kQueueTickets) {
+        for (int stage = 0; stage < Shape::kTicketStages; ++stage, stored.Next()) {
+          s_.stored[stored.stage].Wait(stored.parity);
+        }
+      }
+      if (LaneOfWarp() == 0) {
+        s_.tickets[queued.stage].ticket = ticket;
+        s_.published[queued.stage].Arrive();
+      }
+      queued.Next();
+    };
     ForEachTicket<Shape>(s_.ring, [&](Position& at, uint32_t ticket) {
-      uint32_t count = 0;
+      uint32_t counts = 0;
       for (int stage = 0; stage < Shape::kTicketStages; ++stage, at.Next()) {
         s_.selected[at.stage].Wait(at.parity);
-        s_.offsets[at.stage] = count;
-        s_.counts[at.stage] = CountOf(at.stage);
-        count += s_.counts[at.stage];
-        s_.placed[at.stage].Arrive();
+        __syncwarp();
+        if (LaneOfWarp() < Shape::kRows) counts += s_.row_counts[at.stage][LaneOfWarp()];
+        ArriveAsWarp(s_.ring.freed[at.stage]);
       }
-      p_.states.Publish(ticket, epoch, count);
+      const uint32_t count = WarpTotal<CountSum>(counts);
+      if (LaneOfWarp() == 0) p_.states.Publish(ticket, epoch, count);
+      enqueue(ticket);
     });
+    enqueue(RingState<kStages>::kEnd);
   }
 
   // ---- Look back ----
   __device__ void LookBack(uint32_t epoch) {
     // The groups that are published while the other blocks take a ticket each, and one.
     WarpFold<CountSum, 6, uint64_t> fold(p_.states, epoch, 0, 0);
-    ForEachTicket<Shape>(s_.ring, [&](Position& at, uint32_t ticket) {
+    for (TicketPosition at;; at.Next()) {
+      s_.published[at.stage].Wait(at.parity);
+      const uint32_t ticket = s_.tickets[at.stage].ticket;
+      if (ticket == RingState<kStages>::kEnd) break;
       fold.WaitFor(ticket);
-      for (int stage = 0; stage < Shape::kTicketStages; ++stage, at.Next()) {
-        if (LaneOfWarp() != 0) continue;
-        s_.ring.loaded[at.stage].Wait(at.parity);  // What is there of another ticket is needed until then.
-        s_.slots[at.stage] = fold.Prefix();
-        s_.placed[at.stage].Arrive();
-      }
-    });
+      if (LaneOfWarp() != 0) continue;
+      s_.tickets[at.stage].slot = fold.Prefix();
+      s_.placed[at.stage].Arrive();
+    }
     // The block needs no more of the states: what its publisher may still publish, nobody waits for.
     if (LaneOfWarp() == 0) p_.states.Leave();
   }
 
   // ---- Gather ----
   __device__ void Gather(int warp) {
-    ForEachStage<Shape>(s_.ring, [&](Position at, uint32_t, int) {
+    const int first_row = warp * Shape::kWarpRows;
+    QueuePosition queued;
+    QueuePosition stored;     // The first stage in the queue of which it is not known.
+    uint32_t num_queued = 0;  // Stages.
+    uint32_t num_stored = 0;
+    uint32_t end = 0;    // Of all that was queued, in items.
+    uint32_t begin = 0;  // Of what is in the queue.
+    uint32_t offset = 0;
+    // Waits until there is room, and tells of the stage. The first warp does so for all.
+    const auto enqueue = [&](uint32_t ticket, uint32_t count) {
+      if (warp == 0) {
+        while (end + count - begin > Shape::kQueueItems || num_queued - num_stored == Shape::kQueueStages) {
+          s_.stored[stored.stage].Wait(stored.parity);
+          begin += s_.stages[stored.stage].count;
+          ++num_stored;
+          stored.Next();
+        }
+        __syncwarp();
+        if (LaneOfWarp() == 0) s_.stages[queued.stage] = {ticket, end, count, offset};
+      }
+      SyncTeam<1, Shape::kGatherWarps * kWarpThreads>();
+    };
+    ForEachStage<Shape>(s_.ring, [&](Position at, uint32_t ticket, int sub) {
       s_.selected[at.stage].Wait(at.parity);
-      const uint32_t kept = s_.kept[at.stage][warp][LaneOfWarp()];
-      uint32_t rank = 0;  // Of the warp's first kept element, in the stage.
-#pragma unroll
-      for (int w = 0; w < Shape::kGatherWarps; ++w) rank += w < warp ? s_.warp_counts[at.stage][w] : 0;
+      const uint32_t row_count = LaneOfWarp() < Shape::kRows ? s_.row_counts[at.stage][LaneOfWarp()] : 0;
+      uint32_t kept[Shape::kWarpRows];
       T items[Shape::kWarpRows][4];
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) {
-        LoadRun(&s_.items[at.stage][FirstItem(warp, row)], items[row]);
+        kept[row] = s_.kept[at.stage][first_row + row][LaneOfWarp()];
+        LoadRun(&s_.items[at.stage][FirstItem(first_row + row)], items[row]);
       }
+      ArriveAsWarp(s_.ring.freed[at.stage]);
+      const uint32_t count = WarpTotal<CountSum>(row_count);
+      uint32_t rank =
+          WarpTotal<CountSum>(LaneOfWarp() < first_row ? row_count : 0);  // Of the warp's first, in the stage.
       // The rows' counts up to each lane, a byte a row.
       uint32_t counts = 0;
 #pragma unroll
-      for (int row = 0; row < Shape::kWarpRows; ++row) counts |= __popc(kept >> 4 * row & 0xf) << 8 * row;
+      for (int row = 0; row < Shape::kWarpRows; ++row) counts |= __popc(kept[row]) << 8 * row;
       const uint32_t up_to = WarpTrees<CountSum>(counts);
       const uint32_t rows = ShuffleFrom(up_to, kWarpThreads - 1);
       const uint32_t before = up_to - counts;
-      s_.placed[at.stage].Wait(at.parity);
-      T* gathered = s_.items[at.stage] + ShiftOf(at.stage);
-      SyncTeam<1, Shape::kGatherWarps * kWarpThreads>();  // All have read what all now overwrite.
+      if (sub == 0) offset = 0;
+      enqueue(ticket, count);
+      rank += end;
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) {
-        T* next = gathered + rank + (before >> 8 * row & 0xff);
+        uint32_t next = rank + (before >> 8 * row & 0xff);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          if ((kept >> (4 * row + i) & 1) != 0) *next++ = items[row][i];
+          if ((kept[row] >> i & 1) != 0) s_.queue[next++ % Shape::kQueueItems] = items[row][i];
         }
         rank += rows >> 8 * row & 0xff;
       }
-      FenceBeforeBulkStore();
-      ArriveAsWarp(s_.ready[at.stage]);
+      ArriveAsWarp(s_.gathered[queued.stage]);
+      queued.Next();
+      ++num_queued;
+      end += count;
+      offset += count;
     });
+    for (int i = 0; i < Shape::kStoreWarps; ++i, queued.Next(), ++num_queued) {
+      enqueue(RingState<kStages>::kEnd, 0);
+      ArriveAsWarp(s_.gathered[queued.stage]);
+    }
+  }
+
+  // ---- Store ----
+  __device__ void Store(int warp) {
+    int turn = warp;
+    TicketPosition ticket;
+    int sub = 0;
+    for (QueuePosition at;; at.Next()) {
+      if (turn == 0) {
+        s_.gathered[at.stage].Wait(at.parity);
+        const auto stage = s_.stages[at.stage];
+        if (stage.ticket == RingState<kStages>::kEnd) return;
+        s_.placed[ticket.stage].Wait(ticket.parity);
+        const uint64_t slot = s_.tickets[ticket.stage].slot + stage.offset;
+        Move(stage.begin, stage.count, p_.values + slot);
+        if (LaneOfWarp() == 0 && stage.ticket == p_.num_tiles - 1 && sub == Shape::kTicketStages - 1) {
+          *p_.count = slot + stage.count;
+          *p_.h_num_kept = slot + stage.count;
+        }
+        ArriveAsWarp(s_.stored[at.stage]);
+        turn = Shape::kStoreWarps;
+      }
+      --turn;
+      if (++sub == Shape::kTicketStages) {
+        sub = 0;
+        ticket.Next();
+      }
+    }
+  }
+
+  // `count` items from the queue to out, by a warp: aligned stores of 16 bytes, each from the two aligned words of 16
+  // bytes that have its items, but for the ends.
+  __device__ void Move(uint32_t begin, uint32_t count, T* out) const {
+    constexpr uint32_t kWordItems = 16 / sizeof(T);
+    const uint32_t misaligned = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(out) / sizeof(T) % kWordItems);
+    const uint32_t head = min((kWordItems - misaligned) % kWordItems, count);
+    const uint32_t num_words = (count - head) / kWordItems;
+    const uint32_t middle = num_words * kWordItems;
+    auto* to = reinterpret_cast<uint4*>(out + head);
+    // The words' first item, in its aligned word, in units of 4 bytes.
+    switch ((begin + head) % kWordItems * (sizeof(T) / 4)) {
+      case 0:
+        MoveWords<0>((begin + head) / kWordItems, num_words, to);
+        break;
+      case 1:
+        MoveWords<1>((begin + head) / kWordItems, num_words, to);
+        break;
+      case 2:
+        MoveWords<2>((begin + head) / kWordItems, num_words, to);
+        break;
+      default:
+        MoveWords<3>((begin + head) / kWordItems, num_words, to);
+    }
+    if (const uint32_t i = LaneOfWarp(); i < count - middle) {
+      const uint32_t rank = i < head ? i : middle + i;
+      out[rank] = s_.queue[(begin + rank) % Shape::kQueueItems];
+    }
+  }
+
+  template <int kSkip>
+  __device__ void MoveWords(uint32_t first, uint32_t num_words, uint4* to) const {
+    constexpr uint32_t kQueueWords = Shape::kQueueItems * sizeof(T) / 16;
+    constexpr int kUnroll = 4;
+    const auto* s_words = reinterpret_cast<const uint4*>(s_.queue);
+    for (uint32_t base = 0; base < num_words; base += kUnroll * kWarpThreads) {
+      uint4 words[kUnroll];
+#pragma unroll
+      for (int k = 0; k < kUnroll; ++k) {
+        const uint32_t i = first + base + k * kWarpThreads + LaneOfWarp();
+        const uint4 low = s_words[i % kQueueWords];
+        const uint4 high = kSkip == 0 ? low : s_words[(i + 1) % kQueueWords];
+        if constexpr (kSkip == 0) words[k] = low;
+        if constexpr (kSkip == 1) words[k] = {low.y, low.z, low.w, high.x};
+        if constexpr (kSkip == 2) words[k] = {low.z, low.w, high.x, high.y};
+        if constexpr (kSkip == 3) words[k] = {low.w, high.x, high.y, high.z};
+      }
+#pragma unroll
+      for (int k = 0; k < kUnroll; ++k) {
+        const uint32_t i = base + k * kWarpThreads + LaneOfWarp();
+        if (i < num_words) to[i] = words[k];
+        // Row by row: bursts of stores get into the way of loads.
+        __syncwarp();
+      }
+    }
   }
 
   const CompactParams<T>& p_;
