@@ -76,6 +76,8 @@ struct LaunchContext {
   // The shared memory that a block can have where bulk asynchronous copies are served and the code uses them; else 0.
   size_t bulk_shared_bytes = 0;
   TileControl* d_control = nullptr;
+  // How often a block looks for what another has to publish before it computes it by itself, where it can: some 50 us.
+  uint32_t patience = 64;
   GrowingMemory states;   // Of tiles, marked with epochs.
   GrowingMemory scratch;  // Of algorithms that ask for memory, and want nothing to be in it.
 };

@@ -1,4 +1,4 @@
-// Scan, strategy "chained": which of the three kernels runs. All give the bits of kernels/NUMERICS.md, in one launch.
+// Scan, strategy "chained": which of the four kernels runs. All give the bits of kernels/NUMERICS.md, in one launch.
 #ifndef PREFIXD_KERNELS_CUDA_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_SCAN_CUH_
 
@@ -6,14 +6,21 @@
 #include <cstdint>
 
 #include "kernels/cuda/block_scan.cuh"
+#include "kernels/cuda/direct_scan.cuh"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/ring_scan.cuh"
 #include "kernels/cuda/tile_scan.cuh"
 
 namespace prefixd::cuda {
 
-// From here on the ring is faster than tiles in registers.
+// From here on the ring is faster than tiles in registers by ticket.
 inline constexpr uint64_t kRingScanMinBytes = uint64_t{256} << 10;
+
+template <class In, class Out>
+bool DirectScanServes(const ScanParams<In, Out>& params) {
+  return params.aligned && !params.reverse && static_cast<const void*>(params.in) != params.out &&
+         params.carry_in == nullptr && params.num_items <= uint64_t{kDirectScanTiles} * kTileItems;
+}
 
 template <class In, class Out>
 bool RingScanServes(const ScanParams<In, Out>& params, const LaunchContext& context) {
@@ -49,6 +56,7 @@ cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context) {
                                 .exclusive = args.kind == ScanKind::kExclusive,
                                 .reverse = args.reverse,
                                 .aligned = false,
+                                .patience = context->patience,
                                 .states = {}};
   params.aligned = !args.reverse && HasAlignedRuns(params.in) && HasAlignedRuns(params.out);
 
@@ -62,6 +70,15 @@ cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context) {
     return VisitOp<Out>(args.op, [&](auto op) {
       return Launch(BlockScanKernel<In, Out, decltype(op)::kValue>, static_cast<uint32_t>(args.num_arrays),
                     num_warps * kWarpThreads, context->stream, params);
+    });
+  }
+  if (DirectScanServes(params)) {
+    return VisitOp<Out>(args.op, [&](auto op) {
+      constexpr Op kOp = decltype(op)::kValue;
+      const cudaError_t error =
+          PrepareTickets<typename Operator<kOp, Out>::Item>(kTileItems, /*ticket_states=*/1, context, &params);
+      if (error != cudaSuccess) return error;
+      return Launch(DirectScanKernel<In, Out, kOp>, params.num_tiles, TileShape::kThreads, context->stream, params);
     });
   }
   if (RingScanServes(params, *context)) return LaunchRingScan<In, Out>(args.op, params, context);

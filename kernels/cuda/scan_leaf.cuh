@@ -26,7 +26,8 @@ struct ScanParams {
   Out* carry_out;  // May be carry_in.
   bool exclusive;
   bool reverse;
-  bool aligned;  // in and out can be moved run by run.
+  bool aligned;       // in and out can be moved run by run.
+  uint32_t patience;  // Of LaunchContext.
   TileStates states;
 };
 

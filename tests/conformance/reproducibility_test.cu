@@ -140,9 +140,39 @@ class Work {
   const size_t size_;
 };
 
+// A launch context without a lane.
+class OwnContext {
+ public:
+  OwnContext() {
+    int shared_bytes = 0;
+    int major = 0;
+    Check(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
+    Check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+    Check(cudaDeviceGetAttribute(&context_.num_multiprocessors, cudaDevAttrMultiProcessorCount, 0));
+    context_.bulk_shared_bytes = major >= 9 ? shared_bytes : 0;
+    Check(cudaStreamCreateWithFlags(&context_.stream, cudaStreamNonBlocking));
+    Check(cudaMalloc(&context_.d_control, sizeof(cuda::TileControl)));
+    Check(cudaMemset(context_.d_control, 0, sizeof(cuda::TileControl)));
+  }
+  OwnContext(const OwnContext&) = delete;
+  OwnContext& operator=(const OwnContext&) = delete;
+  ~OwnContext() {
+    context_.states.Free(context_.stream);
+    cudaStreamSynchronize(context_.stream);
+    cudaFree(context_.d_control);
+    cudaStreamDestroy(context_.stream);
+  }
+
+  cuda::LaunchContext* operator->() { return &context_; }
+  cuda::LaunchContext* get() { return &context_; }
+
+ private:
+  cuda::LaunchContext context_;
+};
+
 class ReproducibilityTest : public DeviceTest<DeviceParam> {
  protected:
-  // One size for each of the kernels: a block, tiles in registers, the ring.
+  // One size for each of the kernels: a block, a block a tile, the ring.
   std::vector<size_t> OneSizeEach() {
     if (SmallSizesOnly()) return {3001, 5000};
     return {3001, 50'021, 4 * static_cast<size_t>(kGroupItems) + 1 + random().Below(kGroupItems)};
@@ -223,16 +253,7 @@ TEST_P(ReproducibilityTest, CapturedInAGraph) {
     Work<float> work(lane(), in, Op::kSum);
     const uint64_t want = work.Scan(ScanKind::kInclusive);
 
-    cuda::LaunchContext context;
-    context.num_multiprocessors = NumMultiprocessors();
-    int shared_bytes = 0;
-    Check(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
-    int major = 0;
-    Check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
-    context.bulk_shared_bytes = major >= 9 ? shared_bytes : 0;
-    Check(cudaStreamCreateWithFlags(&context.stream, cudaStreamNonBlocking));
-    Check(cudaMalloc(&context.d_control, sizeof(cuda::TileControl)));
-    Check(cudaMemset(context.d_control, 0, sizeof(cuda::TileControl)));
+    OwnContext context;
     DeviceArray<float> d_in(lane(), in);
     auto d_out = DeviceArray<float>::Poisoned(lane(), size);
     Require(lane().Synchronize());
@@ -242,27 +263,52 @@ TEST_P(ReproducibilityTest, CapturedInAGraph) {
     args.out = d_out.data();
     args.num_items = size;
     args.init = ScanStart(Op::kSum, DType::kF32, ScanKind::kInclusive);
-    Check(cuda::LaunchScan<float, float>(args, &context));  // Makes the memory that the captured one uses.
+    Check(cuda::LaunchScan<float, float>(args, context.get()));  // Makes the memory that the captured one uses.
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t replay = nullptr;
-    Check(cudaStreamBeginCapture(context.stream, cudaStreamCaptureModeThreadLocal));
-    Check(cuda::LaunchScan<float, float>(args, &context));
-    Check(cudaStreamEndCapture(context.stream, &graph));
+    Check(cudaStreamBeginCapture(context->stream, cudaStreamCaptureModeThreadLocal));
+    Check(cuda::LaunchScan<float, float>(args, context.get()));
+    Check(cudaStreamEndCapture(context->stream, &graph));
     Check(cudaGraphInstantiate(&replay, graph, 0));
     for (int run = 0; run < 10; ++run) {
-      Check(cudaMemsetAsync(d_out.data(), 0x5a, size * sizeof(float), context.stream));
-      Check(cudaGraphLaunch(replay, context.stream));
-      Check(cudaStreamSynchronize(context.stream));
+      Check(cudaMemsetAsync(d_out.data(), 0x5a, size * sizeof(float), context->stream));
+      Check(cudaGraphLaunch(replay, context->stream));
+      Check(cudaStreamSynchronize(context->stream));
       std::vector<float> out;
       ASSERT_TRUE(d_out.Read(&out));
       ASSERT_EQ(Hash(out), want) << "run " << run;
     }
     Check(cudaGraphExecDestroy(replay));
     Check(cudaGraphDestroy(graph));
-    context.states.Free(context.stream);
-    Check(cudaStreamSynchronize(context.stream));
-    Check(cudaFree(context.d_control));
-    Check(cudaStreamDestroy(context.stream));
+  }
+}
+
+// Where a block looks for the others' values once or twice only, it mostly has to compute them by itself.
+TEST_P(ReproducibilityTest, WithoutPatience) {
+  OwnContext context;
+  for (int round = 0; round < 20; ++round) {
+    const size_t size = kTileItems + 1 + random().Below(SmallSizesOnly() ? 5000 : 4 * kGroupItems - kTileItems);
+    SCOPED_TRACE(testing::Message() << size << " items");
+    const auto in = MakeInput<float>(Op::kSum, Data::kRandom, size, random());
+    Work<float> work(lane(), in, Op::kSum);
+    DeviceArray<float> d_in(lane(), in);
+    auto d_out = DeviceArray<float>::Poisoned(lane(), size);
+    for (const ScanKind kind : {ScanKind::kInclusive, ScanKind::kExclusive}) {
+      const uint64_t want = work.Scan(kind);
+      ScanArgs args;
+      args.dtype = DType::kF32;
+      args.kind = kind;
+      args.in = d_in.data();
+      args.out = d_out.data();
+      args.num_items = size;
+      args.init = ScanStart(Op::kSum, DType::kF32, kind);
+      context->patience = static_cast<uint32_t>(random().Below(2));
+      Check(cuda::LaunchScan<float, float>(args, context.get()));
+      Check(cudaStreamSynchronize(context->stream));
+      std::vector<float> out;
+      ASSERT_TRUE(d_out.Read(&out));
+      ASSERT_EQ(Hash(out), want) << Name(kind);
+    }
   }
 }
 

@@ -1,0 +1,134 @@
+// Scan of arrays of middling size: block b scans tile b, and no tickets are taken.
+//
+// At these sizes what counts is the way to the first element. A ticket is an atomic on memory that no cache holds, and
+// the loads wait for it: a microsecond of seven. Here all loads are under way at once. But so a block may look back to
+// one that has not started, and of which nobody knows when it will: a block that has looked for long enough takes the
+// tile that it misses for its own, publishes its value, and starts again. The value is the same, whoever publishes it.
+// No block depends on another, whatever the order in which they start, and however few fit.
+// This needs elements that nobody overwrites: not in place. And no carry in: the last tile may write its carry out into
+// it before another block has started. What is left out here, for short code, is in tile_scan.cuh.
+// Traffic: reads n, writes n. One launch; nothing is reset before it.
+// Source: Merrill and Garland, NVR-2016-002, for the single pass; the help is that of Smith, Levien and Owens,
+// Decoupled Fallback, SPAA 2025.
+#ifndef PREFIXD_KERNELS_CUDA_DIRECT_SCAN_CUH_
+#define PREFIXD_KERNELS_CUDA_DIRECT_SCAN_CUH_
+
+#include <cstdint>
+
+#include "kernels/cuda/look_back.cuh"
+#include "kernels/cuda/operators.cuh"
+#include "kernels/cuda/scan_leaf.cuh"
+#include "kernels/cuda/tile_io.cuh"
+#include "kernels/cuda/warp_join.cuh"
+
+namespace prefixd::cuda {
+
+// About as many as there are multiprocessors on an H200: from here on the ring is faster.
+inline constexpr uint32_t kDirectScanTiles = 128;
+
+// The lane's run; what is past the end becomes a default element.
+template <class In>
+__device__ Run<In> LoadRunUpTo(const In* in, uint64_t first_item, uint64_t num_items) {
+  Run<In> run = {};
+  if (first_item + kRunItems <= num_items) {
+    run = *reinterpret_cast<const Run<In>*>(in + first_item);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kRunItems - 1; ++i) {
+      if (first_item + i < num_items) run.items[i] = in[first_item + i];
+    }
+  }
+  return run;
+}
+
+template <class Out>
+__device__ void StoreRunUpTo(Out* out, uint64_t first_item, uint64_t num_items, const Run<Out>& run) {
+  if (first_item + kRunItems <= num_items) {
+    *reinterpret_cast<Run<Out>*>(out + first_item) = run;
+  } else {
+#pragma unroll
+    for (int i = 0; i < kRunItems - 1; ++i) {
+      if (first_item + i < num_items) out[first_item + i] = run.items[i];
+    }
+  }
+}
+
+// A block for each tile, at most kDirectScanTiles, of TileShape::kThreads.
+// Needs: p.aligned, not p.reverse, in is not out, no carry_in.
+template <class In, class Out, Op kOp>
+__global__ void __launch_bounds__(TileShape::kThreads) DirectScanKernel(const __grid_constant__ ScanParams<In, Out> p) {
+  using Operator = Operator<kOp, Out>;
+  using Item = typename Operator::Item;
+  constexpr uint32_t kGroups = kDirectScanTiles / kJoinSlots;
+  static_assert(kGroups <= TileShape::kWarps, "a group a warp");
+  __shared__ Item s_leaf_values[kJoinSlots];
+  __shared__ LeafPrefix<Item> s_leaf_prefixes[kJoinSlots];
+  __shared__ Item s_groups[kGroups];
+  __shared__ WarpJoined<Item> s_tiles[kJoinSlots];  // Of the block's group.
+  __shared__ uint32_t s_missing;
+
+  const Item neutral = Operator::Load(p.neutral);
+  const int leaf = LeafOfTile(0);
+  const uint32_t group = blockIdx.x / kJoinSlots;
+  for (uint32_t tile = blockIdx.x;;) {
+    const uint64_t first_item = uint64_t{tile} * kTileItems + FirstItemOfRun(0);
+    const Run<In> elements = LoadRunUpTo(p.in, first_item, p.num_items);
+    const uint32_t epoch = p.states.Epoch();
+    Item run[kRunItems];
+#pragma unroll
+    for (int i = 0; i < kRunItems; ++i) run[i] = Operator::Load(elements.items[i]);
+    const Item before_run = JoinRun<Operator>(run, neutral);
+    if (LaneOfWarp() == kWarpThreads - 1) s_leaf_values[leaf] = Operator::Combine(before_run, run[kRunItems - 1]);
+    __syncthreads();
+
+    if (WarpOfBlock() == TileShape::kWarps - 1) {
+      const WarpJoined<Item> leaves = WarpJoins<Operator>(s_leaf_values[LaneOfWarp()], neutral);
+      if (LaneOfWarp() == kWarpThreads - 1) p.states.Publish(tile, epoch, leaves.value);
+      s_leaf_prefixes[LaneOfWarp()] = {leaves.before, ShuffleFrom(leaves.value, LaneOfWarp() - 1)};
+    }
+    // Look back, a group a warp.
+    const uint32_t other = threadIdx.x;
+    bool is_missing = other < blockIdx.x;
+    if (WarpOfBlock() <= group) {
+      Item value = neutral;
+      for (uint32_t looks = 0; is_missing && looks <= p.patience; ++looks) {
+        is_missing = !p.states.template Load<Item>(other).Get(epoch, &value);
+      }
+      __syncwarp();
+      const WarpJoined<Item> joined = WarpJoins<Operator>(value, neutral);
+      if (WarpOfBlock() == group) s_tiles[LaneOfWarp()] = joined;
+      if (WarpOfBlock() < group && LaneOfWarp() == kWarpThreads - 1) s_groups[WarpOfBlock()] = joined.value;
+    }
+    if (__syncthreads_or(is_missing)) {
+      // Help: the first that is missing. If this was help, the block goes back to its own tile.
+      if (threadIdx.x == 0) s_missing = blockIdx.x;
+      __syncthreads();
+      if (is_missing) atomicMin(&s_missing, other);
+      __syncthreads();
+      tile = s_missing;
+      continue;
+    }
+    if (tile != blockIdx.x) {
+      tile = blockIdx.x;
+      continue;
+    }
+    if (threadIdx.x == 0) p.states.Leave();
+
+    Item array = Operator::Load(p.init);
+    for (uint32_t g = 0; g < group; ++g) array = Operator::Combine(array, s_groups[g]);
+    const auto slot = static_cast<int>(tile % kJoinSlots);
+    const TilePrefix<Item> prefix = {array, s_tiles[slot].before, slot == 0 ? neutral : s_tiles[slot - 1].value};
+    JoinArray<Operator>(run, before_run, s_leaf_prefixes[leaf].before, prefix);
+    if (tile == gridDim.x - 1) KeepCarry<Operator>(p, first_item, run);
+    if (p.exclusive) MoveByOne<Operator>(run, leaf == 0, s_leaf_prefixes[leaf].up_to, prefix);
+    Run<Out> results;
+#pragma unroll
+    for (int i = 0; i < kRunItems; ++i) results.items[i] = Operator::Store(run[i]);
+    StoreRunUpTo(p.out, first_item, p.num_items, results);
+    return;
+  }
+}
+
+}  // namespace prefixd::cuda
+
+#endif  // PREFIXD_KERNELS_CUDA_DIRECT_SCAN_CUH_
