@@ -1,5 +1,7 @@
 #include "kernels/device.h"
 
+#include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "absl/strings/numbers.h"
@@ -47,6 +49,38 @@ absl::Status ValidateBatch(uint64_t num_arrays, uint64_t num_items, bool carries
   return absl::OkStatus();
 }
 
+absl::Status InvalidChoice(std::string_view field, std::string_view message) {
+  return Error(absl::StatusCode::kInvalidArgument, "ALGORITHM_CHOICE", StrCat("spec.algorithm.", field), message);
+}
+
+// Of a message: "three_phase, grid_sync".
+template <class Enum>
+std::string NamesWhere(int count, bool (*takes)(Enum)) {
+  std::string names;
+  for (int i = 0; i < count; ++i) {
+    const auto value = static_cast<Enum>(i);
+    if (takes(value)) names += StrCat(names.empty() ? "" : ", ", Name(value));
+  }
+  return names;
+}
+
+// Whether it is the row's algorithm that is asked for: one with a default left open is the first that fits.
+bool IsOf(const AlgorithmInfo& row, const Algorithm& asked) {
+  return (asked.strategy == Strategy::kDefault || asked.strategy == row.algorithm.strategy) &&
+         (asked.tile_scan == TileScan::kDefault || asked.tile_scan == row.algorithm.tile_scan) &&
+         (asked.items_per_thread == 0 || row.has_items_per_thread) && (!asked.padding || row.has_padding);
+}
+
+// What IsServedBy says, in words. Needs: there is something that it does not serve.
+std::string_view ServedBy(const Algorithm& algorithm, Primitive primitive) {
+  if (algorithm.strategy == Strategy::kCub) {
+    return "sum of all types and outputs, and other operators of 4- and 8-byte types to the same type";
+  }
+  if (algorithm.strategy == Strategy::kKahan) return "sum of f32 and f64 to the same type";
+  if (primitive == Primitive::kCompact) return "4- and 8-byte types";
+  return "sum, min and max of 4- and 8-byte types to the same type";
+}
+
 }  // namespace
 
 uint64_t MaskBytes(const CompactArgs& args) {
@@ -64,28 +98,76 @@ StageTimes& StageTimes::operator+=(const StageTimes& other) {
   return *this;
 }
 
-absl::StatusOr<Strategy> Device::Resolve(Primitive primitive, Strategy strategy) const {
-  const std::vector<Strategy> served = Strategies(primitive);
-  if (strategy == Strategy::kDefault) return served.front();
+absl::StatusOr<Algorithm> Device::Resolve(Primitive primitive, const Algorithm& asked) const {
+  PREFIXD_RETURN_IF_ERROR(CheckAlgorithm(primitive, asked));
   std::string names;
-  for (const Strategy candidate : served) {
-    if (candidate == strategy) return strategy;
-    names += StrCat(names.empty() ? "" : ", ", Name(candidate));
+  for (const AlgorithmInfo& row : Algorithms()) {
+    if (row.primitive != primitive) continue;
+    if (!IsOf(row, asked)) {
+      names += StrCat(names.empty() ? "" : ", ", Name(row.algorithm));
+      continue;
+    }
+    Algorithm resolved = row.algorithm;
+    resolved.padding = asked.padding;
+    if (row.has_items_per_thread) resolved.items_per_thread = std::max<uint8_t>(asked.items_per_thread, 1);
+    return resolved;
   }
-  return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm.strategy",
-               StrCat("strategy ", Name(strategy), " is not implemented for ", Name(primitive), " on ", info().name,
+  return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm",
+               StrCat("algorithm ", Name(asked), " is not implemented for ", Name(primitive), " on ", info().name,
                       ", which serves: ", names));
 }
 
-absl::StatusOr<Strategy> Device::Resolve(Primitive primitive, DType dtype, DType out_dtype, Op op,
-                                         Strategy strategy) const {
-  PREFIXD_ASSIGN_OR_RETURN(const Strategy resolved, Resolve(primitive, strategy));
+absl::StatusOr<Algorithm> Device::Resolve(Primitive primitive, DType dtype, DType out_dtype, Op op,
+                                          const Algorithm& asked) const {
+  PREFIXD_ASSIGN_OR_RETURN(const Algorithm resolved, Resolve(primitive, asked));
   if (IsServedBy(resolved, primitive, dtype, out_dtype, op)) return resolved;
-  return Error(
-      absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm.strategy",
-      StrCat("strategy ", Name(resolved), " does not serve ", Name(primitive), " by ", Name(op), " of ", Name(dtype),
-             out_dtype == dtype ? "" : StrCat(" to ", Name(out_dtype)), ": it serves sum of all types and outputs, ",
-             "and other operators of 4- and 8-byte types to the same type; leave the strategy out for the rest"));
+  return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm",
+               StrCat("algorithm ", Name(resolved), " does not serve ", Name(primitive),
+                      primitive == Primitive::kCompact ? "" : StrCat(" by ", Name(op)), " of ", Name(dtype),
+                      out_dtype == dtype ? "" : StrCat(" to ", Name(out_dtype)), ": it serves ",
+                      ServedBy(resolved, primitive), "; leave the algorithm out for the rest"));
+}
+
+absl::Status Device::CheckLength(Primitive primitive, const Algorithm& resolved, uint64_t num_items) const {
+  for (const AlgorithmInfo& row : Algorithms()) {
+    if (row.primitive != primitive || !IsOf(row, resolved)) continue;
+    if (row.max_items == 0 || num_items <= row.max_items) return absl::OkStatus();
+    return Error(absl::StatusCode::kInvalidArgument, "ALGORITHM_LIMIT", "spec.algorithm",
+                 StrCat("algorithm ", Name(resolved), " takes arrays of at most ", row.max_items, " elements, not ",
+                        num_items, ": send fewer, or choose another algorithm"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckItemsPerThread(uint64_t items_per_thread) {
+  if (items_per_thread <= kMaxItemsPerThread && std::popcount(items_per_thread) <= 1) return absl::OkStatus();
+  return InvalidChoice("items_per_thread",
+                       StrCat("items_per_thread is ", items_per_thread, ": expected a power of two up to ",
+                              kMaxItemsPerThread, ", or 0 for the device's choice"));
+}
+
+absl::Status CheckAlgorithm(Primitive primitive, const Algorithm& algorithm) {
+  const TileScan tile_scan = algorithm.tile_scan;
+  PREFIXD_RETURN_IF_ERROR(CheckItemsPerThread(algorithm.items_per_thread));
+  if (tile_scan != TileScan::kDefault && (primitive != Primitive::kScan || !TakesTileScan(algorithm.strategy))) {
+    return InvalidChoice(
+        "tile_scan", StrCat("strategy ", Name(algorithm.strategy), " of ", Name(primitive), " takes no tile scan, and ",
+                            Name(tile_scan), " was asked for: leave it out, or scan by ",
+                            NamesWhere<Strategy>(kNumStrategies, TakesTileScan)));
+  }
+  const std::string chosen =
+      tile_scan == TileScan::kDefault ? "a choice without a tile scan" : StrCat("tile scan ", Name(tile_scan));
+  if (algorithm.items_per_thread != 0 && !TakesItemsPerThread(tile_scan)) {
+    return InvalidChoice("items_per_thread",
+                         StrCat(chosen, " takes no items_per_thread, and ", algorithm.items_per_thread,
+                                " was asked for: leave it out, or choose tile scan ",
+                                NamesWhere<TileScan>(kNumTileScans, TakesItemsPerThread)));
+  }
+  if (algorithm.padding && !TakesPadding(tile_scan)) {
+    return InvalidChoice("padding", StrCat(chosen, " takes no padding: leave it out, or choose tile scan ",
+                                           NamesWhere<TileScan>(kNumTileScans, TakesPadding)));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view name) {

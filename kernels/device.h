@@ -68,7 +68,7 @@ struct ScanArgs {
   Op op = Op::kSum;
   ScanKind kind = ScanKind::kInclusive;
   bool reverse = false;  // out[i] = start op in[n-1] op ... op in[i] (inclusive), or to in[i+1] (exclusive)
-  Strategy strategy = Strategy::kDefault;
+  Algorithm algorithm;
   const void* in = nullptr;  // Device.
   void* out = nullptr;       // Device.
   uint64_t num_items = 0;
@@ -95,7 +95,7 @@ struct ReduceArgs {
   DType dtype = DType::kI32;       // Of in.
   std::optional<DType> out_dtype;  // Of the states' values, in which the elements combine. Absent: dtype.
   Op op = Op::kSum;
-  Strategy strategy = Strategy::kDefault;
+  Algorithm algorithm;
   const void* in = nullptr;  // Device.
   uint64_t num_items = 0;
   uint64_t num_arrays = 1;  // See Lane. Where there are several, without state_in.
@@ -116,7 +116,7 @@ struct CompactArgs {
   Value value;                                // kPredicate.
   const void* mask = nullptr;  // Device. kByteMask: a byte an element. kBitMask: a bit an element, lowest bit first.
   bool invert = false;
-  Strategy strategy = Strategy::kDefault;
+  Algorithm algorithm;
   const void* in = nullptr;  // Device. May be null if a mask selects and values is null.
   uint64_t num_items = 0;
   uint64_t num_arrays = 1;          // See Lane.
@@ -167,8 +167,8 @@ class Lane {
   // Shape:   in: num_items of dtype; out: num_items of the output type. Disjoint, or one buffer where the sizes agree.
   // Needs:   in, out aligned to their element sizes.
   // Errors:  INVALID_ARGUMENT if (dtype, out_dtype, op) is not supported, or if in is out and the sizes differ;
-  //          UNIMPLEMENTED if the strategy is not supported, or not for the combination, or not for several arrays.
-  // Cost:    reads n, writes n; one launch. The bits follow kernels/NUMERICS.md, if FollowsNumerics(strategy).
+  //          those of Device::Resolve and CheckLength for the algorithm; UNIMPLEMENTED if it takes only one array.
+  // Cost:    reads n, writes n; one launch, of the default. The bits follow kernels/NUMERICS.md, if FollowsNumerics.
   // Example: [3,1,2,4], sum, carry_in 10 -> [13,14,16,20], carry_out 20; [200,100] of u8, sum, out u32 -> [200,300]
   virtual absl::Status Scan(const ScanArgs& args) = 0;
 
@@ -202,6 +202,20 @@ struct DeviceInfo {
   uint64_t cache_flush_bytes = 0;  // Of memory that one has to touch to find nothing older in the device's caches.
 };
 
+// One row of what a device serves, as `prefixctl algorithms` prints it.
+struct AlgorithmInfo {
+  Primitive primitive = Primitive::kScan;
+  Algorithm algorithm;  // Strategy and tile scan; the knobs are 0 and false.
+  bool has_items_per_thread = false;
+  bool has_padding = false;
+  // Of n elements: operations, the longest chain of them, words read and written, launches. "n log n", "2 log n", "4n".
+  std::string_view work, depth, traffic, launches;
+  bool stable = true;         // Compact keeps the order. Of scan and reduce: true.
+  bool deterministic = true;  // The same bits in every run, of floating-point sums too.
+  uint64_t max_items = 0;     // Of one array. 0: no limit but memory.
+  std::string_view source;    // "Hillis and Steele 1986; texts 002, 003, 004"
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -218,16 +232,21 @@ class Device {
   // Host memory that the device reaches at full speed. Slow to get: do it once, at start-up.
   virtual absl::StatusOr<Buffer> AllocatePinned(size_t size_bytes) = 0;
 
-  // The strategies this device serves for the primitive, its default first.
-  virtual std::vector<Strategy> Strategies(Primitive primitive) const = 0;
+  // What this device serves, each primitive's default first among its rows.
+  virtual const std::vector<AlgorithmInfo>& Algorithms() const = 0;
 
-  // The strategy that runs where `strategy` is asked for: its default for kDefault.
-  // Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) naming those it serves.
-  absl::StatusOr<Strategy> Resolve(Primitive primitive, Strategy strategy) const;
+  // The algorithm that runs where `asked` is asked for, with every default filled in.
+  // Errors: CheckAlgorithm's; UNIMPLEMENTED (NOT_IMPLEMENTED) naming those it serves.
+  absl::StatusOr<Algorithm> Resolve(Primitive primitive, const Algorithm& asked) const;
 
-  // The same for one combination, of which IsServedBy may refuse the strategy. Needs: the combination IsSupported.
-  // Errors: also UNIMPLEMENTED (NOT_IMPLEMENTED) saying what the strategy serves.
-  absl::StatusOr<Strategy> Resolve(Primitive primitive, DType dtype, DType out_dtype, Op op, Strategy strategy) const;
+  // The same for one combination, of which IsServedBy may refuse the algorithm. Needs: the combination IsSupported.
+  // Errors: also UNIMPLEMENTED (NOT_IMPLEMENTED) saying what the algorithm serves.
+  absl::StatusOr<Algorithm> Resolve(Primitive primitive, DType dtype, DType out_dtype, Op op,
+                                    const Algorithm& asked) const;
+
+  // Needs:  resolved came from Resolve.
+  // Errors: INVALID_ARGUMENT (ALGORITHM_LIMIT) if an array of num_items is longer than the algorithm takes.
+  absl::Status CheckLength(Primitive primitive, const Algorithm& resolved, uint64_t num_items) const;
 };
 
 // Opens "cpu", "cuda:N", or "auto": the first CUDA device if there is one, else the CPU.
@@ -237,7 +256,13 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view name);
 // Bytes of one array's mask.
 uint64_t MaskBytes(const CompactArgs& args);
 
-// Checks that every Lane makes before it enqueues. Errors as Lane::Scan, Reduce, Compact say, without the strategy's.
+// Whether the choice means something: a tile scan of a strategy that has one, knobs of a tile scan that has them.
+// Errors: INVALID_ARGUMENT (ALGORITHM_CHOICE) naming the field and what it takes.
+absl::Status CheckAlgorithm(Primitive primitive, const Algorithm& algorithm);
+// Of CheckAlgorithm, for a number that Algorithm may not hold.
+absl::Status CheckItemsPerThread(uint64_t items_per_thread);
+
+// Checks that every Lane makes before it enqueues. Errors as Lane::Scan, Reduce, Compact say, without the algorithm's.
 absl::Status Validate(const ScanArgs& args);
 absl::Status Validate(const ReduceArgs& args);
 absl::Status Validate(const CompactArgs& args);

@@ -1,6 +1,8 @@
 #include "kernels/types.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 
 namespace prefixd {
 namespace {
@@ -32,6 +34,10 @@ constexpr std::array<std::string_view, kNumStrategies> kStrategyNames = {"defaul
                                                                          "kahan",
                                                                          "three_kernel",
                                                                          "atomic_counter"};
+constexpr std::array<std::string_view, kNumTileScans> kTileScanNames = {
+    "default",  "hillis_steele", "kogge_stone",  "brent_kung",
+    "blelloch", "warp_shared",   "warp_shuffle", "warp_shared_register"};
+constexpr std::string_view kPadded = "padded";
 
 template <class Names, class Enum>
 std::string_view NameIn(const Names& names, Enum value) {
@@ -76,6 +82,16 @@ std::string_view Name(ScanKind kind) { return NameIn(kScanKindNames, kind); }
 std::string_view Name(Primitive primitive) { return NameIn(kPrimitiveNames, primitive); }
 std::string_view Name(Comparison comparison) { return NameIn(kComparisonNames, comparison); }
 std::string_view Name(Strategy strategy) { return NameIn(kStrategyNames, strategy); }
+std::string_view Name(TileScan tile_scan) { return NameIn(kTileScanNames, tile_scan); }
+
+std::string Name(const Algorithm& algorithm) {
+  std::string name(Name(algorithm.strategy));
+  const auto add = [&](std::string_view part) { name.append("/").append(part); };
+  if (algorithm.tile_scan != TileScan::kDefault) add(Name(algorithm.tile_scan));
+  if (algorithm.items_per_thread != 0) add(std::to_string(algorithm.items_per_thread));
+  if (algorithm.padding) add(kPadded);
+  return name;
+}
 
 bool FromName(std::string_view name, DType* out) { return FindIn(kDTypeNames, name, out); }
 bool FromName(std::string_view name, Op* out) { return FindIn(kOpNames, name, out); }
@@ -83,6 +99,27 @@ bool FromName(std::string_view name, ScanKind* out) { return FindIn(kScanKindNam
 bool FromName(std::string_view name, Primitive* out) { return FindIn(kPrimitiveNames, name, out); }
 bool FromName(std::string_view name, Comparison* out) { return FindIn(kComparisonNames, name, out); }
 bool FromName(std::string_view name, Strategy* out) { return FindIn(kStrategyNames, name, out); }
+bool FromName(std::string_view name, TileScan* out) { return FindIn(kTileScanNames, name, out); }
+
+bool FromName(std::string_view name, Algorithm* out) {
+  Algorithm found;
+  const size_t first = std::min(name.find('/'), name.size());
+  if (!FromName(name.substr(0, first), &found.strategy)) return false;
+  for (size_t slash = first; slash < name.size();) {
+    const size_t next = std::min(name.find('/', slash + 1), name.size());
+    const std::string_view part = name.substr(slash + 1, next - slash - 1);
+    if (part == kPadded) {
+      found.padding = true;
+    } else if (!FromName(part, &found.tile_scan)) {
+      std::from_chars(part.data(), part.data() + part.size(), found.items_per_thread);
+    }
+    slash = next;
+  }
+  // Parts out of order, twice, unknown, or numbers like 04: their name is another.
+  if (Name(found) != name) return false;
+  *out = found;
+  return true;
+}
 
 std::string OutputNames(DType dtype) {
   std::string names;

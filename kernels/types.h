@@ -44,11 +44,45 @@ enum class Strategy : uint8_t {
   kThreeKernel,
   kAtomicCounter,
 };
+// How one block scans its tile.
+enum class TileScan : uint8_t {
+  kDefault,
+  kHillisSteele,
+  kKoggeStone,
+  kBrentKung,
+  kBlelloch,
+  kWarpShared,
+  kWarpShuffle,
+  kWarpSharedRegister,
+};
 
 inline constexpr int kNumDTypes = 12;
 inline constexpr int kNumOps = 8;
 inline constexpr int kNumPrimitives = 3;
 inline constexpr int kNumStrategies = 20;
+inline constexpr int kNumTileScans = 8;
+
+// Which algorithm: how tiles are joined, how one is scanned, and the knobs of that. Defaults: the device chooses.
+// What goes with what: CheckAlgorithm in device.h.
+struct Algorithm {
+  Strategy strategy = Strategy::kDefault;
+  TileScan tile_scan = TileScan::kDefault;  // Where TakesTileScan, of scans.
+  uint8_t items_per_thread = 0;             // Where TakesItemsPerThread: a power of two up to kMaxItemsPerThread.
+  bool padding = false;                     // Where TakesPadding: one word every 32, so that no two banks collide.
+
+  friend bool operator==(const Algorithm&, const Algorithm&) = default;
+};
+
+inline constexpr int kMaxItemsPerThread = 16;
+// kChained itself, without a tile scan, is another kernel: the fast one.
+constexpr bool TakesTileScan(Strategy strategy) {
+  return strategy == Strategy::kThreePhase || strategy == Strategy::kGridSync || strategy == Strategy::kChainedSerial ||
+         strategy == Strategy::kChained;
+}
+constexpr bool TakesItemsPerThread(TileScan tile_scan) { return tile_scan == TileScan::kBrentKung; }
+constexpr bool TakesPadding(TileScan tile_scan) {
+  return tile_scan == TileScan::kBrentKung || tile_scan == TileScan::kBlelloch;
+}
 
 // Names as users type them: "f32", "sum", "chained". Empty for a value outside its enum.
 std::string_view Name(DType dtype);
@@ -57,6 +91,9 @@ std::string_view Name(ScanKind kind);
 std::string_view Name(Primitive primitive);
 std::string_view Name(Comparison comparison);  // "<", "<=", ">", ">=", "==", "!=", "is-nan", "is-finite"
 std::string_view Name(Strategy strategy);
+std::string_view Name(TileScan tile_scan);
+// What was chosen, parted by slashes: "chained", "three_phase/brent_kung", "three_phase/brent_kung/4/padded".
+std::string Name(const Algorithm& algorithm);
 
 // The inverses of Name: true and *out set if `name` is one.
 bool FromName(std::string_view name, DType* out);
@@ -65,6 +102,8 @@ bool FromName(std::string_view name, ScanKind* out);
 bool FromName(std::string_view name, Primitive* out);
 bool FromName(std::string_view name, Comparison* out);
 bool FromName(std::string_view name, Strategy* out);
+bool FromName(std::string_view name, TileScan* out);
+bool FromName(std::string_view name, Algorithm* out);  // Also of what CheckAlgorithm refuses.
 
 // Bytes of one element.
 constexpr size_t SizeOf(DType dtype) {
@@ -150,16 +189,32 @@ constexpr bool IsSupported(Primitive primitive, DType dtype, DType out_dtype, Op
   return IsOutput(dtype, out_dtype) && op != Op::kLinearRecurrence && IsDefined(op, out_dtype);
 }
 
-// Whether the strategy, where a device has it, serves the combination too. All but one serve what is supported; cub,
-// which is there to compare with, of scan and reduce only sums, and the other operators where elements of 4 or 8 bytes
-// come out as they went in: a third of the combinations. Needs IsSupported of the same.
-constexpr bool IsServedBy(Strategy strategy, Primitive primitive, DType dtype, DType out_dtype, Op op) {
-  if (strategy != Strategy::kCub || primitive == Primitive::kCompact) return true;
-  return op == Op::kSum || (dtype == out_dtype && SizeOf(dtype) >= 4);
+// Whether its bits are those of NUMERICS.md. Those of the rest are for integers, min and max, where every order gives
+// them.
+constexpr bool FollowsNumerics(const Algorithm& algorithm) {
+  switch (algorithm.strategy) {
+    case Strategy::kChained:
+      return algorithm.tile_scan == TileScan::kDefault;
+    case Strategy::kDefault:
+    case Strategy::kSingleLaunch:
+    case Strategy::kReduceThenScan:
+      return true;
+    default:
+      return false;
+  }
 }
 
-// Whether its bits are those of NUMERICS.md. Those of cub are for integers, min and max, where every order gives them.
-constexpr bool FollowsNumerics(Strategy strategy) { return strategy != Strategy::kCub; }
+// Whether the algorithm, where a device has it, serves the combination too. Needs IsSupported of the same.
+// The defaults and sequential serve everything. The rest are there to compare with: cub of scan and reduce sums, and
+// the other operators where elements of 4 or 8 bytes come out as they went in; kahan sums of floats to the same type;
+// the textbooks' algorithms elements of 4 or 8 bytes, sum, min and max, to the same type.
+constexpr bool IsServedBy(const Algorithm& algorithm, Primitive primitive, DType dtype, DType out_dtype, Op op) {
+  const bool compares = dtype == out_dtype && SizeOf(dtype) >= 4;
+  if (FollowsNumerics(algorithm) || algorithm.strategy == Strategy::kSequential) return true;
+  if (algorithm.strategy == Strategy::kCub) return primitive == Primitive::kCompact || op == Op::kSum || compares;
+  if (algorithm.strategy == Strategy::kKahan) return compares && IsFloating(dtype) && op == Op::kSum;
+  return compares && (primitive == Primitive::kCompact || op == Op::kSum || op == Op::kMin || op == Op::kMax);
+}
 
 template <class T>
 struct DTypeOfImpl;

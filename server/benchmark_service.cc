@@ -31,7 +31,9 @@ absl::StatusOr<BenchmarkSpec> Decode(const v1::RunBenchmarkRequest& request) {
   PREFIXD_RETURN_IF_ERROR(DecodeAll(request.primitives(), Primitive::kCompact, 1, "primitives", &spec.primitives));
   PREFIXD_RETURN_IF_ERROR(DecodeAll(request.dtypes(), DType::kF64, 1, "dtypes", &spec.dtypes));
   PREFIXD_RETURN_IF_ERROR(DecodeAll(request.ops(), Op::kLinearRecurrence, 1, "ops", &spec.ops));
-  PREFIXD_RETURN_IF_ERROR(DecodeAll(request.strategies(), Strategy::kAtomicCounter, 0, "strategies", &spec.strategies));
+  std::vector<Strategy> strategies;
+  PREFIXD_RETURN_IF_ERROR(DecodeAll(request.strategies(), Strategy::kAtomicCounter, 0, "strategies", &strategies));
+  for (const Strategy strategy : strategies) spec.algorithms.push_back({strategy});
   spec.sizes.assign(request.num_items().begin(), request.num_items().end());
   if (request.repetitions() != 0) spec.repetitions = request.repetitions();
   spec.request_id = request.request_id();
@@ -45,10 +47,10 @@ v1::RunBenchmarkResponse Encode(const Measurement& measured, uint32_t repetition
   if (measured.what.primitive != Primitive::kCompact) {
     response.set_op(static_cast<v1::Op>(static_cast<int>(measured.what.op) + 1));
   }
-  response.set_strategy(static_cast<v1::Strategy>(measured.what.strategy));
+  response.set_strategy(static_cast<v1::Strategy>(measured.what.algorithm.strategy));
   response.set_num_items(measured.what.num_items);
   response.set_device(device);
-  if (FollowsNumerics(measured.what.strategy)) response.set_numerics_version(kNumericsVersion);
+  if (FollowsNumerics(measured.what.algorithm)) response.set_numerics_version(kNumericsVersion);
   if (!measured.skipped.empty()) {
     response.set_skipped(measured.skipped);
     return response;

@@ -37,8 +37,8 @@ absl::StatusOr<std::unique_ptr<ChunkPipeline>> ChunkPipeline::Create(const Devic
   const auto* scan = std::get_if<ScanSpec>(&spec.detail);
   const auto* reduce = std::get_if<ReduceSpec>(&spec.detail);
   const Op op = scan != nullptr ? scan->op : reduce != nullptr ? reduce->op : Op::kSum;
-  PREFIXD_ASSIGN_OR_RETURN(resolved.strategy,
-                           device.Resolve(spec.primitive(), spec.dtype, spec.output(), op, spec.strategy));
+  PREFIXD_ASSIGN_OR_RETURN(resolved.algorithm,
+                           device.Resolve(spec.primitive(), spec.dtype, spec.output(), op, spec.algorithm));
   if (scan != nullptr && scan->reverse && shape == CallShape::kStream) {
     return Error(absl::StatusCode::kFailedPrecondition, "REVERSE_ON_STREAM", "spec.reverse",
                  StrCat("a reverse scan begins with the last element, and a stream's end is not known: use the "
@@ -139,7 +139,7 @@ absl::Status ChunkPipeline::Run(const ScanSpec& scan, BorrowedLane& lane, uint64
   args.op = scan.op;
   args.kind = scan.kind;
   args.reverse = scan.reverse;
-  args.strategy = spec_.strategy;
+  args.algorithm = spec_.algorithm;
   args.in = lane.in.device.data();
   args.out = lane.values.device.data();
   args.num_items = num_items;
@@ -162,7 +162,7 @@ absl::Status ChunkPipeline::Run(const ReduceSpec& reduce, BorrowedLane& lane, ui
   args.dtype = spec_.dtype;
   args.out_dtype = spec_.out_dtype;
   args.op = reduce.op;
-  args.strategy = spec_.strategy;
+  args.algorithm = spec_.algorithm;
   args.in = lane.in.device.data();
   args.num_items = num_items;
   args.first_item = items_done_;
@@ -187,7 +187,7 @@ absl::Status ChunkPipeline::Run(const CompactSpec& compact, BorrowedLane& lane, 
   args.value = compact.value;
   args.mask = lane.mask.device.data();
   args.invert = compact.invert;
-  args.strategy = spec_.strategy;
+  args.algorithm = spec_.algorithm;
   args.in = lane.in.device.data();
   args.num_items = num_items;
   args.first_item = items_done_;
@@ -228,7 +228,7 @@ absl::Status ChunkPipeline::Finish() const {
 void ChunkPipeline::Describe(Result* result) const {
   result->timing.host_copy_ns = host_copy_ns_;
   result->timing.device = device_times_;
-  result->timing.strategy = spec_.strategy;
+  result->timing.algorithm = spec_.algorithm;
   result->timing.num_items = items_done_;
   result->num_kept = items_kept_;
   result->dtype = spec_.output();

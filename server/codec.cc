@@ -78,7 +78,7 @@ absl::Status CheckPrecision(int value) {
   return UnknownEnum("spec.precision", value);
 }
 
-absl::StatusOr<Strategy> DecodeAlgorithm(const v1::AlgorithmChoice& choice) {
+absl::StatusOr<Algorithm> DecodeAlgorithm(const v1::AlgorithmChoice& choice) {
   if (choice.strategy() < 0 || choice.strategy() >= kNumStrategies) {
     return UnknownEnum("spec.algorithm.strategy", choice.strategy());
   }
@@ -92,7 +92,7 @@ absl::StatusOr<Strategy> DecodeAlgorithm(const v1::AlgorithmChoice& choice) {
     return NotImplemented("spec.algorithm.items_per_thread", "a choice of items per thread");
   }
   if (choice.padding()) return NotImplemented("spec.algorithm.padding", "a choice of padding");
-  return static_cast<Strategy>(choice.strategy());
+  return Algorithm{static_cast<Strategy>(choice.strategy())};
 }
 
 // ---- Scalars -------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ template <class WireSpec>
 absl::StatusOr<Spec> DecodeCommon(const WireSpec& wire) {
   Spec spec;
   PREFIXD_ASSIGN_OR_RETURN(spec.dtype, DecodeDType(wire.dtype()));
-  PREFIXD_ASSIGN_OR_RETURN(spec.strategy, DecodeAlgorithm(wire.algorithm()));
+  PREFIXD_ASSIGN_OR_RETURN(spec.algorithm, DecodeAlgorithm(wire.algorithm()));
   if (wire.has_num_items()) spec.num_items = wire.num_items();
   return spec;
 }
@@ -290,7 +290,7 @@ void EncodeTiming(const Timing& timing, v1::Timing* wire) {
   if (device.device_to_host_ns) wire->set_device_to_host_ns(*device.device_to_host_ns);
   wire->set_server_total_ns(timing.server_total_ns);
   wire->set_device(timing.device_name);
-  wire->mutable_algorithm()->set_strategy(static_cast<v1::Strategy>(timing.strategy));
+  wire->mutable_algorithm()->set_strategy(static_cast<v1::Strategy>(timing.algorithm.strategy));
   wire->set_launches(device.launches);
   wire->set_num_items(timing.num_items);
   wire->set_num_bytes(device.num_bytes);
@@ -298,7 +298,7 @@ void EncodeTiming(const Timing& timing, v1::Timing* wire) {
     wire->set_kernel_gb_per_s(static_cast<double>(device.num_bytes) / static_cast<double>(*device.kernel_ns));
   }
   wire->set_batch_size(1);
-  if (FollowsNumerics(timing.strategy)) wire->set_numerics_version(kNumericsVersion);
+  if (FollowsNumerics(timing.algorithm)) wire->set_numerics_version(kNumericsVersion);
 }
 
 }  // namespace
@@ -373,14 +373,15 @@ void Encode(const Result& result, v1::CompactResponse* response) {
 
 void EncodeCapabilities(const Device& device, v1::GetServerInfoResponse* response) {
   const auto add = [&](Primitive primitive, DType dtype, DType out_dtype, std::optional<Op> op) {
-    for (const Strategy strategy : device.Strategies(primitive)) {
-      if (!IsServedBy(strategy, primitive, dtype, out_dtype, op.value_or(Op::kSum))) continue;
+    for (const AlgorithmInfo& row : device.Algorithms()) {
+      if (row.primitive != primitive) continue;
+      if (!IsServedBy(row.algorithm, primitive, dtype, out_dtype, op.value_or(Op::kSum))) continue;
       v1::Capability* capability = response->add_capabilities();
       capability->set_primitive(EncodeEnum<v1::Primitive>(primitive));
       capability->set_dtype(EncodeEnum<v1::DType>(dtype));
       capability->set_out_dtype(EncodeEnum<v1::DType>(out_dtype));
       if (op) capability->set_op(EncodeEnum<v1::Op>(*op));
-      capability->set_strategy(static_cast<v1::Strategy>(strategy));
+      capability->set_strategy(static_cast<v1::Strategy>(row.algorithm.strategy));
     }
   };
   for (const Primitive primitive : {Primitive::kScan, Primitive::kReduce}) {

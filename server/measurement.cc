@@ -101,7 +101,7 @@ class Subject {
       case Primitive::kScan:
         return lane_.Scan({.dtype = what_.dtype,
                            .op = what_.op,
-                           .strategy = what_.strategy,
+                           .algorithm = what_.algorithm,
                            .in = d_in_.data(),
                            .out = d_out_.data(),
                            .num_items = what_.num_items,
@@ -109,7 +109,7 @@ class Subject {
       case Primitive::kReduce:
         return lane_.Reduce({.dtype = what_.dtype,
                              .op = what_.op,
-                             .strategy = what_.strategy,
+                             .algorithm = what_.algorithm,
                              .in = d_in_.data(),
                              .num_items = what_.num_items,
                              .init = {.value = Neutral(what_.op, what_.dtype)},
@@ -120,7 +120,7 @@ class Subject {
     return lane_.Compact({.dtype = what_.dtype,
                           .comparison = Comparison::kLess,
                           .value = Middle(what_.dtype),
-                          .strategy = what_.strategy,
+                          .algorithm = what_.algorithm,
                           .in = d_in_.data(),
                           .num_items = what_.num_items,
                           .values = d_out_.data(),
@@ -154,7 +154,7 @@ absl::Status CheckServed(const Device& device, const BenchmarkCase& what) {
                                            what.primitive == Primitive::kCompact ? "" : StrCat(Name(what.op), " of "),
                                            Name(what.dtype)));
   }
-  return device.Resolve(what.primitive, what.dtype, what.dtype, what.op, what.strategy).status();
+  return device.Resolve(what.primitive, what.dtype, what.dtype, what.op, what.algorithm).status();
 }
 
 absl::StatusOr<Measurement> MeasureSamples(Subject& subject, uint32_t repetitions,
@@ -198,22 +198,22 @@ absl::StatusOr<std::vector<BenchmarkCase>> Expand(const BenchmarkSpec& spec) {
                        StrCat("expected 1 to ", kMaxRepetitions, " repetitions, not ", spec.repetitions));
   }
   const std::vector<Op> sum = {Op::kSum};
-  const std::vector<Strategy> default_strategy = {Strategy::kDefault};
+  const std::vector<Algorithm> default_algorithm = {{}};
   const std::vector<Op>& ops = spec.ops.empty() ? sum : spec.ops;
-  const std::vector<Strategy>& strategies = spec.strategies.empty() ? default_strategy : spec.strategies;
+  const std::vector<Algorithm>& algorithms = spec.algorithms.empty() ? default_algorithm : spec.algorithms;
   std::vector<BenchmarkCase> cases;
   for (const Primitive primitive : spec.primitives) {
     const size_t num_ops = primitive == Primitive::kCompact ? 1 : ops.size();
     for (const DType dtype : spec.dtypes) {
       for (size_t op = 0; op < num_ops; ++op) {
-        for (const Strategy strategy : strategies) {
+        for (const Algorithm& algorithm : algorithms) {
           for (const uint64_t num_items : spec.sizes) {
             if (cases.size() == kMaxCases) {
               return InvalidSpec("num_items",
                                  StrCat("these are more than ", kMaxCases, " combinations: ask for fewer"));
             }
             cases.push_back(
-                {primitive, dtype, primitive == Primitive::kCompact ? Op::kSum : ops[op], strategy, num_items});
+                {primitive, dtype, primitive == Primitive::kCompact ? Op::kSum : ops[op], algorithm, num_items});
           }
         }
       }
@@ -243,7 +243,7 @@ absl::StatusOr<Measurement> Measure(const Device& device, Lane& lane, const Benc
     return measured;
   }
   measured->what = what;
-  PREFIXD_ASSIGN_OR_RETURN(measured->what.strategy, device.Resolve(what.primitive, what.strategy));
+  PREFIXD_ASSIGN_OR_RETURN(measured->what.algorithm, device.Resolve(what.primitive, what.algorithm));
   return measured;
 }
 

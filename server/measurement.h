@@ -21,10 +21,10 @@ namespace prefixd {
 struct BenchmarkSpec {
   std::vector<Primitive> primitives;
   std::vector<DType> dtypes;
-  std::vector<Op> ops;               // Of scan and reduce; empty: sum.
-  std::vector<Strategy> strategies;  // Empty: the device's default.
-  std::vector<uint64_t> sizes;       // In items.
-  uint32_t repetitions = 20;         // Samples of each.
+  std::vector<Op> ops;                // Of scan and reduce; empty: sum.
+  std::vector<Algorithm> algorithms;  // Empty: the device's default.
+  std::vector<uint64_t> sizes;        // In items.
+  uint32_t repetitions = 20;          // Samples of each.
   std::string request_id;
 };
 
@@ -32,12 +32,12 @@ struct BenchmarkCase {
   Primitive primitive = Primitive::kScan;
   DType dtype = DType::kF32;
   Op op = Op::kSum;  // Not of compact.
-  Strategy strategy = Strategy::kDefault;
+  Algorithm algorithm;
   uint64_t num_items = 0;
 };
 
 struct Measurement {
-  BenchmarkCase what;   // With the strategy that ran; with the one asked for if it was skipped.
+  BenchmarkCase what;   // With the algorithm that ran; with the one asked for if it was skipped.
   std::string skipped;  // Why there are no times; empty: there are.
   // By the device's clock.
   int64_t p10_ns = 0;

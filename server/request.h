@@ -44,7 +44,7 @@ struct CompactSpec {
 struct Spec {
   DType dtype = DType::kI32;
   std::optional<DType> out_dtype;  // Of scan and reduce: of the result and the init. Absent: dtype.
-  Strategy strategy = Strategy::kDefault;
+  Algorithm algorithm;
   std::optional<uint64_t> num_items;  // Declared by the caller, to be checked.
   std::variant<ScanSpec, ReduceSpec, CompactSpec> detail;
 
@@ -83,7 +83,7 @@ struct Timing {
   StageTimes device;
   int64_t server_total_ns = 0;
   std::string device_name;
-  Strategy strategy = Strategy::kDefault;  // What ran.
+  Algorithm algorithm;  // What ran.
   uint64_t num_items = 0;
 };
 

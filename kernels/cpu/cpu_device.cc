@@ -113,7 +113,8 @@ class CpuLane final : public Lane {
   template <class Args>
   absl::Status Run(Primitive primitive, const Args& args, cpu::Work (*run)(const Args&)) {
     PREFIXD_RETURN_IF_ERROR(Validate(args));
-    PREFIXD_RETURN_IF_ERROR(device_.Resolve(primitive, args.strategy).status());
+    PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm, device_.Resolve(primitive, args.algorithm));
+    PREFIXD_RETURN_IF_ERROR(device_.CheckLength(primitive, algorithm, args.num_items));
     const auto begin = std::chrono::steady_clock::now();
     if (args.num_arrays == 1) {
       Count(run(args), begin);
@@ -145,12 +146,35 @@ class CpuDevice final : public Device {
 
   absl::StatusOr<Buffer> AllocatePinned(size_t size_bytes) override { return AllocateHost(size_bytes); }
 
-  std::vector<Strategy> Strategies(Primitive /*primitive*/) const override { return {Strategy::kReduceThenScan}; }
+  const std::vector<AlgorithmInfo>& Algorithms() const override { return algorithms_; }
 
  private:
   const DeviceInfo info_ = {.name = StrCat("cpu (", cpu::Concurrency(), " threads)"),
                             .memory_bytes = MemoryBytes(_SC_PHYS_PAGES),
                             .cache_flush_bytes = uint64_t{64} << 20};
+  const std::vector<AlgorithmInfo> algorithms_ = {
+      {.primitive = Primitive::kScan,
+       .algorithm = {Strategy::kReduceThenScan},
+       .work = "2n",
+       .depth = "n / cores",
+       .traffic = "3n",
+       .launches = "1 or 2",
+       .source = "Blelloch 1990; kernels/NUMERICS.md"},
+      {.primitive = Primitive::kReduce,
+       .algorithm = {Strategy::kReduceThenScan},
+       .work = "n",
+       .depth = "n / cores",
+       .traffic = "n",
+       .launches = "1",
+       .source = "Blelloch 1990; kernels/NUMERICS.md"},
+      {.primitive = Primitive::kCompact,
+       .algorithm = {Strategy::kReduceThenScan},
+       .work = "2n",
+       .depth = "n / cores",
+       .traffic = "2n and what is kept",
+       .launches = "1 or 2",
+       .source = "Blelloch 1990"},
+  };
 };
 
 }  // namespace

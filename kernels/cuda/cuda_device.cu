@@ -25,6 +25,56 @@ __global__ void ProbeKernel() {}
 // More than twice the largest L2 cache yet, 126 MiB on a B200.
 constexpr uint64_t kCacheFlushBytes = uint64_t{256} << 20;
 
+std::vector<AlgorithmInfo> ServedAlgorithms() {
+  constexpr std::string_view kMerrill = "Merrill and Garland, NVR-2016-002; text 000";
+  constexpr std::string_view kCub = "NVIDIA's library; text 004";
+  return {
+      {.primitive = Primitive::kScan,
+       .algorithm = {Strategy::kChained},
+       .work = "2n",
+       .depth = "log n",
+       .traffic = "2n",
+       .launches = "1",
+       .source = kMerrill},
+      {.primitive = Primitive::kScan,
+       .algorithm = {Strategy::kCub},
+       .work = "2n",
+       .depth = "log n",
+       .traffic = "2n",
+       .launches = "2 or 3",
+       .deterministic = false,
+       .source = kCub},
+      {.primitive = Primitive::kReduce,
+       .algorithm = {Strategy::kSingleLaunch},
+       .work = "n",
+       .depth = "log n",
+       .traffic = "n",
+       .launches = "1",
+       .source = "Harris 2007; text 004"},
+      {.primitive = Primitive::kReduce,
+       .algorithm = {Strategy::kCub},
+       .work = "n",
+       .depth = "log n",
+       .traffic = "n",
+       .launches = "2 or 3",
+       .source = kCub},
+      {.primitive = Primitive::kCompact,
+       .algorithm = {Strategy::kChained},
+       .work = "2n",
+       .depth = "log n",
+       .traffic = "n and what is kept",
+       .launches = "1",
+       .source = kMerrill},
+      {.primitive = Primitive::kCompact,
+       .algorithm = {Strategy::kCub},
+       .work = "2n",
+       .depth = "log n",
+       .traffic = "n and what is kept",
+       .launches = "2 and more",
+       .source = kCub},
+  };
+}
+
 class CudaDevice;
 
 class CudaLane final : public Lane {
@@ -80,18 +130,17 @@ class CudaDevice final : public Device {
   uint64_t FreeMemoryBytes() const override;
   absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override;
   absl::StatusOr<Buffer> AllocatePinned(size_t size_bytes) override;
-  std::vector<Strategy> Strategies(Primitive primitive) const override {
-    return {primitive == Primitive::kReduce ? Strategy::kSingleLaunch : Strategy::kChained, Strategy::kCub};
-  }
-  // As Resolve, for as many arrays. Errors: also UNIMPLEMENTED if the strategy takes only one.
-  absl::StatusOr<Strategy> ResolveFor(Primitive primitive, DType dtype, DType out_dtype, Op op, Strategy strategy,
-                                      uint64_t num_arrays) const;
+  const std::vector<AlgorithmInfo>& Algorithms() const override { return algorithms_; }
+  // As Resolve, for arrays of that length and number. Errors: also CheckLength's; UNIMPLEMENTED if it takes only one.
+  template <class Args>
+  absl::StatusOr<Algorithm> ResolveFor(Primitive primitive, DType out_dtype, Op op, const Args& args) const;
 
  private:
   const int ordinal_;
   DeviceHealth health_;
   cudaDeviceProp properties_ = {};
   DeviceInfo info_;
+  const std::vector<AlgorithmInfo> algorithms_ = ServedAlgorithms();
   bool has_bulk_copies_ = false;
   cudaMemPool_t pool_ = nullptr;
 };
@@ -170,15 +219,15 @@ absl::Status CudaLane::CopyOnDevice(void* d_dst, const void* d_src, size_t size_
 
 absl::Status CudaLane::Scan(const ScanArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Validate(args));
-  PREFIXD_ASSIGN_OR_RETURN(const Strategy strategy, device_->ResolveFor(Primitive::kScan, args.dtype, args.output(),
-                                                                        args.op, args.strategy, args.num_arrays));
+  PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm,
+                           device_->ResolveFor(Primitive::kScan, args.output(), args.op, args));
   PREFIXD_RETURN_IF_ERROR(Enter());
   Traffic traffic = {.num_bytes = args.num_arrays * args.num_items * (SizeOf(args.dtype) + SizeOf(args.output()))};
   return Timed(Stage::kKernel, traffic, "the scan kernel", [&] {
     return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) {
       using In = typename decltype(in)::type;
       using Out = typename decltype(out)::type;
-      if (strategy == Strategy::kCub) return LaunchCubScan<In, Out>(args, &context_, &traffic.launches);
+      if (algorithm.strategy == Strategy::kCub) return LaunchCubScan<In, Out>(args, &context_, &traffic.launches);
       return LaunchScan<In, Out>(args, &context_);
     });
   });
@@ -186,15 +235,15 @@ absl::Status CudaLane::Scan(const ScanArgs& args) {
 
 absl::Status CudaLane::Reduce(const ReduceArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Validate(args));
-  PREFIXD_ASSIGN_OR_RETURN(const Strategy strategy, device_->ResolveFor(Primitive::kReduce, args.dtype, args.output(),
-                                                                        args.op, args.strategy, args.num_arrays));
+  PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm,
+                           device_->ResolveFor(Primitive::kReduce, args.output(), args.op, args));
   PREFIXD_RETURN_IF_ERROR(Enter());
   Traffic traffic = {.num_bytes = args.num_arrays * (args.num_items * SizeOf(args.dtype) + sizeof(ReduceState))};
   return Timed(Stage::kKernel, traffic, "the reduce kernel", [&] {
     return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) {
       using In = typename decltype(in)::type;
       using Out = typename decltype(out)::type;
-      if (strategy == Strategy::kCub) return LaunchCubReduce<In, Out>(args, &context_, &traffic.launches);
+      if (algorithm.strategy == Strategy::kCub) return LaunchCubReduce<In, Out>(args, &context_, &traffic.launches);
       return LaunchReduce<In, Out>(args, &context_);
     });
   });
@@ -202,8 +251,8 @@ absl::Status CudaLane::Reduce(const ReduceArgs& args) {
 
 absl::Status CudaLane::Compact(const CompactArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Validate(args));
-  PREFIXD_ASSIGN_OR_RETURN(const Strategy strategy, device_->ResolveFor(Primitive::kCompact, args.dtype, args.dtype,
-                                                                        Op::kSum, args.strategy, args.num_arrays));
+  PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm,
+                           device_->ResolveFor(Primitive::kCompact, args.dtype, Op::kSum, args));
   PREFIXD_RETURN_IF_ERROR(Enter());
   const uint64_t item_bytes = SizeOf(args.dtype);
   const bool reads_elements = args.selector == Selector::kPredicate || args.values != nullptr;
@@ -214,7 +263,7 @@ absl::Status CudaLane::Compact(const CompactArgs& args) {
   return Timed(Stage::kKernel, traffic, "the compact kernel", [&] {
     return VisitDType(args.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      if (strategy == Strategy::kCub) {
+      if (algorithm.strategy == Strategy::kCub) {
         return LaunchCubCompact<T>(args, clock_.num_kept(), &context_, &traffic.launches);
       }
       return LaunchCompact<T>(args, clock_.num_kept(), &context_);
@@ -266,12 +315,13 @@ uint64_t CudaDevice::FreeMemoryBytes() const {
   return free_bytes + (reserved_bytes - std::min(used_bytes, reserved_bytes));
 }
 
-absl::StatusOr<Strategy> CudaDevice::ResolveFor(Primitive primitive, DType dtype, DType out_dtype, Op op,
-                                                Strategy strategy, uint64_t num_arrays) const {
-  PREFIXD_ASSIGN_OR_RETURN(const Strategy resolved, Resolve(primitive, dtype, out_dtype, op, strategy));
-  if (num_arrays == 1 || resolved != Strategy::kCub) return resolved;
-  return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm.strategy",
-               "strategy cub takes one array at a time: leave the strategy out for a batch");
+template <class Args>
+absl::StatusOr<Algorithm> CudaDevice::ResolveFor(Primitive primitive, DType out_dtype, Op op, const Args& args) const {
+  PREFIXD_ASSIGN_OR_RETURN(const Algorithm resolved, Resolve(primitive, args.dtype, out_dtype, op, args.algorithm));
+  PREFIXD_RETURN_IF_ERROR(CheckLength(primitive, resolved, args.num_items));
+  if (args.num_arrays == 1 || FollowsNumerics(resolved)) return resolved;  // Those are the defaults.
+  return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm",
+               StrCat("algorithm ", Name(resolved), " takes one array at a time: leave the algorithm out for a batch"));
 }
 
 absl::StatusOr<std::unique_ptr<Lane>> CudaDevice::CreateLane() {

@@ -117,7 +117,7 @@ cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context);
 template <class T>
 cudaError_t LaunchCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context);
 
-// The same by CUB. Needs also: IsServedBy(kCub, ...), num_arrays is 1. *num_launches is set to what was enqueued.
+// The same by CUB. Needs also: IsServedBy({kCub}, ...), num_arrays is 1. *num_launches is set to what was enqueued.
 template <class In, class Out>
 cudaError_t LaunchCubScan(const ScanArgs& args, LaunchContext* context, uint64_t* num_launches);
 template <class In, class Out>

@@ -29,7 +29,7 @@ struct CompactCase {
   size_t num_items = 0;
   uint64_t first_item = 0;
   bool has_input = true;  // A mask may select without any values.
-  Strategy strategy = Strategy::kDefault;
+  Algorithm algorithm;
 };
 
 std::ostream& operator<<(std::ostream& os, const CompactCase& c) {
@@ -38,7 +38,7 @@ std::ostream& operator<<(std::ostream& os, const CompactCase& c) {
   return os << kSelectors[static_cast<int>(c.selector)] << " " << Name(c.comparison) << " pattern "
             << static_cast<int>(c.pattern) << (c.invert ? " inverted, " : ", ") << kOutputs[static_cast<int>(c.outputs)]
             << ", offsets " << c.in_offset << "," << c.out_offset << ", " << c.num_items << " items from "
-            << c.first_item << ", strategy " << Name(c.strategy);
+            << c.first_item << ", algorithm " << Name(c.algorithm);
 }
 
 std::vector<bool> MakeKept(Pattern pattern, size_t num_items, Random& random) {
@@ -118,7 +118,7 @@ testing::AssertionResult RunCase(Lane& lane, const CompactCase& c, Random& rando
   args.value = Value::Of(value);
   if (c.selector != Selector::kPredicate) args.mask = d_mask.data();
   args.invert = c.invert;
-  args.strategy = c.strategy;
+  args.algorithm = c.algorithm;
   args.in = c.has_input ? d_in.data() : nullptr;
   args.num_items = in.size();
   args.first_item = c.first_item;
@@ -162,7 +162,7 @@ class CompactTest : public DeviceTest<DTypeParam> {
 };
 
 TEST_P(CompactTest, Predicates) {
-  for (const Strategy strategy : device().Strategies(Primitive::kCompact)) {
+  for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kCompact)) {
     for (const size_t size : Sizes()) {
       for (int form = 0; form < 48; ++form) {
         if (!Takes(size)) continue;
@@ -170,7 +170,7 @@ TEST_P(CompactTest, Predicates) {
         c.comparison = static_cast<Comparison>(form % 8);
         c.invert = form / 8 % 2 == 1;
         c.num_items = size;
-        c.strategy = strategy;
+        c.algorithm = algorithm;
         ASSERT_TRUE(Passes(c));
       }
     }
@@ -178,7 +178,7 @@ TEST_P(CompactTest, Predicates) {
 }
 
 TEST_P(CompactTest, Masks) {
-  for (const Strategy strategy : device().Strategies(Primitive::kCompact)) {
+  for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kCompact)) {
     for (const size_t size : Sizes()) {
       for (int form = 0; form < 2 * 2 * kNumPatterns; ++form) {
         if (!Takes(size)) continue;
@@ -187,7 +187,7 @@ TEST_P(CompactTest, Masks) {
         c.invert = form / 2 % 2 == 1;
         c.pattern = static_cast<Pattern>(form / 4);
         c.num_items = size;
-        c.strategy = strategy;
+        c.algorithm = algorithm;
         ASSERT_TRUE(Passes(c));
       }
     }
@@ -195,13 +195,13 @@ TEST_P(CompactTest, Masks) {
 }
 
 TEST_P(CompactTest, ManyTiles) {
-  for (const Strategy strategy : device().Strategies(Primitive::kCompact)) {
+  for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kCompact)) {
     for (const auto selector : {Selector::kPredicate, Selector::kByteMask, Selector::kBitMask}) {
       CompactCase c;
       c.selector = selector;
       c.comparison = Comparison::kLessEqual;
       c.num_items = ManyTilesSize();
-      c.strategy = strategy;
+      c.algorithm = algorithm;
       for (int round = 0; round < 2; ++round) ASSERT_TRUE(Passes(c));
     }
   }

@@ -79,12 +79,20 @@ std::vector<DTypeParam> EveryFloatingDType(const std::string& device) {
 
 std::vector<DeviceParam> EveryDevice(const std::string& device) { return {{device}}; }
 
-std::vector<Strategy> StrategiesOf(const Device& device, Primitive primitive, const OpParam& param) {
-  std::vector<Strategy> strategies = device.Strategies(primitive);
-  std::erase_if(strategies, [&](Strategy strategy) {
-    return !IsServedBy(strategy, primitive, param.dtype, param.out_dtype, param.op);
+std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive) {
+  std::vector<Algorithm> algorithms;
+  for (const AlgorithmInfo& row : device.Algorithms()) {
+    if (row.primitive == primitive) algorithms.push_back(row.algorithm);
+  }
+  return algorithms;
+}
+
+std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive, const OpParam& param) {
+  std::vector<Algorithm> algorithms = AlgorithmsOf(device, primitive);
+  std::erase_if(algorithms, [&](const Algorithm& algorithm) {
+    return !IsServedBy(algorithm, primitive, param.dtype, param.out_dtype, param.op);
   });
-  return strategies;
+  return algorithms;
 }
 
 uint64_t TestSeed() {

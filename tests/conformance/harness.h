@@ -165,8 +165,9 @@ std::vector<DTypeParam> EveryDType(const std::string& device);
 std::vector<DTypeParam> EveryFloatingDType(const std::string& device);
 std::vector<DeviceParam> EveryDevice(const std::string& device);
 
-// The strategies of the device that serve the parameter's combination.
-std::vector<Strategy> StrategiesOf(const Device& device, Primitive primitive, const OpParam& param);
+// The device's algorithms that serve the parameter's combination; of a primitive, all of them.
+std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive, const OpParam& param);
+std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive);
 
 // Seed of the running test: from BaseSeed and its name, so that a test alone repeats what it did among others.
 uint64_t TestSeed();

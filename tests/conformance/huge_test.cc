@@ -31,18 +31,18 @@ class HugeTest : public DeviceTest<DeviceParam> {
       Require(lane().Synchronize());
     };
     fill();
-    for (const Strategy strategy : device().Strategies(Primitive::kReduce)) {
-      SCOPED_TRACE(Name(strategy));
-      CheckReduce(strategy, x, num_items, pattern);
+    for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kReduce)) {
+      SCOPED_TRACE(Name(algorithm));
+      CheckReduce(algorithm, x, num_items, pattern);
     }
-    for (const Strategy strategy : device().Strategies(Primitive::kCompact)) {
-      SCOPED_TRACE(Name(strategy));
-      CheckCompact(strategy, x, num_items);
+    for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kCompact)) {
+      SCOPED_TRACE(Name(algorithm));
+      CheckCompact(algorithm, x, num_items);
     }
-    for (const Strategy strategy : device().Strategies(Primitive::kScan)) {
-      SCOPED_TRACE(Name(strategy));
+    for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kScan)) {
+      SCOPED_TRACE(Name(algorithm));
       fill();
-      CheckScanInPlace(strategy, x, num_items, pattern, reinterpret_cast<int32_t*>(h_read.data()));
+      CheckScanInPlace(algorithm, x, num_items, pattern, reinterpret_cast<int32_t*>(h_read.data()));
     }
   }
 
@@ -53,11 +53,11 @@ class HugeTest : public DeviceTest<DeviceParam> {
     return sum;
   }
 
-  ReduceState ReduceOf(Strategy strategy, Op op, const int32_t* d_x, uint64_t num_items) {
+  ReduceState ReduceOf(const Algorithm& algorithm, Op op, const int32_t* d_x, uint64_t num_items) {
     auto d_state = DeviceArray<ReduceState>::Poisoned(lane(), 1);
     ReduceArgs args;
     args.op = op;
-    args.strategy = strategy;
+    args.algorithm = algorithm;
     args.in = d_x;
     args.num_items = num_items;
     args.init = {Neutral(op, DType::kI32), ReduceState::kNothing};
@@ -68,19 +68,19 @@ class HugeTest : public DeviceTest<DeviceParam> {
     return state[0];
   }
 
-  void CheckReduce(Strategy strategy, const int32_t* d_x, uint64_t num_items, const int32_t* pattern) {
-    const auto min = ReduceOf(strategy, Op::kMin, d_x, num_items);
+  void CheckReduce(const Algorithm& algorithm, const int32_t* d_x, uint64_t num_items, const int32_t* pattern) {
+    const auto min = ReduceOf(algorithm, Op::kMin, d_x, num_items);
     EXPECT_EQ(min.value.As<int32_t>(), -1);
     EXPECT_EQ(min.position, num_items);
     const auto whole = static_cast<uint32_t>((num_items - 1) / kPatternItems);
     const uint32_t sum = whole * SumOf(pattern, kPatternItems) + SumOf(pattern, (num_items - 1) % kPatternItems) - 1;
-    EXPECT_EQ(ReduceOf(strategy, Op::kSum, d_x, num_items).value.As<uint32_t>(), sum);
+    EXPECT_EQ(ReduceOf(algorithm, Op::kSum, d_x, num_items).value.As<uint32_t>(), sum);
   }
 
-  void CheckCompact(Strategy strategy, const int32_t* d_x, uint64_t num_items) {
+  void CheckCompact(const Algorithm& algorithm, const int32_t* d_x, uint64_t num_items) {
     auto d_count = DeviceArray<uint64_t>::Poisoned(lane(), 1);
     CompactArgs args;
-    args.strategy = strategy;
+    args.algorithm = algorithm;
     args.comparison = Comparison::kLess;
     args.value = Value::Of(int32_t{0});
     args.invert = true;
@@ -106,9 +106,10 @@ class HugeTest : public DeviceTest<DeviceParam> {
     EXPECT_EQ(index, num_items - 1);
   }
 
-  void CheckScanInPlace(Strategy strategy, int32_t* d_x, uint64_t num_items, const int32_t* pattern, int32_t* h_read) {
+  void CheckScanInPlace(const Algorithm& algorithm, int32_t* d_x, uint64_t num_items, const int32_t* pattern,
+                        int32_t* h_read) {
     ScanArgs args;
-    args.strategy = strategy;
+    args.algorithm = algorithm;
     args.in = args.out = d_x;
     args.num_items = num_items;
     Require(lane().Scan(args));

@@ -1,7 +1,10 @@
 // What every Device and Lane promises beside its answers: memory, copies, order, errors, times, and lanes that run at
 // once.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <thread>
 
 #include "kernels/status.h"
@@ -50,11 +53,34 @@ TEST_P(LaneTest, Describes) {
   EXPECT_GT(device().FreeMemoryBytes(), 0u);
   EXPECT_LE(device().FreeMemoryBytes(), info.memory_bytes);
   for (const auto primitive : {Primitive::kScan, Primitive::kReduce, Primitive::kCompact}) {
-    ASSERT_FALSE(device().Strategies(primitive).empty());
-    const Strategy first = device().Strategies(primitive).front();
-    EXPECT_NE(first, Strategy::kDefault);
-    EXPECT_EQ(Require(device().Resolve(primitive, Strategy::kDefault)), first);
-    EXPECT_EQ(Require(device().Resolve(primitive, first)), first);
+    ASSERT_FALSE(AlgorithmsOf(device(), primitive).empty());
+    const Algorithm first = AlgorithmsOf(device(), primitive).front();
+    EXPECT_NE(first, Algorithm{});
+    EXPECT_EQ(Require(device().Resolve(primitive, {})), first);
+  }
+}
+
+// What a row says of itself is what a caller can ask for, and what comes of it.
+TEST_P(LaneTest, EveryAlgorithmIsServedAsListed) {
+  std::set<std::pair<Primitive, std::string>> names;
+  for (const AlgorithmInfo& row : device().Algorithms()) {
+    SCOPED_TRACE(StrCat(Name(row.primitive), " ", Name(row.algorithm)));
+    EXPECT_TRUE(names.emplace(row.primitive, Name(row.algorithm)).second) << "listed twice";
+    EXPECT_NE(row.algorithm.strategy, Strategy::kDefault);
+    EXPECT_EQ(row.algorithm.items_per_thread, 0);
+    EXPECT_FALSE(row.algorithm.padding);
+    EXPECT_EQ(row.has_items_per_thread, TakesItemsPerThread(row.algorithm.tile_scan));
+    EXPECT_EQ(row.has_padding, TakesPadding(row.algorithm.tile_scan));
+    for (const std::string_view text : {row.work, row.depth, row.traffic, row.launches, row.source}) {
+      EXPECT_FALSE(text.empty());
+    }
+    Algorithm expected = row.algorithm;
+    if (row.has_items_per_thread) expected.items_per_thread = 1;
+    EXPECT_EQ(Require(device().Resolve(row.primitive, row.algorithm)), expected);
+    EXPECT_EQ(Require(device().Resolve(row.primitive, expected)), expected);
+    if (row.has_items_per_thread) expected.items_per_thread = 4;
+    expected.padding = row.has_padding;
+    EXPECT_EQ(Require(device().Resolve(row.primitive, expected)), expected);
   }
 }
 
@@ -156,7 +182,7 @@ TEST_P(LaneTest, TimesAndCountsSinceLastAsked) {
 
 // What CUB launches, as its sources say.
 TEST_P(LaneTest, LaunchesOfCubAreCounted) {
-  if (!device().Resolve(Primitive::kScan, Strategy::kCub).ok()) GTEST_SKIP() << "cub is served on CUDA only";
+  if (!device().Resolve(Primitive::kScan, {Strategy::kCub}).ok()) GTEST_SKIP() << "cub is served on CUDA only";
   DeviceArray<int64_t> d_x(lane(), std::vector<int64_t>(200000, 1));
   auto d_carry = DeviceArray<int64_t>::Poisoned(lane(), 1);
   auto d_state = DeviceArray<ReduceState>::Poisoned(lane(), 1);
@@ -168,7 +194,7 @@ TEST_P(LaneTest, LaunchesOfCubAreCounted) {
   launches();
   ScanArgs scan;
   scan.dtype = DType::kI64;
-  scan.strategy = Strategy::kCub;
+  scan.algorithm = {Strategy::kCub};
   scan.in = scan.out = d_x.data();
   Require(lane().Scan(scan));
   EXPECT_EQ(launches(), 0u) << "of nothing";
@@ -183,7 +209,7 @@ TEST_P(LaneTest, LaunchesOfCubAreCounted) {
   EXPECT_EQ(launches(), 4u);
   ReduceArgs reduce;
   reduce.dtype = DType::kI64;
-  reduce.strategy = Strategy::kCub;
+  reduce.algorithm = {Strategy::kCub};
   reduce.in = d_x.data();
   reduce.state_out = d_state.data();
   for (const Op op : {Op::kSum, Op::kMin}) {
@@ -196,7 +222,7 @@ TEST_P(LaneTest, LaunchesOfCubAreCounted) {
   }
   CompactArgs compact;
   compact.dtype = DType::kI64;
-  compact.strategy = Strategy::kCub;
+  compact.algorithm = {Strategy::kCub};
   compact.in = d_x.data();
   compact.count = d_count.data();
   Require(lane().Compact(compact));
@@ -272,46 +298,63 @@ TEST_P(LaneErrorTest, OutputsThatAreNotServed) {
   EXPECT_TRUE(absl::IsInvalidArgument(lane().Scan(scan_))) << "in place";
 }
 
-TEST_P(LaneErrorTest, StrategiesThatAreNotServed) {
+TEST_P(LaneErrorTest, AlgorithmsThatAreNotServed) {
   for (int i = 0; i < kNumStrategies; ++i) {
-    const auto strategy = static_cast<Strategy>(i);
-    scan_.strategy = reduce_.strategy = compact_.strategy = strategy;
-    if (!device().Resolve(Primitive::kScan, strategy).ok()) {
+    const Algorithm algorithm = {static_cast<Strategy>(i)};
+    scan_.algorithm = reduce_.algorithm = compact_.algorithm = algorithm;
+    if (!device().Resolve(Primitive::kScan, algorithm).ok()) {
       EXPECT_TRUE(absl::IsUnimplemented(lane().Scan(scan_)));
     }
-    if (!device().Resolve(Primitive::kReduce, strategy).ok()) {
+    if (!device().Resolve(Primitive::kReduce, algorithm).ok()) {
       EXPECT_TRUE(absl::IsUnimplemented(lane().Reduce(reduce_)));
     }
-    if (!device().Resolve(Primitive::kCompact, strategy).ok()) {
+    if (!device().Resolve(Primitive::kCompact, algorithm).ok()) {
       EXPECT_TRUE(absl::IsUnimplemented(lane().Compact(compact_)));
     }
   }
+  scan_.algorithm = {Strategy::kThreePhase, TileScan::kHillisSteele, 4};
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Scan(scan_)));
 }
 
-TEST_P(LaneErrorTest, CombinationsThatAStrategyDoesNotServe) {
-  for (const Strategy strategy : device().Strategies(Primitive::kScan)) {
+TEST_P(LaneErrorTest, ArraysAboveTheLimitOfAnAlgorithm) {
+  for (const AlgorithmInfo& row : device().Algorithms()) {
+    if (row.max_items == 0) continue;
+    SCOPED_TRACE(StrCat(Name(row.primitive), " ", Name(row.algorithm)));
+    scan_.algorithm = reduce_.algorithm = compact_.algorithm = row.algorithm;
+    scan_.num_items = reduce_.num_items = compact_.num_items = row.max_items + 1;  // Never read.
+    const absl::Status status = row.primitive == Primitive::kScan     ? lane().Scan(scan_)
+                                : row.primitive == Primitive::kReduce ? lane().Reduce(reduce_)
+                                                                      : lane().Compact(compact_);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_EQ(ErrorReason(status), "ALGORITHM_LIMIT");
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr(StrCat(row.max_items)));
+  }
+}
+
+TEST_P(LaneErrorTest, CombinationsThatAnAlgorithmDoesNotServe) {
+  for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kScan)) {
     for (const OpParam& param : EveryOp(GetParam().device)) {
-      if (IsServedBy(strategy, Primitive::kScan, param.dtype, param.out_dtype, param.op)) continue;
-      SCOPED_TRACE(StrCat(Name(strategy), ", ", ParamName(param)));
+      if (IsServedBy(algorithm, Primitive::kScan, param.dtype, param.out_dtype, param.op)) continue;
+      SCOPED_TRACE(StrCat(Name(algorithm), ", ", ParamName(param)));
       const auto d_out = DeviceArray<uint64_t>::Poisoned(lane(), 4);
-      scan_.strategy = reduce_.strategy = strategy;
+      scan_.algorithm = reduce_.algorithm = algorithm;
       scan_.dtype = reduce_.dtype = param.dtype;
       scan_.out_dtype = reduce_.out_dtype = param.out_dtype;
       scan_.op = reduce_.op = param.op;
       scan_.out = d_out.data();
       const absl::Status status = lane().Scan(scan_);
       EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
-      EXPECT_EQ(ErrorField(status), "spec.algorithm.strategy");
-      if (device().Resolve(Primitive::kReduce, strategy).ok()) {
+      EXPECT_EQ(ErrorField(status), "spec.algorithm");
+      if (device().Resolve(Primitive::kReduce, algorithm).ok()) {
         EXPECT_TRUE(absl::IsUnimplemented(lane().Reduce(reduce_)));
       }
     }
   }
 }
 
-TEST_P(LaneErrorTest, BatchesOfAStrategyThatTakesOneArray) {
-  if (!device().Resolve(Primitive::kScan, Strategy::kCub).ok()) GTEST_SKIP() << "cub is served on CUDA only";
-  scan_.strategy = reduce_.strategy = compact_.strategy = Strategy::kCub;
+TEST_P(LaneErrorTest, BatchesOfAnAlgorithmThatTakesOneArray) {
+  if (!device().Resolve(Primitive::kScan, {Strategy::kCub}).ok()) GTEST_SKIP() << "cub is served on CUDA only";
+  scan_.algorithm = reduce_.algorithm = compact_.algorithm = {Strategy::kCub};
   scan_.num_arrays = reduce_.num_arrays = compact_.num_arrays = 2;
   scan_.num_items = reduce_.num_items = compact_.num_items = 2;
   EXPECT_TRUE(absl::IsUnimplemented(lane().Scan(scan_)));

@@ -3,7 +3,7 @@
 //
 // Floating-point sums and products that round are combined in the order of kernels/NUMERICS.md (association.h), which
 // must itself come near the value in long double: n * epsilon * (sum of magnitudes), or of the product's magnitude.
-// Of a strategy with an order of its own the value in long double is expected. A sum may be off by (64 + n / 1024) *
+// Of an algorithm with an order of its own the value in long double is expected. A sum may be off by (64 + n / 1024) *
 // epsilon * (sum of magnitudes): an addition is off by half an epsilon of it, so that is room for 128 + n / 512 on the
 // way of an element, a few dozen within a tile of at least 512, and tiles joined one after the other. In a product
 // every multiplication counts, wherever it stands: n * epsilon.
@@ -66,9 +66,9 @@ struct Expected {
   }
 };
 
-// In which order a strategy combines floating-point sums and products.
+// In which order an algorithm combines floating-point sums and products.
 enum class Order { kOurs, kItsOwn };
-inline Order OrderOf(Strategy strategy) { return FollowsNumerics(strategy) ? Order::kOurs : Order::kItsOwn; }
+inline Order OrderOf(const Algorithm& algorithm) { return FollowsNumerics(algorithm) ? Order::kOurs : Order::kItsOwn; }
 
 // Whether a is the strictly better MIN (or MAX): NaN before everything, then by value, -0 below +0.
 template <class T>
@@ -130,7 +130,7 @@ class Fold {
     return std::fabs(value - wide_) <= num_operands_ * Unit();
   }
 
-  // What a strategy with an order of its own should give.
+  // What an algorithm with an order of its own should give.
   Expected<T> InAnyOrder() const {
     const long double steps = op_ == Op::kSum ? std::min(num_operands_, 64 + num_operands_ / 1024) : num_operands_;
     return {Canonical(static_cast<T>(wide_)), steps * Unit()};

@@ -14,7 +14,7 @@ struct ReduceCase {
   size_t num_items = 0;
   uint64_t first_item = 0;
   Data data = Data::kRandom;
-  Strategy strategy = Strategy::kDefault;
+  Algorithm algorithm;
   // Where the state comes from: args.init; a state_in; a state_in that is also state_out.
   enum { kInit, kStateIn, kAliased } state = kInit;
 };
@@ -22,7 +22,7 @@ struct ReduceCase {
 std::ostream& operator<<(std::ostream& os, const ReduceCase& c) {
   constexpr const char* kStates[] = {"init", "state_in", "state_in aliased"};
   return os << (c.has_init ? "init, " : "") << "offset " << c.offset << ", " << c.num_items << " items from "
-            << c.first_item << ", " << Name(c.data) << " data, strategy " << Name(c.strategy) << ", through "
+            << c.first_item << ", " << Name(c.data) << " data, algorithm " << Name(c.algorithm) << ", through "
             << kStates[c.state];
 }
 
@@ -45,13 +45,13 @@ template <class In, class Out>
 testing::AssertionResult RunCase(Lane& lane, Op op, ReduceCase c, Random& random) {
   // The powers of two of an exact product stay small in every stretch of it, but not where its factors are picked from
   // here and there.
-  if (op == Op::kProd && c.data == Data::kExact && OrderOf(c.strategy) == Order::kItsOwn) c.data = Data::kRandom;
+  if (op == Op::kProd && c.data == Data::kExact && OrderOf(c.algorithm) == Order::kItsOwn) c.data = Data::kRandom;
   std::vector<In> in = MakeInput<In>(op, c.data, c.num_items + 1, random);
   const ReduceState start =
       c.has_init ? ReduceState{Value::Of(MakeStart<In, Out>(op, in.back(), random)), 0} : NoInit(op, kDTypeOf<Out>);
   in.pop_back();
   const auto want = Reduce(op, Converted<Out>(in), c.first_item, start.value.As<Out>(), start.position,
-                           c.data == Data::kExact, OrderOf(c.strategy));
+                           c.data == Data::kExact, OrderOf(c.algorithm));
 
   DeviceArray<In> d_in(lane, in, c.offset);
   DeviceArray<ReduceState> d_state_in(lane, {start});
@@ -61,7 +61,7 @@ testing::AssertionResult RunCase(Lane& lane, Op op, ReduceCase c, Random& random
   args.dtype = kDTypeOf<In>;
   args.out_dtype = kDTypeOf<Out>;
   args.op = op;
-  args.strategy = c.strategy;
+  args.algorithm = c.algorithm;
   args.in = d_in.data();
   args.num_items = in.size();
   args.first_item = c.first_item;
@@ -89,7 +89,7 @@ using ReduceTest = DeviceTest<OpParam>;
 
 TEST_P(ReduceTest, EverySizeAndForm) {
   int num_cases = 0;
-  for (const Strategy strategy : StrategiesOf(device(), Primitive::kReduce, GetParam())) {
+  for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kReduce, GetParam())) {
     for (const size_t size : Sizes()) {
       for (int form = 0; form < 12; ++form, ++num_cases) {
         if (!Takes(size)) continue;
@@ -100,7 +100,7 @@ TEST_P(ReduceTest, EverySizeAndForm) {
         c.state = std::array{ReduceCase::kInit, ReduceCase::kStateIn, ReduceCase::kAliased}[num_cases % 7 % 3];
         c.first_item = num_cases % 5 < 3 ? 0 : random().Next() >> 20;
         c.num_items = size;
-        c.strategy = strategy;
+        c.algorithm = algorithm;
         ASSERT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;
       }
     }
@@ -109,13 +109,13 @@ TEST_P(ReduceTest, EverySizeAndForm) {
 
 TEST_P(ReduceTest, ManyTiles) {
   const auto only = static_cast<int>(random().Below(kNumData));
-  for (const Strategy strategy : StrategiesOf(device(), Primitive::kReduce, GetParam())) {
+  for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kReduce, GetParam())) {
     for (int data = 0; data < kNumData; ++data) {
       if (TakesAShare(GetParam()) && data != only) continue;
       ReduceCase c;
       c.num_items = ManyTilesSize();
       c.data = static_cast<Data>(data);
-      c.strategy = strategy;
+      c.algorithm = algorithm;
       ASSERT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;
     }
   }
@@ -183,13 +183,13 @@ class ExtremumTest : public DeviceTest<DTypeParam> {
     args.state_out = d_state.data();
     std::vector<ReduceState> got;
     std::optional<ReduceState> first;
-    for (const Strategy strategy : StrategiesOf(device(), Primitive::kReduce, {"", args.dtype, args.dtype, op})) {
-      args.strategy = strategy;
+    for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kReduce, {"", args.dtype, args.dtype, op})) {
+      args.algorithm = algorithm;
       Require(lane().Reduce(args));
       EXPECT_TRUE(d_state.Read(&got));
       if (!first) first = got[0];
-      EXPECT_EQ(got[0].value, first->value) << Name(strategy);
-      EXPECT_EQ(got[0].position, first->position) << Name(strategy);
+      EXPECT_EQ(got[0].value, first->value) << Name(algorithm);
+      EXPECT_EQ(got[0].position, first->position) << Name(algorithm);
     }
     return *first;
   }

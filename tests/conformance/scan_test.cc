@@ -15,7 +15,7 @@ struct ScanCase {
   size_t out_offset = 0;
   size_t num_items = 0;
   Data data = Data::kRandom;
-  Strategy strategy = Strategy::kDefault;
+  Algorithm algorithm;
   // The start comes through carry_in, and init holds something else.
   bool through_carry_in = false;
   // carry_out: not wanted, an element of its own, or carry_in's.
@@ -25,7 +25,7 @@ struct ScanCase {
 std::ostream& operator<<(std::ostream& os, const ScanCase& c) {
   return os << Name(c.kind) << (c.reverse ? " reverse" : "") << (c.has_init ? " init" : "")
             << (c.in_place ? " in place" : "") << " offsets " << c.in_offset << "," << c.out_offset << " "
-            << c.num_items << " items, " << Name(c.data) << " data, strategy " << Name(c.strategy)
+            << c.num_items << " items, " << Name(c.data) << " data, algorithm " << Name(c.algorithm)
             << (c.through_carry_in ? ", carry_in" : "") << (c.carry_out != ScanCase::kNone ? ", carry_out" : "")
             << (c.carry_out == ScanCase::kAliased ? " aliased" : "");
 }
@@ -36,7 +36,8 @@ testing::AssertionResult RunCase(Lane& lane, Op op, const ScanCase& c, Random& r
   const Out start =
       c.has_init ? MakeStart<In, Out>(op, in.back(), random) : ScanStart(op, kDTypeOf<Out>, c.kind).template As<Out>();
   in.pop_back();
-  const auto want = Scan(op, c.kind, c.reverse, Converted<Out>(in), start, c.data == Data::kExact, OrderOf(c.strategy));
+  const auto want =
+      Scan(op, c.kind, c.reverse, Converted<Out>(in), start, c.data == Data::kExact, OrderOf(c.algorithm));
 
   DeviceArray<In> d_in(lane, in, c.in_offset);
   auto d_own_out = DeviceArray<Out>::Poisoned(lane, in.size(), c.out_offset);
@@ -55,7 +56,7 @@ testing::AssertionResult RunCase(Lane& lane, Op op, const ScanCase& c, Random& r
   args.op = op;
   args.kind = c.kind;
   args.reverse = c.reverse;
-  args.strategy = c.strategy;
+  args.algorithm = c.algorithm;
   args.in = d_in.data();
   args.out = d_out->data();
   args.num_items = in.size();
@@ -88,7 +89,7 @@ using ScanTest = DeviceTest<OpParam>;
 
 TEST_P(ScanTest, EverySizeAndForm) {
   int num_cases = 0;
-  for (const Strategy strategy : StrategiesOf(device(), Primitive::kScan, GetParam())) {
+  for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kScan, GetParam())) {
     for (const size_t size : Sizes()) {
       for (unsigned form = 0; form < 32; ++form, ++num_cases) {
         if (!Takes(size)) continue;
@@ -105,7 +106,7 @@ TEST_P(ScanTest, EverySizeAndForm) {
         c.carry_out = num_cases % 7 < 3 ? ScanCase::kNone : ScanCase::kOwn;
         if (c.through_carry_in && num_cases % 7 > 4) c.carry_out = ScanCase::kAliased;
         c.num_items = size;
-        c.strategy = strategy;
+        c.algorithm = algorithm;
         ASSERT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;
       }
     }
@@ -114,7 +115,7 @@ TEST_P(ScanTest, EverySizeAndForm) {
 
 TEST_P(ScanTest, ManyTiles) {
   const auto only = static_cast<int>(random().Below(kNumData));
-  for (const Strategy strategy : StrategiesOf(device(), Primitive::kScan, GetParam())) {
+  for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kScan, GetParam())) {
     for (int data = 0; data < kNumData; ++data) {
       if (TakesAShare(GetParam()) && data != only) continue;
       ScanCase c;
@@ -125,7 +126,7 @@ TEST_P(ScanTest, ManyTiles) {
       c.has_init = true;
       c.num_items = ManyTilesSize();
       c.data = static_cast<Data>(data);
-      c.strategy = strategy;
+      c.algorithm = algorithm;
       ASSERT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;
     }
   }

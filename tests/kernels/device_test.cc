@@ -12,74 +12,172 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A device with two strategies for scan and one for the rest.
+// A device with several algorithms for scan and one for the rest.
 class FakeDevice : public Device {
  public:
   const DeviceInfo& info() const override { return info_; }
   uint64_t FreeMemoryBytes() const override { return 0; }
   absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override { return absl::UnimplementedError(""); }
   absl::StatusOr<Buffer> AllocatePinned(size_t) override { return absl::UnimplementedError(""); }
-  std::vector<Strategy> Strategies(Primitive primitive) const override {
-    if (primitive == Primitive::kScan) return {Strategy::kChained, Strategy::kNaive};
-    return {Strategy::kSequential};
-  }
+  const std::vector<AlgorithmInfo>& Algorithms() const override { return algorithms_; }
 
  private:
   const DeviceInfo info_ = {.name = "fake"};
+  const std::vector<AlgorithmInfo> algorithms_ = {
+      {.primitive = Primitive::kReduce, .algorithm = {Strategy::kSequential}},
+      {.primitive = Primitive::kScan, .algorithm = {Strategy::kChained}},
+      {.primitive = Primitive::kScan, .algorithm = {Strategy::kNaive}, .max_items = 100},
+      {.primitive = Primitive::kScan, .algorithm = {Strategy::kCub}},
+      {.primitive = Primitive::kScan, .algorithm = {Strategy::kThreePhase, TileScan::kKoggeStone}},
+      {.primitive = Primitive::kScan,
+       .algorithm = {Strategy::kThreePhase, TileScan::kBrentKung},
+       .has_items_per_thread = true,
+       .has_padding = true},
+      {.primitive = Primitive::kCompact, .algorithm = {Strategy::kThreeKernel}},
+  };
 };
 
-TEST(ResolveTest, DefaultIsTheFirst) {
-  EXPECT_EQ(FakeDevice().Resolve(Primitive::kScan, Strategy::kDefault).value(), Strategy::kChained);
-  EXPECT_EQ(FakeDevice().Resolve(Primitive::kReduce, Strategy::kDefault).value(), Strategy::kSequential);
+constexpr auto kScan = Primitive::kScan;
+constexpr auto kReduce = Primitive::kReduce;
+constexpr auto kCompact = Primitive::kCompact;
+
+// The name of what runs, or the status's code.
+std::string Resolved(Primitive primitive, const Algorithm& asked) {
+  const auto resolved = FakeDevice().Resolve(primitive, asked);
+  return resolved.ok() ? Name(*resolved) : absl::StatusCodeToString(resolved.status().code());
 }
 
-TEST(ResolveTest, ServedStrategiesAreThemselves) {
-  EXPECT_EQ(FakeDevice().Resolve(Primitive::kScan, Strategy::kNaive).value(), Strategy::kNaive);
+TEST(ResolveTest, DefaultIsTheFirst) {
+  EXPECT_EQ(Resolved(kScan, {}), "chained");
+  EXPECT_EQ(Resolved(kReduce, {}), "sequential");
+  EXPECT_EQ(Resolved(kCompact, {}), "three_kernel");
+}
+
+TEST(ResolveTest, WhatIsServedIsItself) {
+  EXPECT_EQ(Resolved(kScan, {Strategy::kNaive}), "naive");
+  EXPECT_EQ(Resolved(kScan, {Strategy::kThreePhase, TileScan::kKoggeStone}), "three_phase/kogge_stone");
+  EXPECT_EQ(Resolved(kScan, {Strategy::kThreePhase, TileScan::kBrentKung, 8, true}), "three_phase/brent_kung/8/padded");
+}
+
+TEST(ResolveTest, EveryDefaultIsFilledIn) {
+  EXPECT_EQ(Resolved(kScan, {Strategy::kThreePhase}), "three_phase/kogge_stone");
+  EXPECT_EQ(Resolved(kScan, {Strategy::kThreePhase, TileScan::kBrentKung}), "three_phase/brent_kung/1");
+  EXPECT_EQ(Resolved(kScan, {Strategy::kThreePhase, TileScan::kBrentKung, 0, true}), "three_phase/brent_kung/1/padded");
 }
 
 TEST(ResolveTest, OthersNameWhatIsServed) {
-  const absl::Status status = FakeDevice().Resolve(Primitive::kScan, Strategy::kCub).status();
+  EXPECT_EQ(Resolved(kReduce, {Strategy::kNaive}), "UNIMPLEMENTED");
+  EXPECT_EQ(Resolved(kScan, {Strategy::kThreePhase, TileScan::kBlelloch}), "UNIMPLEMENTED");
+  EXPECT_EQ(Resolved(kScan, {Strategy::kChained, TileScan::kKoggeStone}), "UNIMPLEMENTED");
+  const absl::Status status = FakeDevice().Resolve(kScan, {Strategy::kSequential}).status();
   EXPECT_TRUE(absl::IsUnimplemented(status));
   EXPECT_EQ(ErrorReason(status), "NOT_IMPLEMENTED");
-  EXPECT_EQ(ErrorField(status), "spec.algorithm.strategy");
+  EXPECT_EQ(ErrorField(status), "spec.algorithm");
   const std::string message(status.message());
-  EXPECT_THAT(message, HasSubstr("cub"));
+  EXPECT_THAT(message, HasSubstr("sequential"));
   EXPECT_THAT(message, HasSubstr("scan"));
   EXPECT_THAT(message, HasSubstr("fake"));
-  EXPECT_THAT(message, HasSubstr("chained, naive"));
+  EXPECT_THAT(message, HasSubstr("chained, naive, cub, three_phase/kogge_stone, three_phase/brent_kung"));
 }
 
-TEST(ResolveTest, AStrategyMayNotServeEveryCombination) {
-  class CubDevice : public FakeDevice {
-    std::vector<Strategy> Strategies(Primitive) const override { return {Strategy::kChained, Strategy::kCub}; }
-  };
-  const CubDevice device;
-  const auto resolve = [&](Primitive primitive, DType dtype, DType out_dtype, Op op, Strategy strategy) {
-    return device.Resolve(primitive, dtype, out_dtype, op, strategy);
-  };
-  EXPECT_EQ(resolve(Primitive::kScan, DType::kU8, DType::kU64, Op::kSum, Strategy::kCub).value(), Strategy::kCub);
-  EXPECT_EQ(resolve(Primitive::kReduce, DType::kF64, DType::kF64, Op::kMin, Strategy::kCub).value(), Strategy::kCub);
-  EXPECT_EQ(resolve(Primitive::kCompact, DType::kU8, DType::kU8, Op::kSum, Strategy::kCub).value(), Strategy::kCub);
-  EXPECT_EQ(resolve(Primitive::kScan, DType::kU8, DType::kU8, Op::kMin, Strategy::kDefault).value(),
-            Strategy::kChained);
-  const absl::Status status = resolve(Primitive::kScan, DType::kF32, DType::kF64, Op::kMin, Strategy::kCub).status();
+TEST(ResolveTest, AnAlgorithmMayNotServeEveryCombination) {
+  const FakeDevice device;
+  const Algorithm cub = {Strategy::kCub};
+  EXPECT_EQ(device.Resolve(kScan, DType::kU8, DType::kU64, Op::kSum, cub).value(), cub);
+  EXPECT_EQ(device.Resolve(kScan, DType::kF64, DType::kF64, Op::kMin, cub).value(), cub);
+  EXPECT_EQ(device.Resolve(kScan, DType::kU8, DType::kU8, Op::kMin, {}).value(), Algorithm{Strategy::kChained});
+  const absl::Status status = device.Resolve(kScan, DType::kF32, DType::kF64, Op::kMin, cub).status();
   EXPECT_TRUE(absl::IsUnimplemented(status));
   EXPECT_EQ(ErrorReason(status), "NOT_IMPLEMENTED");
-  EXPECT_EQ(ErrorField(status), "spec.algorithm.strategy");
+  EXPECT_EQ(ErrorField(status), "spec.algorithm");
   EXPECT_THAT(std::string(status.message()), HasSubstr("cub does not serve scan by min of f32 to f64"));
-  EXPECT_TRUE(
-      absl::IsUnimplemented(resolve(Primitive::kReduce, DType::kI16, DType::kI16, Op::kXor, Strategy::kCub).status()));
+  const Algorithm naive = {Strategy::kNaive};
+  EXPECT_EQ(device.Resolve(kScan, DType::kF32, DType::kF32, Op::kMax, naive).value(), naive);
+  for (const absl::Status& refused : {device.Resolve(kScan, DType::kI16, DType::kI16, Op::kSum, naive).status(),
+                                      device.Resolve(kScan, DType::kI32, DType::kI64, Op::kSum, naive).status(),
+                                      device.Resolve(kScan, DType::kI32, DType::kI32, Op::kXor, naive).status()}) {
+    EXPECT_TRUE(absl::IsUnimplemented(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("it serves sum, min and max of 4- and 8-byte types"));
+  }
+  const absl::Status compact =
+      device.Resolve(kCompact, DType::kU8, DType::kU8, Op::kSum, {Strategy::kThreeKernel}).status();
+  EXPECT_THAT(std::string(compact.message()), HasSubstr("three_kernel does not serve compact of u8: it serves 4- and"));
 }
 
 TEST(ResolveTest, TheCpuHasNoCub) {
   const std::unique_ptr<Device> device = OpenCpuDevice();
   const std::unique_ptr<Lane> lane = *device->CreateLane();
   int32_t x = 1;
-  const absl::Status status = lane->Scan({.strategy = Strategy::kCub, .in = &x, .out = &x, .num_items = 1});
+  const absl::Status status = lane->Scan({.algorithm = {Strategy::kCub}, .in = &x, .out = &x, .num_items = 1});
   EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
-  EXPECT_EQ(ErrorField(status), "spec.algorithm.strategy");
+  EXPECT_EQ(ErrorField(status), "spec.algorithm");
   EXPECT_THAT(std::string(status.message()), HasSubstr("reduce_then_scan"));
   EXPECT_EQ(x, 1);
+}
+
+TEST(CheckLengthTest, NamesTheLimit) {
+  const FakeDevice device;
+  EXPECT_TRUE(device.CheckLength(kScan, {Strategy::kNaive}, 100).ok());
+  EXPECT_TRUE(device.CheckLength(kScan, {Strategy::kChained}, ~uint64_t{0}).ok());
+  const absl::Status status = device.CheckLength(kScan, {Strategy::kNaive}, 101);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_EQ(ErrorReason(status), "ALGORITHM_LIMIT");
+  EXPECT_EQ(ErrorField(status), "spec.algorithm");
+  EXPECT_EQ(std::string(status.message()),
+            "algorithm naive takes arrays of at most 100 elements, not 101: send fewer, or choose another algorithm");
+}
+
+// What is wrong with the choice: the field, and the message; empty if nothing.
+std::pair<std::string, std::string> Wrong(Primitive primitive, const Algorithm& algorithm) {
+  const absl::Status status = CheckAlgorithm(primitive, algorithm);
+  if (status.ok()) return {};
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_EQ(ErrorReason(status), "ALGORITHM_CHOICE");
+  EXPECT_EQ(FakeDevice().Resolve(primitive, algorithm).status(), status) << "served all the same";
+  return {ErrorField(status), std::string(status.message())};
+}
+
+TEST(CheckAlgorithmTest, WhatGoesWithWhat) {
+  using Names = std::pair<std::string, std::string>;
+  const Names fine;
+  EXPECT_EQ(Wrong(kScan, {}), fine);
+  EXPECT_EQ(Wrong(kReduce, {Strategy::kKahan}), fine);
+  for (const Strategy strategy :
+       {Strategy::kThreePhase, Strategy::kGridSync, Strategy::kChainedSerial, Strategy::kChained}) {
+    EXPECT_EQ(Wrong(kScan, {strategy}), fine);
+    EXPECT_EQ(Wrong(kScan, {strategy, TileScan::kWarpSharedRegister}), fine);
+    EXPECT_EQ(Wrong(kScan, {strategy, TileScan::kBlelloch, 0, true}), fine);
+    for (const uint8_t items : {1, 2, 4, 8, 16}) {
+      EXPECT_EQ(Wrong(kScan, {strategy, TileScan::kBrentKung, items, true}), fine);
+    }
+  }
+}
+
+TEST(CheckAlgorithmTest, SaysWhichFieldIsWrongAndWhatItTakes) {
+  using testing::FieldsAre;
+  constexpr auto kThreePhase = Strategy::kThreePhase;
+  EXPECT_THAT(Wrong(kScan, {Strategy::kCub, TileScan::kBlelloch}),
+              FieldsAre("spec.algorithm.tile_scan",
+                        "strategy cub of scan takes no tile scan, and blelloch was asked for: leave it out, or scan by "
+                        "chained, three_phase, grid_sync, chained_serial"));
+  EXPECT_THAT(Wrong(kScan, {Strategy::kDefault, TileScan::kBlelloch}).first, "spec.algorithm.tile_scan");
+  EXPECT_THAT(Wrong(kCompact, {Strategy::kChained, TileScan::kBlelloch}).second, HasSubstr("chained of compact"));
+  EXPECT_THAT(Wrong(kScan, {kThreePhase, TileScan::kDefault, 4}),
+              FieldsAre("spec.algorithm.items_per_thread",
+                        "a choice without a tile scan takes no items_per_thread, and 4 was asked for: leave it out, or "
+                        "choose tile scan brent_kung"));
+  EXPECT_THAT(Wrong(kScan, {kThreePhase, TileScan::kBlelloch, 4}).second, HasSubstr("blelloch takes no items_per"));
+  EXPECT_THAT(Wrong(kScan, {kThreePhase, TileScan::kKoggeStone, 0, true}),
+              FieldsAre("spec.algorithm.padding",
+                        "tile scan kogge_stone takes no padding: leave it out, or choose tile scan brent_kung, "
+                        "blelloch"));
+  EXPECT_THAT(Wrong(kReduce, {Strategy::kSequential, TileScan::kDefault, 0, true}).first, "spec.algorithm.padding");
+  for (const uint8_t items : {3, 5, 12, 15, 17, 32, 255}) {
+    EXPECT_THAT(Wrong(kScan, {kThreePhase, TileScan::kBrentKung, items}),
+                FieldsAre("spec.algorithm.items_per_thread",
+                          StrCat("items_per_thread is ", items,
+                                 ": expected a power of two up to 16, or 0 for the device's choice")));
+  }
 }
 
 TEST(OpenDeviceTest, Cpu) {

@@ -37,6 +37,7 @@ TEST(TypesTest, NamesRoundTrip) {
   ExpectNamesRoundTrip<ScanKind>(2);
   ExpectNamesRoundTrip<Comparison>(8);
   ExpectNamesRoundTrip<Strategy>(kNumStrategies);
+  ExpectNamesRoundTrip<TileScan>(kNumTileScans);
 }
 
 TEST(TypesTest, NamesMeanWhatTheySay) {
@@ -48,6 +49,59 @@ TEST(TypesTest, NamesMeanWhatTheySay) {
   EXPECT_EQ(Name(Comparison::kIsFinite), "is-finite");
   EXPECT_EQ(Name(Strategy::kReduceThenScan), "reduce_then_scan");
   EXPECT_EQ(Name(Strategy::kAtomicCounter), "atomic_counter");
+}
+
+TEST(TypesTest, AlgorithmsHaveOneNameEach) {
+  EXPECT_EQ(Name(Algorithm{}), "default");
+  EXPECT_EQ(Name(Algorithm{Strategy::kThreePhase, TileScan::kWarpSharedRegister}), "three_phase/warp_shared_register");
+  EXPECT_EQ(Name(Algorithm{Strategy::kChained, TileScan::kBlelloch, 0, true}), "chained/blelloch/padded");
+  EXPECT_EQ(Name(Algorithm{Strategy::kThreePhase, TileScan::kBrentKung, 4, true}), "three_phase/brent_kung/4/padded");
+  std::set<std::string> names;
+  for (int strategy = 0; strategy < kNumStrategies; ++strategy) {
+    for (int tile_scan = 0; tile_scan < kNumTileScans; ++tile_scan) {
+      for (const int items : {0, 1, 16, 255}) {
+        for (const bool padding : {false, true}) {
+          const Algorithm algorithm = {static_cast<Strategy>(strategy), static_cast<TileScan>(tile_scan),
+                                       static_cast<uint8_t>(items), padding};
+          EXPECT_TRUE(names.insert(Name(algorithm)).second) << Name(algorithm);
+          Algorithm found;
+          EXPECT_TRUE(FromName(Name(algorithm), &found)) << Name(algorithm);
+          EXPECT_EQ(found, algorithm) << Name(algorithm);
+        }
+      }
+    }
+  }
+}
+
+TEST(TypesTest, WhatIsNoNameOfAnAlgorithm) {
+  const Algorithm before = {Strategy::kCub};
+  Algorithm untouched = before;
+  for (const std::string_view wrong : {"",
+                                       "/",
+                                       "three_phase/",
+                                       "/brent_kung",
+                                       "three_phase//4",
+                                       "three_phase/default",
+                                       "three_phase/brent_kung/0",
+                                       "three_phase/brent_kung/04",
+                                       "three_phase/brent_kung/+4",
+                                       "three_phase/brent_kung/4x",
+                                       "three_phase/brent_kung/256",
+                                       "three_phase/brent_kung/4294967300",
+                                       "three_phase/brent_kung/-4",
+                                       "three_phase/4/brent_kung",
+                                       "three_phase/brent_kung/padded/4",
+                                       "three_phase/brent_kung/padded/padded",
+                                       "three_phase/brent_kung/blelloch",
+                                       "three_phase/brent_kung/4/8",
+                                       "brent_kung",
+                                       "Three_phase",
+                                       "three_phase /brent_kung",
+                                       "three_phase/brent_kung ",
+                                       "three_phase/unpadded"}) {
+    EXPECT_FALSE(FromName(wrong, &untouched)) << wrong;
+  }
+  EXPECT_EQ(untouched, before);
 }
 
 TEST(TypesTest, DTypesKnowTheirSizeAndKind) {

@@ -108,7 +108,7 @@ TEST_F(BenchmarkTest, MeasuresEveryCombinationInOrder) {
   std::string order;
   for (const Measurement& m : run->measurements()) {
     EXPECT_EQ(m.skipped, "");
-    EXPECT_EQ(m.what.strategy, Strategy::kReduceThenScan);
+    EXPECT_EQ(m.what.algorithm, Algorithm{Strategy::kReduceThenScan});
     EXPECT_LE(m.p10_ns, m.median_ns);
     EXPECT_LE(m.median_ns, m.p90_ns);
     EXPECT_GT(m.launches, 0u);
@@ -142,7 +142,7 @@ TEST_F(BenchmarkTest, WhatIsNotServedIsSkipped) {
   BenchmarkSpec spec = ScanOf({1});
   spec.dtypes = {DType::kF32, DType::kF16, DType::kI32};
   spec.ops = {Op::kAnd};
-  spec.strategies = {Strategy::kDefault, Strategy::kCub};
+  spec.algorithms = {{}, {Strategy::kCub}};
   const auto run = Run(spec);
   EXPECT_TRUE(run->result().status.ok()) << run->result().status;
   ASSERT_EQ(run->measurements().size(), 6u);
@@ -150,7 +150,7 @@ TEST_F(BenchmarkTest, WhatIsNotServedIsSkipped) {
   EXPECT_EQ(run->measurements()[2].skipped, "scan does not serve and of f16");
   EXPECT_EQ(run->measurements()[4].skipped, "");
   EXPECT_NE(run->measurements()[5].skipped.find("cub"), std::string::npos);
-  EXPECT_EQ(run->measurements()[5].what.strategy, Strategy::kCub);
+  EXPECT_EQ(run->measurements()[5].what.algorithm, Algorithm{Strategy::kCub});
 }
 
 TEST_F(BenchmarkTest, LargerThanTheLimitsIsSkipped) {

@@ -379,17 +379,21 @@ TEST(CodecTest, CapabilitiesAreTheOneList) {
   EXPECT_EQ(static_cast<int>(listed.size()), response.capabilities_size());
 }
 
-TEST(CodecTest, CapabilitiesLeaveOutWhatAStrategyDoesNotServe) {
+TEST(CodecTest, CapabilitiesLeaveOutWhatAnAlgorithmDoesNotServe) {
   class CubDevice : public Device {
    public:
     const DeviceInfo& info() const override { return info_; }
     uint64_t FreeMemoryBytes() const override { return 0; }
     absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override { return absl::UnimplementedError(""); }
     absl::StatusOr<Buffer> AllocatePinned(size_t) override { return absl::UnimplementedError(""); }
-    std::vector<Strategy> Strategies(Primitive) const override { return {Strategy::kChained, Strategy::kCub}; }
+    const std::vector<AlgorithmInfo>& Algorithms() const override { return algorithms_; }
 
    private:
     const DeviceInfo info_ = {};
+    const std::vector<AlgorithmInfo> algorithms_ = {
+        {Primitive::kScan, {Strategy::kChained}},        {Primitive::kScan, {Strategy::kCub}},
+        {Primitive::kReduce, {Strategy::kSingleLaunch}}, {Primitive::kReduce, {Strategy::kCub}},
+        {Primitive::kCompact, {Strategy::kChained}},     {Primitive::kCompact, {Strategy::kCub}}};
   };
   v1::GetServerInfoResponse response;
   EncodeCapabilities(CubDevice(), &response);
@@ -404,13 +408,15 @@ TEST(CodecTest, CapabilitiesLeaveOutWhatAStrategyDoesNotServe) {
 
 // An order of its own has no numerics version.
 TEST(CodecTest, OnlyOurOrderHasANumericsVersion) {
-  for (const auto& [strategy, version] :
-       {std::pair(Strategy::kChained, kNumericsVersion), std::pair(Strategy::kCub, 0u)}) {
+  for (const auto& [algorithm, version] :
+       {std::pair(Algorithm{Strategy::kChained}, kNumericsVersion), std::pair(Algorithm{Strategy::kCub}, 0u),
+        std::pair(Algorithm{Strategy::kChained, TileScan::kBlelloch}, 0u),
+        std::pair(Algorithm{Strategy::kSequential}, 0u)}) {
     Result result;
-    result.timing.strategy = strategy;
+    result.timing.algorithm = algorithm;
     v1::ReduceResponse response;
     Encode(result, &response);
-    EXPECT_EQ(response.timing().numerics_version(), version) << Name(strategy);
+    EXPECT_EQ(response.timing().numerics_version(), version) << Name(algorithm);
   }
 }
 

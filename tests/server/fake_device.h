@@ -34,7 +34,7 @@ class FakeDevice final : public Device {
     PREFIXD_RETURN_IF_ERROR(memory_status);
     return cpu_->AllocatePinned(size_bytes);
   }
-  std::vector<Strategy> Strategies(Primitive primitive) const override { return cpu_->Strategies(primitive); }
+  const std::vector<AlgorithmInfo>& Algorithms() const override { return cpu_->Algorithms(); }
 
  private:
   class FakeLane final : public Lane {

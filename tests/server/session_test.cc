@@ -96,7 +96,7 @@ TEST_F(SessionTest, UnaryScan) {
   EXPECT_EQ(Items<int32_t>(transport_->values()), (std::vector<int32_t>{3, 4, 6, 10}));
   EXPECT_EQ(transport_->result().timing.num_items, 4u);
   EXPECT_EQ(transport_->result().timing.device_name, "fake");
-  EXPECT_EQ(transport_->result().timing.strategy, Strategy::kReduceThenScan);
+  EXPECT_EQ(transport_->result().timing.algorithm, Algorithm{Strategy::kReduceThenScan});
   EXPECT_TRUE(transport_->result().timing.device.kernel_ns.has_value());
 }
 
@@ -251,9 +251,9 @@ TEST_F(SessionTest, BadInputIsNamed) {
   mask_and_predicate.push_back(MakeMessage(CompactOf({}), four, "1234"));
   EXPECT_EQ(Reason(Unary(), std::move(mask_and_predicate)), "FIELD_CONFLICT");
 
-  Spec strategy = ScanOf();
-  strategy.strategy = Strategy::kNaive;
-  EXPECT_EQ(Run(Unary(), Messages(strategy, {four})).code(), absl::StatusCode::kUnimplemented);
+  Spec algorithm = ScanOf();
+  algorithm.algorithm = {Strategy::kCub};
+  EXPECT_EQ(Run(Unary(), Messages(algorithm, {four})).code(), absl::StatusCode::kUnimplemented);
 
   for (const std::string& id : {std::string(65, 'x'), std::string("two words"), std::string("tab\t")}) {
     std::vector<Message> messages = Messages(ScanOf(), {four});

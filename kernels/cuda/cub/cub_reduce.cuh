@@ -112,7 +112,7 @@ template <class In, class Out>
 cudaError_t LaunchCubReduce(const ReduceArgs& args, LaunchContext* context, uint64_t* num_launches) {
   return VisitOp<Out>(args.op, [&](auto tag) {
     constexpr Op kOp = decltype(tag)::kValue;
-    if constexpr (!IsServedBy(Strategy::kCub, Primitive::kReduce, kDTypeOf<In>, kDTypeOf<Out>, kOp)) {
+    if constexpr (!IsServedBy({Strategy::kCub}, Primitive::kReduce, kDTypeOf<In>, kDTypeOf<Out>, kOp)) {
       return cudaErrorInvalidValue;
     } else if constexpr (kHasPosition<kOp>) {
       return LaunchCubExtremum<kOp, Out>(args, context, num_launches);

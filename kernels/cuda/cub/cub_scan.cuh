@@ -85,7 +85,7 @@ template <class In, class Out>
 cudaError_t LaunchCubScan(const ScanArgs& args, LaunchContext* context, uint64_t* num_launches) {
   return VisitOp<Out>(args.op, [&](auto tag) {
     constexpr Op kOp = decltype(tag)::kValue;
-    if constexpr (IsServedBy(Strategy::kCub, Primitive::kScan, kDTypeOf<In>, kDTypeOf<Out>, kOp)) {
+    if constexpr (IsServedBy({Strategy::kCub}, Primitive::kScan, kDTypeOf<In>, kDTypeOf<Out>, kOp)) {
       using Result = WrappingType<Out, kOp>;
       using Element = std::conditional_t<std::is_same_v<In, Out>, Result, In>;
       return args.reverse ? LaunchCubScanOf<kOp, Element, Result, -1>(args, context, num_launches)
