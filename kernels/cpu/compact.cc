@@ -1,9 +1,8 @@
 #include "kernels/cpu/compact.h"
 
-#include <cmath>
 #include <vector>
 
-#include "kernels/cpu/operators.h"
+#include "kernels/cpu/selector.h"
 
 namespace prefixd::cpu {
 namespace {
@@ -16,44 +15,6 @@ constexpr uint64_t kGatherItems = 1024;
 // between the two passes. A multiple of 8, so that no byte of a bit mask straddles two blocks.
 constexpr uint64_t kBlockItems = uint64_t{1} << 14;
 static_assert(kBlockItems % kGatherItems == 0);
-
-// Calls f with a functor bool(uint64_t item) that says what args.selector holds for, before inversion.
-template <class F>
-void VisitSelector(const CompactArgs& args, F&& f) {
-  if (args.selector == Selector::kByteMask) {
-    return f([mask = static_cast<const uint8_t*>(args.mask)](uint64_t i) { return mask[i] != 0; });
-  }
-  if (args.selector == Selector::kBitMask) {
-    return f(
-        [mask = static_cast<const uint8_t*>(args.mask)](uint64_t i) { return ((mask[i / 8] >> (i % 8)) & 1) != 0; });
-  }
-  VisitDType(args.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const auto* in = static_cast<const T*>(args.in);
-    const T value = args.value.As<T>();
-    switch (args.comparison) {
-      case Comparison::kLess:
-        return f([=](uint64_t i) { return in[i] < value; });
-      case Comparison::kLessEqual:
-        return f([=](uint64_t i) { return in[i] <= value; });
-      case Comparison::kGreater:
-        return f([=](uint64_t i) { return in[i] > value; });
-      case Comparison::kGreaterEqual:
-        return f([=](uint64_t i) { return in[i] >= value; });
-      case Comparison::kEqual:
-        return f([=](uint64_t i) { return in[i] == value; });
-      case Comparison::kNotEqual:
-        return f([=](uint64_t i) { return in[i] != value; });
-      case Comparison::kIsNan:
-        return f([=](uint64_t i) { return IsNan(in[i]); });
-      case Comparison::kIsFinite:
-        return f([=](uint64_t i) {
-          if constexpr (std::is_floating_point_v<T>) return std::isfinite(in[i]);
-          return true;
-        });
-    }
-  });
-}
 
 template <class T>
 void GatherValues(const CompactArgs& args, uint64_t first, const uint16_t* offsets, uint64_t num_kept, uint64_t place) {
@@ -120,16 +81,6 @@ uint64_t CompactAll(const CompactArgs& args, Selects selects) {
     });
   }
   return places[num_blocks];
-}
-
-uint64_t NumBytes(const CompactArgs& args, uint64_t count) {
-  uint64_t num_bytes = 0;
-  if (args.selector == Selector::kByteMask) num_bytes += args.num_items;
-  if (args.selector == Selector::kBitMask) num_bytes += (args.num_items + 7) / 8;
-  if (args.selector == Selector::kPredicate || args.values != nullptr) num_bytes += args.num_items * SizeOf(args.dtype);
-  if (args.values != nullptr) num_bytes += count * SizeOf(args.dtype);
-  if (args.indices != nullptr) num_bytes += count * SizeOf(args.index_dtype);
-  return num_bytes;
 }
 
 }  // namespace

@@ -10,6 +10,9 @@
 #include <new>
 #include <type_traits>
 
+#include "kernels/cpu/catalogue/kahan.h"
+#include "kernels/cpu/catalogue/naive.h"
+#include "kernels/cpu/catalogue/sequential.h"
 #include "kernels/cpu/compact.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/reduce.h"
@@ -96,9 +99,25 @@ class CpuLane final : public Lane {
     return absl::OkStatus();
   }
 
-  absl::Status Scan(const ScanArgs& args) override { return Run(Primitive::kScan, args, cpu::RunScan); }
-  absl::Status Reduce(const ReduceArgs& args) override { return Run(Primitive::kReduce, args, cpu::RunReduce); }
-  absl::Status Compact(const CompactArgs& args) override { return Run(Primitive::kCompact, args, cpu::RunCompact); }
+  absl::Status Scan(const ScanArgs& args) override {
+    return Run(Primitive::kScan, args.output(), args.op, args, [](Strategy strategy) {
+      return strategy == Strategy::kSequential ? cpu::ScanSequentially
+             : strategy == Strategy::kNaive    ? cpu::ScanNaively
+                                               : cpu::RunScan;
+    });
+  }
+  absl::Status Reduce(const ReduceArgs& args) override {
+    return Run(Primitive::kReduce, args.output(), args.op, args, [](Strategy strategy) {
+      return strategy == Strategy::kSequential ? cpu::ReduceSequentially
+             : strategy == Strategy::kKahan    ? cpu::ReduceKahan
+                                               : cpu::RunReduce;
+    });
+  }
+  absl::Status Compact(const CompactArgs& args) override {
+    return Run(Primitive::kCompact, args.dtype, Op::kSum, args, [](Strategy strategy) {
+      return strategy == Strategy::kSequential ? cpu::CompactSequentially : cpu::RunCompact;
+    });
+  }
 
   absl::Status Synchronize() override { return absl::OkStatus(); }
 
@@ -110,11 +129,13 @@ class CpuLane final : public Lane {
     return absl::OkStatus();
   }
 
-  template <class Args>
-  absl::Status Run(Primitive primitive, const Args& args, cpu::Work (*run)(const Args&)) {
+  template <class Args, class FunctionOf>
+  absl::Status Run(Primitive primitive, DType out_dtype, Op op, const Args& args, FunctionOf function_of) {
     PREFIXD_RETURN_IF_ERROR(Validate(args));
-    PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm, device_.Resolve(primitive, args.algorithm));
+    PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm,
+                             device_.Resolve(primitive, args.dtype, out_dtype, op, args.algorithm));
     PREFIXD_RETURN_IF_ERROR(device_.CheckLength(primitive, algorithm, args.num_items));
+    const auto run = function_of(algorithm.strategy);
     const auto begin = std::chrono::steady_clock::now();
     if (args.num_arrays == 1) {
       Count(run(args), begin);
@@ -137,6 +158,54 @@ class CpuLane final : public Lane {
   StageTimes times_;
 };
 
+std::vector<AlgorithmInfo> ServedAlgorithms() {
+  const AlgorithmInfo parallel = {.algorithm = {Strategy::kReduceThenScan},
+                                  .work = "2n",
+                                  .depth = "n / cores",
+                                  .traffic = "3n",
+                                  .launches = "1 or 2",
+                                  .source = "Blelloch 1990; kernels/NUMERICS.md"};
+  const AlgorithmInfo sequential = {.algorithm = {Strategy::kSequential},
+                                    .work = "n",
+                                    .depth = "n",
+                                    .traffic = "2n",
+                                    .launches = "1",
+                                    .source = "texts 000, 002, 003, 004"};
+  const auto of = [](Primitive primitive, AlgorithmInfo row) {
+    row.primitive = primitive;
+    if (primitive == Primitive::kReduce) {
+      row.traffic = "n";
+      row.launches = "1";
+      if (row.algorithm.strategy == Strategy::kReduceThenScan) row.work = "n";
+    }
+    if (primitive == Primitive::kCompact) {
+      row.traffic = row.algorithm.strategy == Strategy::kSequential ? "n + kept" : "2n + kept";
+    }
+    return row;
+  };
+  return {of(Primitive::kScan, parallel),
+          of(Primitive::kScan, sequential),
+          {.primitive = Primitive::kScan,
+           .algorithm = {Strategy::kNaive},
+           .work = "n^2 / 2",
+           .depth = "n",
+           .traffic = "n^2 / 2",
+           .launches = "1",
+           .max_items = cpu::kMaxNaiveItems,
+           .source = "text 000"},
+          of(Primitive::kReduce, parallel),
+          of(Primitive::kReduce, sequential),
+          {.primitive = Primitive::kReduce,
+           .algorithm = {Strategy::kKahan},
+           .work = "4n",
+           .depth = "n",
+           .traffic = "n",
+           .launches = "1",
+           .source = "Kahan 1965, Neumaier 1974; text 004"},
+          of(Primitive::kCompact, parallel),
+          of(Primitive::kCompact, sequential)};
+}
+
 class CpuDevice final : public Device {
  public:
   const DeviceInfo& info() const override { return info_; }
@@ -152,29 +221,7 @@ class CpuDevice final : public Device {
   const DeviceInfo info_ = {.name = StrCat("cpu (", cpu::Concurrency(), " threads)"),
                             .memory_bytes = MemoryBytes(_SC_PHYS_PAGES),
                             .cache_flush_bytes = uint64_t{64} << 20};
-  const std::vector<AlgorithmInfo> algorithms_ = {
-      {.primitive = Primitive::kScan,
-       .algorithm = {Strategy::kReduceThenScan},
-       .work = "2n",
-       .depth = "n / cores",
-       .traffic = "3n",
-       .launches = "1 or 2",
-       .source = "Blelloch 1990; kernels/NUMERICS.md"},
-      {.primitive = Primitive::kReduce,
-       .algorithm = {Strategy::kReduceThenScan},
-       .work = "n",
-       .depth = "n / cores",
-       .traffic = "n",
-       .launches = "1",
-       .source = "Blelloch 1990; kernels/NUMERICS.md"},
-      {.primitive = Primitive::kCompact,
-       .algorithm = {Strategy::kReduceThenScan},
-       .work = "2n",
-       .depth = "n / cores",
-       .traffic = "2n and what is kept",
-       .launches = "1 or 2",
-       .source = "Blelloch 1990"},
-  };
+  const std::vector<AlgorithmInfo> algorithms_ = ServedAlgorithms();
 };
 
 }  // namespace

@@ -157,15 +157,19 @@ class CompactTest : public DeviceTest<DTypeParam> {
     return result;
   }
 
+  std::vector<Algorithm> Algorithms() {
+    return AlgorithmsOf(device(), Primitive::kCompact, {"", GetParam().dtype, GetParam().dtype});
+  }
+
  private:
   int num_cases_ = 0;
 };
 
 TEST_P(CompactTest, Predicates) {
-  for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kCompact)) {
+  for (const Algorithm& algorithm : Algorithms()) {
     for (const size_t size : Sizes()) {
       for (int form = 0; form < 48; ++form) {
-        if (!Takes(size)) continue;
+        if (!Takes(Primitive::kCompact, algorithm, size)) continue;
         CompactCase c;
         c.comparison = static_cast<Comparison>(form % 8);
         c.invert = form / 8 % 2 == 1;
@@ -178,10 +182,10 @@ TEST_P(CompactTest, Predicates) {
 }
 
 TEST_P(CompactTest, Masks) {
-  for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kCompact)) {
+  for (const Algorithm& algorithm : Algorithms()) {
     for (const size_t size : Sizes()) {
       for (int form = 0; form < 2 * 2 * kNumPatterns; ++form) {
-        if (!Takes(size)) continue;
+        if (!Takes(Primitive::kCompact, algorithm, size)) continue;
         CompactCase c;
         c.selector = form % 2 == 0 ? Selector::kByteMask : Selector::kBitMask;
         c.invert = form / 2 % 2 == 1;
@@ -195,7 +199,7 @@ TEST_P(CompactTest, Masks) {
 }
 
 TEST_P(CompactTest, ManyTiles) {
-  for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kCompact)) {
+  for (const Algorithm& algorithm : Algorithms()) {
     for (const auto selector : {Selector::kPredicate, Selector::kByteMask, Selector::kBitMask}) {
       CompactCase c;
       c.selector = selector;

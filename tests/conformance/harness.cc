@@ -82,7 +82,7 @@ std::vector<DeviceParam> EveryDevice(const std::string& device) { return {{devic
 std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive) {
   std::vector<Algorithm> algorithms;
   for (const AlgorithmInfo& row : device.Algorithms()) {
-    if (row.primitive == primitive) algorithms.push_back(row.algorithm);
+    if (row.primitive == primitive && row.stable) algorithms.push_back(row.algorithm);
   }
   return algorithms;
 }

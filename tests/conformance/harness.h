@@ -165,7 +165,8 @@ std::vector<DTypeParam> EveryDType(const std::string& device);
 std::vector<DTypeParam> EveryFloatingDType(const std::string& device);
 std::vector<DeviceParam> EveryDevice(const std::string& device);
 
-// The device's algorithms that serve the parameter's combination; of a primitive, all of them.
+// The device's algorithms that serve the parameter's combination; of a primitive, all of them. Without those whose
+// order is not stable: what they should answer can't be said item by item.
 std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive, const OpParam& param);
 std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive);
 
@@ -193,6 +194,13 @@ class DeviceTest : public testing::TestWithParam<Param> {
   bool Takes(size_t size) {
     constexpr size_t kSmall = 5000;
     return !TakesAShare(this->GetParam()) || random_.OneIn(size > kSmall ? 16 : 4);
+  }
+  // The same for an algorithm: none above its limit, and of those that have one, being quadratic, few large cases.
+  bool Takes(Primitive primitive, const Algorithm& algorithm, size_t size) {
+    constexpr size_t kQuick = 1500;
+    if (!device_->CheckLength(primitive, algorithm, size).ok()) return false;
+    const bool has_limit = !device_->CheckLength(primitive, algorithm, ~uint64_t{0}).ok();
+    return Takes(size) && (!has_limit || size < kQuick || random_.OneIn(32));
   }
   // Many tiles, and several groups.
   size_t ManyTilesSize() {

@@ -3,10 +3,10 @@
 //
 // Floating-point sums and products that round are combined in the order of kernels/NUMERICS.md (association.h), which
 // must itself come near the value in long double: n * epsilon * (sum of magnitudes), or of the product's magnitude.
-// Of an algorithm with an order of its own the value in long double is expected. A sum may be off by (64 + n / 1024) *
-// epsilon * (sum of magnitudes): an addition is off by half an epsilon of it, so that is room for 128 + n / 512 on the
-// way of an element, a few dozen within a tile of at least 512, and tiles joined one after the other. In a product
-// every multiplication counts, wherever it stands: n * epsilon.
+// Sequential and naive are the left fold, bit for bit. Of an algorithm with an order of its own the value in long
+// double is expected. A sum may be off by (64 + n / 1024) * epsilon * (sum of magnitudes): an addition is off by half
+// an epsilon of it, so that is room for 128 + n / 512 on the way of an element, a few dozen within a tile of at least
+// 512, and tiles joined one after the other. In a product every multiplication counts, wherever it stands: n * epsilon.
 #ifndef PREFIXD_TESTS_CONFORMANCE_ORACLE_H_
 #define PREFIXD_TESTS_CONFORMANCE_ORACLE_H_
 
@@ -67,8 +67,11 @@ struct Expected {
 };
 
 // In which order an algorithm combines floating-point sums and products.
-enum class Order { kOurs, kItsOwn };
-inline Order OrderOf(const Algorithm& algorithm) { return FollowsNumerics(algorithm) ? Order::kOurs : Order::kItsOwn; }
+enum class Order { kOurs, kLeftFold, kItsOwn };
+inline Order OrderOf(const Algorithm& algorithm) {
+  if (algorithm.strategy == Strategy::kSequential || algorithm.strategy == Strategy::kNaive) return Order::kLeftFold;
+  return FollowsNumerics(algorithm) ? Order::kOurs : Order::kItsOwn;
+}
 
 // Whether a is the strictly better MIN (or MAX): NaN before everything, then by value, -0 below +0.
 template <class T>
@@ -162,7 +165,7 @@ std::vector<Expected<T>> Values(Op op, const std::vector<T>& x, T start, bool ex
   std::vector<Expected<T>> values(x.size() + 1);
   Fold<T> fold(op, start);
   for (size_t i = 0;; ++i) {
-    if (rounds && !ordered) {
+    if (rounds && order == Order::kItsOwn) {
       values[i] = fold.InAnyOrder();
     } else {
       values[i].value = ordered ? Canonical(association.Value(i)) : fold.value();

@@ -92,7 +92,7 @@ TEST_P(ReduceTest, EverySizeAndForm) {
   for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kReduce, GetParam())) {
     for (const size_t size : Sizes()) {
       for (int form = 0; form < 12; ++form, ++num_cases) {
-        if (!Takes(size)) continue;
+        if (!Takes(Primitive::kReduce, algorithm, size)) continue;
         ReduceCase c;
         c.has_init = form & 1;
         c.offset = form & 2 ? 1 : 0;
@@ -114,6 +114,7 @@ TEST_P(ReduceTest, ManyTiles) {
       if (TakesAShare(GetParam()) && data != only) continue;
       ReduceCase c;
       c.num_items = ManyTilesSize();
+      if (!device().CheckLength(Primitive::kReduce, algorithm, c.num_items).ok()) continue;
       c.data = static_cast<Data>(data);
       c.algorithm = algorithm;
       ASSERT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;

@@ -63,7 +63,10 @@ testing::AssertionResult RunCase(Lane& lane, Op op, const ScanCase& c, Random& r
   args.init = Value::Of(c.through_carry_in ? Poison<Out>() : start);
   if (c.through_carry_in) args.carry_in = d_carry_in.data();
   if (c.carry_out != ScanCase::kNone) args.carry_out = d_carry_out.data();
-  if (absl::Status status = lane.Scan(args); !status.ok()) return testing::AssertionFailure() << status;
+  absl::Status status = lane.Scan(args);
+  // What is there to compare with may do without.
+  if (c.reverse && !FollowsNumerics(c.algorithm) && absl::IsUnimplemented(status)) return testing::AssertionSuccess();
+  if (!status.ok()) return testing::AssertionFailure() << status;
 
   std::vector<Out> got;
   if (auto guards = d_out->Read(&got); !guards) return guards << " (out)";
@@ -92,7 +95,7 @@ TEST_P(ScanTest, EverySizeAndForm) {
   for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kScan, GetParam())) {
     for (const size_t size : Sizes()) {
       for (unsigned form = 0; form < 32; ++form, ++num_cases) {
-        if (!Takes(size)) continue;
+        if (!Takes(Primitive::kScan, algorithm, size)) continue;
         ScanCase c;
         c.kind = form & 1 ? ScanKind::kExclusive : ScanKind::kInclusive;
         c.reverse = form & 2;
@@ -125,6 +128,7 @@ TEST_P(ScanTest, ManyTiles) {
       c.carry_out = ScanCase::kOwn;
       c.has_init = true;
       c.num_items = ManyTilesSize();
+      if (!device().CheckLength(Primitive::kScan, algorithm, c.num_items).ok()) continue;
       c.data = static_cast<Data>(data);
       c.algorithm = algorithm;
       ASSERT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;

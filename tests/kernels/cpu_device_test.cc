@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/association.h"
 #include "kernels/cpu/parallel.h"
@@ -32,16 +33,18 @@ class CpuDeviceTest : public testing::Test {
     return x;
   }
 
-  float ReduceOf(const std::vector<float>& x) {
+  template <class T>
+  T ReduceOf(const std::vector<T>& x, Algorithm algorithm = {}, T init = 0.5) {
     ReduceState state;
     ReduceArgs args;
-    args.dtype = DType::kF32;
+    args.dtype = kDTypeOf<T>;
+    args.algorithm = algorithm;
     args.in = x.data();
     args.num_items = x.size();
-    args.init = {Value::Of(0.5f), 0};
+    args.init = {Value::Of(init), 0};
     args.state_out = &state;
     EXPECT_TRUE(lane_->Reduce(args).ok());
-    return state.value.As<float>();
+    return state.value.As<T>();
   }
 
   std::unique_ptr<Device> device_ = OpenCpuDevice();
@@ -106,6 +109,34 @@ TEST(ParallelForTest, PartsCoverEveryItem) {
   EXPECT_EQ(cpu::NumParts(~uint64_t{0}, 16), uint64_t{1} << 60);
   EXPECT_EQ(cpu::PartItems(17, 16, 0), 16u);
   EXPECT_EQ(cpu::PartItems(17, 16, 1), 1u);
+}
+
+// What rounds away in a plain loop, and in Kahan's own form, is there.
+TEST_F(CpuDeviceTest, KahanLosesNothingToLargerNeighbours) {
+  const Algorithm kahan = {Strategy::kKahan};
+  EXPECT_EQ(ReduceOf<double>({1, 1e100, 1, -1e100}, kahan, 0.0), 2);
+  EXPECT_EQ(ReduceOf<double>({1, 1e100, 1, -1e100}, {Strategy::kSequential}, 0.0), 0);
+  const std::vector<float> thousandths(1 << 20, 0x1p-10F);
+  EXPECT_EQ(ReduceOf<float>(thousandths, kahan, 0x1p20F), 0x1p20F + 1024);
+  EXPECT_EQ(ReduceOf<float>(thousandths, {Strategy::kSequential}, 0x1p20F), 0x1p20F);
+}
+
+TEST_F(CpuDeviceTest, KahanKeepsSpecialValues) {
+  const auto kahan = [&](const std::vector<double>& x, double init) { return ReduceOf(x, {Strategy::kKahan}, init); };
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(kahan({1, inf, 2}, 0), inf);
+  EXPECT_EQ(kahan({1e308, 1e308, 1}, 0), inf);
+  EXPECT_TRUE(std::isnan(kahan({inf, -inf, 2}, 0)));
+  EXPECT_TRUE(std::signbit(kahan({-0.0, -0.0}, -0.0)));
+  EXPECT_FALSE(std::signbit(kahan({-0.0, -0.0}, 0.0)));
+}
+
+TEST_F(CpuDeviceTest, HostAlgorithmsAreOneLoop) {
+  const std::vector<float> x = Rounding(20000);
+  ReduceOf<float>(x, {Strategy::kSequential});
+  EXPECT_EQ(lane_->TakeStageTimes().launches, 1u);
+  ReduceOf<float>(x, {Strategy::kKahan});
+  EXPECT_EQ(lane_->TakeStageTimes().launches, 1u);
 }
 
 }  // namespace

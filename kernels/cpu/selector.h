@@ -1,0 +1,65 @@
+// What a compact keeps, an item at a time, and what that moves.
+#ifndef PREFIXD_KERNELS_CPU_SELECTOR_H_
+#define PREFIXD_KERNELS_CPU_SELECTOR_H_
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/cpu/operators.h"
+#include "kernels/device.h"
+
+namespace prefixd::cpu {
+
+// Calls f with a functor bool(uint64_t item) that says what args.selector holds for, before inversion.
+template <class F>
+void VisitSelector(const CompactArgs& args, F&& f) {
+  if (args.selector == Selector::kByteMask) {
+    return f([mask = static_cast<const uint8_t*>(args.mask)](uint64_t i) { return mask[i] != 0; });
+  }
+  if (args.selector == Selector::kBitMask) {
+    return f(
+        [mask = static_cast<const uint8_t*>(args.mask)](uint64_t i) { return ((mask[i / 8] >> (i % 8)) & 1) != 0; });
+  }
+  VisitDType(args.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto* in = static_cast<const T*>(args.in);
+    const T value = args.value.As<T>();
+    switch (args.comparison) {
+      case Comparison::kLess:
+        return f([=](uint64_t i) { return in[i] < value; });
+      case Comparison::kLessEqual:
+        return f([=](uint64_t i) { return in[i] <= value; });
+      case Comparison::kGreater:
+        return f([=](uint64_t i) { return in[i] > value; });
+      case Comparison::kGreaterEqual:
+        return f([=](uint64_t i) { return in[i] >= value; });
+      case Comparison::kEqual:
+        return f([=](uint64_t i) { return in[i] == value; });
+      case Comparison::kNotEqual:
+        return f([=](uint64_t i) { return in[i] != value; });
+      case Comparison::kIsNan:
+        return f([=](uint64_t i) { return IsNan(in[i]); });
+      case Comparison::kIsFinite:
+        return f([=](uint64_t i) {
+          if constexpr (std::is_floating_point_v<T>) return std::isfinite(in[i]);
+          return true;
+        });
+    }
+  });
+}
+
+// Bytes read and written where `count` elements are kept.
+inline uint64_t NumBytes(const CompactArgs& args, uint64_t count) {
+  uint64_t num_bytes = 0;
+  if (args.selector == Selector::kByteMask) num_bytes += args.num_items;
+  if (args.selector == Selector::kBitMask) num_bytes += (args.num_items + 7) / 8;
+  if (args.selector == Selector::kPredicate || args.values != nullptr) num_bytes += args.num_items * SizeOf(args.dtype);
+  if (args.values != nullptr) num_bytes += count * SizeOf(args.dtype);
+  if (args.indices != nullptr) num_bytes += count * SizeOf(args.index_dtype);
+  return num_bytes;
+}
+
+}  // namespace prefixd::cpu
+
+#endif  // PREFIXD_KERNELS_CPU_SELECTOR_H_
