@@ -15,10 +15,10 @@ namespace prefixd::client {
 struct BenchmarkSpec {
   std::vector<Primitive> primitives = {Primitive::kScan};
   std::vector<DType> dtypes = {DType::kF32};
-  std::vector<Op> ops = {Op::kSum};       // Of scan and reduce.
-  std::vector<Strategy> strategies = {};  // Empty: the device's default.
-  std::vector<uint64_t> num_items;        // Sizes of the arrays, in elements.
-  uint32_t repetitions = 20;              // Samples of each combination.
+  std::vector<Op> ops = {Op::kSum};        // Of scan and reduce.
+  std::vector<Algorithm> algorithms = {};  // Empty: the device's default.
+  std::vector<uint64_t> num_items;         // Sizes of the arrays, in elements.
+  uint32_t repetitions = 20;               // Samples of each combination.
 };
 
 // By the device's clock, in nanoseconds.
@@ -33,8 +33,8 @@ struct BenchmarkTimes {
 struct BenchmarkResult {
   Primitive primitive = Primitive::kScan;
   DType dtype = DType::kF32;
-  std::optional<Op> op;                    // Not of compact.
-  Strategy strategy = Strategy::kDefault;  // What ran; what was asked for if it was skipped.
+  std::optional<Op> op;  // Not of compact.
+  Algorithm algorithm;   // What ran, every default filled in; what was asked for if it was skipped.
   uint64_t num_items = 0;
   std::optional<BenchmarkTimes> times;  // Absent: it was skipped.
   std::string skipped;                  // Why.

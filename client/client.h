@@ -45,7 +45,7 @@ struct ScanOptions {
   ScanKind kind = ScanKind::kInclusive;
   std::optional<T> init = {};  // Absent: the operator's identity.
   bool reverse = false;        // From the last element to the first; arrays of up to 1 MiB.
-  Strategy strategy = Strategy::kDefault;
+  Algorithm algorithm = {};    // {}: the server chooses.
 };
 
 template <class T>
@@ -58,7 +58,7 @@ template <class T>
 struct ReduceOptions {
   Op op = Op::kSum;
   std::optional<T> init = {};  // Combined in front of the first element.
-  Strategy strategy = Strategy::kDefault;
+  Algorithm algorithm = {};    // {}: the server chooses.
 };
 
 template <class T>
@@ -81,7 +81,7 @@ struct CompactOptions {
   MaskKind mask_kind = MaskKind::kBytes;  // Where a mask selects.
   bool invert = false;                    // Keeps what the selector rejects.
   bool return_indices = false;            // Fills CompactResult::indices.
-  Strategy strategy = Strategy::kDefault;
+  Algorithm algorithm = {};               // {}: the server chooses.
 };
 
 template <class T>
@@ -257,7 +257,7 @@ absl::StatusOr<ScanResult<Out>> Client::Scan(absl::Span<const T> values, const S
                          .kind = options.kind,
                          .init = internal::ToValue(options.init),
                          .reverse = options.reverse,
-                         .strategy = options.strategy,
+                         .algorithm = options.algorithm,
                          .num_items = values.size()};
   internal::MemorySource source(AsBytes(values), sizeof(T));
   ScanResult<Out> result;
@@ -277,7 +277,7 @@ absl::StatusOr<ReduceResult<Out>> Client::Reduce(absl::Span<const T> values, con
                            .out_dtype = internal::kOutDType<T, Out>,
                            .op = options.op,
                            .init = internal::ToValue(options.init),
-                           .strategy = options.strategy,
+                           .algorithm = options.algorithm,
                            .num_items = values.size()};
   internal::MemorySource source(AsBytes(values), sizeof(T));
   PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReduceChunks(spec, source, call));
@@ -304,7 +304,7 @@ absl::StatusOr<CompactResult<T>> Client::CompactArray(absl::Span<const T> values
   spec.mask_kind = options.mask_kind;
   spec.invert = options.invert;
   spec.return_indices = options.return_indices;
-  spec.strategy = options.strategy;
+  spec.algorithm = options.algorithm;
   spec.num_items = values.size();
   internal::MemorySource source(AsBytes(values), sizeof(T), mask, spec.mask_kind);
   CompactResult<T> result;

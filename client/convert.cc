@@ -17,8 +17,8 @@ namespace {
 constexpr char kRetryDelayUrl[] = "prefixd/retry_delay";
 constexpr char kCallStatusUrl[] = "prefixd/call_status";
 
-// The contract's enums are the kernels' in the same order, one up to make room for UNSPECIFIED; Strategy has kDefault
-// for that.
+// The contract's enums are the kernels' in the same order, one up to make room for UNSPECIFIED; Strategy and TileScan
+// have kDefault for that.
 static_assert(v1::DTYPE_I8 == static_cast<int>(DType::kI8) + 1 && v1::DTYPE_F64 == static_cast<int>(DType::kF64) + 1);
 static_assert(v1::OP_SUM == static_cast<int>(Op::kSum) + 1);
 static_assert(v1::OP_LINEAR_RECURRENCE == static_cast<int>(Op::kLinearRecurrence) + 1);
@@ -30,6 +30,7 @@ static_assert(v1::MASK_KIND_BYTES == static_cast<int>(MaskKind::kBytes) + 1);
 static_assert(v1::MASK_KIND_BITS == static_cast<int>(MaskKind::kBits) + 1);
 static_assert(v1::STRATEGY_CHAINED == static_cast<int>(Strategy::kChained));
 static_assert(v1::STRATEGY_ATOMIC_COUNTER == static_cast<int>(Strategy::kAtomicCounter));
+static_assert(v1::TILE_SCAN_WARP_SHARED_REGISTER == static_cast<int>(TileScan::kWarpSharedRegister));
 
 template <class Wire, class Enum>
 Wire ToWireEnum(Enum value) {
@@ -42,9 +43,26 @@ bool FromWireEnum(int wire, Enum* out) {
   *out = static_cast<Enum>(wire - 1);
   return static_cast<int>(*out) == wire - 1 && !Name(*out).empty();
 }
-bool FromWireEnum(v1::Strategy wire, Strategy* out) {
-  *out = static_cast<Strategy>(wire);
+// These have kDefault for it.
+template <class Enum>
+bool FromWireEnumWithDefault(int wire, Enum* out) {
+  *out = static_cast<Enum>(wire);
   return static_cast<int>(*out) == wire && !Name(*out).empty();
+}
+
+bool FromWire(const v1::AlgorithmChoice& wire, Algorithm* algorithm) {
+  algorithm->items_per_thread = static_cast<uint8_t>(wire.items_per_thread());
+  algorithm->padding = wire.padding();
+  return FromWireEnumWithDefault(wire.strategy(), &algorithm->strategy) &&
+         FromWireEnumWithDefault(wire.tile_scan(), &algorithm->tile_scan) &&
+         algorithm->items_per_thread == wire.items_per_thread();
+}
+
+void ToWire(const Algorithm& algorithm, v1::AlgorithmChoice* wire) {
+  wire->set_strategy(static_cast<v1::Strategy>(algorithm.strategy));
+  wire->set_tile_scan(static_cast<v1::TileScan>(algorithm.tile_scan));
+  wire->set_items_per_thread(algorithm.items_per_thread);
+  wire->set_padding(algorithm.padding);
 }
 
 absl::Status SetScalar(DType dtype, Value value, v1::Scalar* scalar) {
@@ -68,9 +86,7 @@ absl::Status SetScalar(DType dtype, Value value, v1::Scalar* scalar) {
 template <class Spec, class Wire>
 void SetCommon(const Spec& spec, Wire* wire) {
   wire->set_dtype(ToWireEnum<v1::DType>(spec.dtype));
-  if (spec.strategy != Strategy::kDefault) {
-    wire->mutable_algorithm()->set_strategy(static_cast<v1::Strategy>(spec.strategy));
-  }
+  if (spec.algorithm != Algorithm{}) ToWire(spec.algorithm, wire->mutable_algorithm());
   if (spec.num_items) wire->set_num_items(*spec.num_items);
 }
 
@@ -122,7 +138,7 @@ Timing FromWire(const v1::Timing& wire) {
   if (wire.has_device_to_host_ns()) timing.device_to_host_ns = wire.device_to_host_ns();
   if (wire.has_server_total_ns()) timing.server_total_ns = wire.server_total_ns();
   timing.device = wire.device();
-  if (!FromWireEnum(wire.algorithm().strategy(), &timing.strategy)) timing.strategy = Strategy::kDefault;
+  if (!FromWire(wire.algorithm(), &timing.algorithm)) timing.algorithm = {};
   timing.launches = wire.launches();
   timing.num_items = wire.num_items();
   timing.num_bytes = wire.num_bytes();
@@ -200,8 +216,22 @@ ServerInfo FromWire(const v1::GetServerInfoResponse& response) {
       if (!FromWireEnum(wire.op(), &op)) continue;
       capability.op = op;
     }
-    if (!FromWireEnum(wire.strategy(), &capability.strategy)) continue;
+    if (!FromWire(wire.algorithm(), &capability.algorithm)) continue;
     info.capabilities.push_back(capability);
+  }
+  for (const v1::AlgorithmInfo& wire : response.algorithms()) {
+    AlgorithmInfo row = {.has_items_per_thread = wire.has_items_per_thread(),
+                         .has_padding = wire.has_padding(),
+                         .work = wire.work(),
+                         .depth = wire.depth(),
+                         .traffic = wire.traffic(),
+                         .launches = wire.launches(),
+                         .stable = wire.stable(),
+                         .deterministic = wire.deterministic(),
+                         .max_items = wire.max_items(),
+                         .source = wire.source()};
+    if (!FromWireEnum(wire.primitive(), &row.primitive) || !FromWire(wire.algorithm(), &row.algorithm)) continue;
+    info.algorithms.push_back(std::move(row));
   }
   return info;
 }
@@ -211,7 +241,7 @@ v1::RunBenchmarkRequest ToWire(const BenchmarkSpec& spec) {
   for (const Primitive primitive : spec.primitives) wire.add_primitives(ToWireEnum<v1::Primitive>(primitive));
   for (const DType dtype : spec.dtypes) wire.add_dtypes(ToWireEnum<v1::DType>(dtype));
   for (const Op op : spec.ops) wire.add_ops(ToWireEnum<v1::Op>(op));
-  for (const Strategy strategy : spec.strategies) wire.add_strategies(static_cast<v1::Strategy>(strategy));
+  for (const Algorithm& algorithm : spec.algorithms) ToWire(algorithm, wire.add_algorithms());
   for (const uint64_t num_items : spec.num_items) wire.add_num_items(num_items);
   wire.set_repetitions(spec.repetitions);
   return wire;
@@ -220,7 +250,7 @@ v1::RunBenchmarkRequest ToWire(const BenchmarkSpec& spec) {
 std::optional<BenchmarkResult> FromWire(const v1::RunBenchmarkResponse& response) {
   BenchmarkResult result;
   if (!FromWireEnum(response.primitive(), &result.primitive) || !FromWireEnum(response.dtype(), &result.dtype) ||
-      !FromWireEnum(response.strategy(), &result.strategy)) {
+      !FromWire(response.algorithm(), &result.algorithm)) {
     return std::nullopt;
   }
   Op op;

@@ -34,9 +34,9 @@ struct ScanSpec {
   std::optional<DType> out_dtype = {};  // Of out and init, in which the elements combine: an IsOutput. Absent: dtype.
   Op op = Op::kSum;
   ScanKind kind = ScanKind::kInclusive;
-  std::optional<Value> init = {};  // Absent: the operator's identity.
-  bool reverse = false;            // From the last element to the first. Not in a stream.
-  Strategy strategy = Strategy::kDefault;
+  std::optional<Value> init = {};          // Absent: the operator's identity.
+  bool reverse = false;                    // From the last element to the first. Not in a stream.
+  Algorithm algorithm = {};                // {}: the server chooses.
   std::optional<uint64_t> num_items = {};  // The whole array's length, where it is known; the server checks it.
 
   DType output() const { return out_dtype.value_or(dtype); }
@@ -48,7 +48,7 @@ struct ReduceSpec {
   std::optional<DType> out_dtype = {};  // Of value and init, as ScanSpec's.
   Op op = Op::kSum;
   std::optional<Value> init = {};
-  Strategy strategy = Strategy::kDefault;
+  Algorithm algorithm = {};  // {}: the server chooses.
   std::optional<uint64_t> num_items = {};
 
   DType output() const { return out_dtype.value_or(dtype); }
@@ -71,7 +71,7 @@ struct CompactSpec {
   MaskKind mask_kind = MaskKind::kBytes;
   bool invert = false;          // Keeps the others instead.
   bool return_indices = false;  // Also the index of each kept element in the whole array, as u64.
-  Strategy strategy = Strategy::kDefault;
+  Algorithm algorithm = {};     // {}: the server chooses.
   std::optional<uint64_t> num_items = {};
 };
 
@@ -96,8 +96,8 @@ struct Timing {
   std::optional<int64_t> kernel_ns;  // Of a batch: the whole batch's.
   std::optional<int64_t> device_to_host_ns;
   std::optional<int64_t> server_total_ns;
-  std::string device;                      // Such as "cpu (2 threads)".
-  Strategy strategy = Strategy::kDefault;  // What really ran. kDefault: one that this client does not know.
+  std::string device;        // Such as "cpu (2 threads)".
+  Algorithm algorithm = {};  // What really ran. {}: one that this client does not know.
   uint64_t launches = 0;
   uint64_t num_items = 0;  // Elements read.
   uint64_t num_bytes = 0;  // Bytes the kernels had to move.
@@ -138,7 +138,23 @@ struct Capability {
   DType dtype = DType::kF32;
   DType out_dtype = DType::kF32;
   std::optional<Op> op;
-  Strategy strategy = Strategy::kDefault;
+  Algorithm algorithm;  // Without its knobs.
+};
+
+// One algorithm of the server's device, and what it costs for n elements, in words: "n log n", "3 and more".
+struct AlgorithmInfo {
+  Primitive primitive = Primitive::kScan;
+  Algorithm algorithm;  // Without its knobs; whether it takes them is:
+  bool has_items_per_thread = false;
+  bool has_padding = false;
+  std::string work;
+  std::string depth;
+  std::string traffic;
+  std::string launches;
+  bool stable = false;         // A compact keeps the order.
+  bool deterministic = false;  // The same bits in every run.
+  uint64_t max_items = 0;      // Of one array. 0: no limit but memory.
+  std::string source;
 };
 
 struct ServerInfo {
@@ -154,7 +170,9 @@ struct ServerInfo {
   Budget request_bytes;
   Budget staging_bytes;
   uint64_t uptime_seconds = 0;
-  std::vector<Capability> capabilities;  // Without those that this client does not know.
+  // Without those that this client does not know.
+  std::vector<Capability> capabilities;
+  std::vector<AlgorithmInfo> algorithms;  // Of each primitive the default first.
 };
 
 }  // namespace prefixd::client

@@ -49,8 +49,10 @@ absl::Status ValidateBatch(uint64_t num_arrays, uint64_t num_items, bool carries
   return absl::OkStatus();
 }
 
+constexpr std::string_view kItemsPerThread = "spec.algorithm.items_per_thread";
+
 absl::Status InvalidChoice(std::string_view field, std::string_view message) {
-  return Error(absl::StatusCode::kInvalidArgument, "ALGORITHM_CHOICE", StrCat("spec.algorithm.", field), message);
+  return Error(absl::StatusCode::kInvalidArgument, "ALGORITHM_CHOICE", field, message);
 }
 
 // Of a message: "three_phase, grid_sync".
@@ -133,39 +135,39 @@ absl::Status Device::CheckLength(Primitive primitive, const Algorithm& resolved,
     if (row.primitive != primitive || !IsOf(row, resolved)) continue;
     if (row.max_items == 0 || num_items <= row.max_items) return absl::OkStatus();
     return Error(absl::StatusCode::kInvalidArgument, "ALGORITHM_LIMIT", "spec.algorithm",
-                 StrCat("algorithm ", Name(resolved), " takes arrays of at most ", row.max_items, " elements, not ",
-                        num_items, ": send fewer, or choose another algorithm"));
+                 StrCat("algorithm ", Name(resolved), " takes arrays of at most ", row.max_items,
+                        " elements: send fewer, or choose another algorithm"));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckItemsPerThread(uint64_t items_per_thread) {
+absl::Status CheckItemsPerThread(uint64_t items_per_thread, std::string_view field) {
   if (items_per_thread <= kMaxItemsPerThread && std::popcount(items_per_thread) <= 1) return absl::OkStatus();
-  return InvalidChoice("items_per_thread",
-                       StrCat("items_per_thread is ", items_per_thread, ": expected a power of two up to ",
-                              kMaxItemsPerThread, ", or 0 for the device's choice"));
+  return InvalidChoice(field, StrCat("items_per_thread is ", items_per_thread, ": expected a power of two up to ",
+                                     kMaxItemsPerThread, ", or 0 for the device's choice"));
 }
 
 absl::Status CheckAlgorithm(Primitive primitive, const Algorithm& algorithm) {
   const TileScan tile_scan = algorithm.tile_scan;
-  PREFIXD_RETURN_IF_ERROR(CheckItemsPerThread(algorithm.items_per_thread));
+  PREFIXD_RETURN_IF_ERROR(CheckItemsPerThread(algorithm.items_per_thread, kItemsPerThread));
   if (tile_scan != TileScan::kDefault && (primitive != Primitive::kScan || !TakesTileScan(algorithm.strategy))) {
     return InvalidChoice(
-        "tile_scan", StrCat("strategy ", Name(algorithm.strategy), " of ", Name(primitive), " takes no tile scan, and ",
-                            Name(tile_scan), " was asked for: leave it out, or scan by ",
-                            NamesWhere<Strategy>(kNumStrategies, TakesTileScan)));
+        "spec.algorithm.tile_scan",
+        StrCat("strategy ", Name(algorithm.strategy), " of ", Name(primitive), " takes no tile scan, and ",
+               Name(tile_scan), " was asked for: leave it out, or scan by ",
+               NamesWhere<Strategy>(kNumStrategies, TakesTileScan)));
   }
   const std::string chosen =
       tile_scan == TileScan::kDefault ? "a choice without a tile scan" : StrCat("tile scan ", Name(tile_scan));
   if (algorithm.items_per_thread != 0 && !TakesItemsPerThread(tile_scan)) {
-    return InvalidChoice("items_per_thread",
-                         StrCat(chosen, " takes no items_per_thread, and ", algorithm.items_per_thread,
-                                " was asked for: leave it out, or choose tile scan ",
-                                NamesWhere<TileScan>(kNumTileScans, TakesItemsPerThread)));
+    return InvalidChoice(kItemsPerThread, StrCat(chosen, " takes no items_per_thread, and ", algorithm.items_per_thread,
+                                                 " was asked for: leave it out, or choose tile scan ",
+                                                 NamesWhere<TileScan>(kNumTileScans, TakesItemsPerThread)));
   }
   if (algorithm.padding && !TakesPadding(tile_scan)) {
-    return InvalidChoice("padding", StrCat(chosen, " takes no padding: leave it out, or choose tile scan ",
-                                           NamesWhere<TileScan>(kNumTileScans, TakesPadding)));
+    return InvalidChoice("spec.algorithm.padding",
+                         StrCat(chosen, " takes no padding: leave it out, or choose tile scan ",
+                                NamesWhere<TileScan>(kNumTileScans, TakesPadding)));
   }
   return absl::OkStatus();
 }

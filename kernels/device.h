@@ -259,8 +259,8 @@ uint64_t MaskBytes(const CompactArgs& args);
 // Whether the choice means something: a tile scan of a strategy that has one, knobs of a tile scan that has them.
 // Errors: INVALID_ARGUMENT (ALGORITHM_CHOICE) naming the field and what it takes.
 absl::Status CheckAlgorithm(Primitive primitive, const Algorithm& algorithm);
-// Of CheckAlgorithm, for a number that Algorithm may not hold.
-absl::Status CheckItemsPerThread(uint64_t items_per_thread);
+// Of CheckAlgorithm, for a number that Algorithm may not hold. field: that it came in.
+absl::Status CheckItemsPerThread(uint64_t items_per_thread, std::string_view field);
 
 // Checks that every Lane makes before it enqueues. Errors as Lane::Scan, Reduce, Compact say, without the algorithm's.
 absl::Status Validate(const ScanArgs& args);

@@ -62,9 +62,11 @@ void Benchmark::MeasureNext(BorrowedLane& lane) {
 absl::StatusOr<Measurement> Benchmark::MeasureOrSkip(Lane& lane, const BenchmarkCase& what) {
   PREFIXD_RETURN_IF_ERROR(Wanted());
   absl::Status fits = CheckBytes(what);
+  fits.Update(CheckTime(what));
   absl::StatusOr<Measurement> measured =
       fits.ok() ? Measure(*context_->device, lane, what, repetitions_, [this] { return Wanted(); })
                 : absl::StatusOr<Measurement>(std::move(fits));
+  if (measured.ok()) last_ = Measurement{.what = what, .median_ns = measured->median_ns};
   switch (measured.status().code()) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kUnimplemented:
@@ -73,6 +75,17 @@ absl::StatusOr<Measurement> Benchmark::MeasureOrSkip(Lane& lane, const Benchmark
     default:
       return measured;
   }
+}
+
+// Nothing takes less time for more elements: an estimate in proportion is a low one.
+absl::Status Benchmark::CheckTime(const BenchmarkCase& what) const {
+  if (!last_) return absl::OkStatus();
+  BenchmarkCase shorter = what;
+  shorter.num_items = last_->what.num_items;
+  if (shorter != last_->what || what.num_items <= shorter.num_items) return absl::OkStatus();
+  const double growth = static_cast<double>(what.num_items) / static_cast<double>(shorter.num_items);
+  if (static_cast<double>(last_->median_ns) * growth <= static_cast<double>(kMaxSampleNs)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(TooSlow(shorter.num_items, last_->median_ns));
 }
 
 absl::Status Benchmark::CheckBytes(const BenchmarkCase& what) const {

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -60,6 +61,8 @@ class Benchmark {
   void MeasureNext(BorrowedLane& lane);
   absl::StatusOr<Measurement> MeasureOrSkip(Lane& lane, const BenchmarkCase& what);
   absl::Status CheckBytes(const BenchmarkCase& what) const;
+  // OK unless what was measured last says that a sample of this would take too long.
+  absl::Status CheckTime(const BenchmarkCase& what) const;
   // OK while the benchmark is wanted.
   absl::Status Wanted() const;
   void End(absl::Status status);
@@ -75,6 +78,7 @@ class Benchmark {
   uint32_t repetitions_ = 0;
   std::vector<BenchmarkCase> cases_;
   size_t next_ = 0;
+  std::optional<Measurement> last_;  // That ran, as it was asked for.
   Result result_;
 };
 

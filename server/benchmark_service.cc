@@ -12,28 +12,28 @@
 namespace prefixd {
 namespace {
 
-// The wire's values are the domain's, `first` up; codec.cc asserts it.
+// The wire's values are the domain's, one up; codec.cc asserts it.
 template <class Domain, class Wire>
-absl::Status DecodeAll(const google::protobuf::RepeatedField<Wire>& wire, Domain last, int first,
-                       std::string_view field, std::vector<Domain>* out) {
+absl::Status DecodeAll(const google::protobuf::RepeatedField<Wire>& wire, Domain last, std::string_view field,
+                       std::vector<Domain>* out) {
   for (const int value : wire) {
-    if (value < first || value > static_cast<int>(last) + first) {
+    if (value < 1 || value > static_cast<int>(last) + 1) {
       return Error(absl::StatusCode::kInvalidArgument, "UNKNOWN_ENUM", field,
                    StrCat(field, " has the value ", value, ", which this version does not know"));
     }
-    out->push_back(static_cast<Domain>(value - first));
+    out->push_back(static_cast<Domain>(value - 1));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<BenchmarkSpec> Decode(const v1::RunBenchmarkRequest& request) {
   BenchmarkSpec spec;
-  PREFIXD_RETURN_IF_ERROR(DecodeAll(request.primitives(), Primitive::kCompact, 1, "primitives", &spec.primitives));
-  PREFIXD_RETURN_IF_ERROR(DecodeAll(request.dtypes(), DType::kF64, 1, "dtypes", &spec.dtypes));
-  PREFIXD_RETURN_IF_ERROR(DecodeAll(request.ops(), Op::kLinearRecurrence, 1, "ops", &spec.ops));
-  std::vector<Strategy> strategies;
-  PREFIXD_RETURN_IF_ERROR(DecodeAll(request.strategies(), Strategy::kAtomicCounter, 0, "strategies", &strategies));
-  for (const Strategy strategy : strategies) spec.algorithms.push_back({strategy});
+  PREFIXD_RETURN_IF_ERROR(DecodeAll(request.primitives(), Primitive::kCompact, "primitives", &spec.primitives));
+  PREFIXD_RETURN_IF_ERROR(DecodeAll(request.dtypes(), DType::kF64, "dtypes", &spec.dtypes));
+  PREFIXD_RETURN_IF_ERROR(DecodeAll(request.ops(), Op::kLinearRecurrence, "ops", &spec.ops));
+  for (const v1::AlgorithmChoice& choice : request.algorithms()) {
+    PREFIXD_ASSIGN_OR_RETURN(spec.algorithms.emplace_back(), DecodeAlgorithm(choice, "algorithms"));
+  }
   spec.sizes.assign(request.num_items().begin(), request.num_items().end());
   if (request.repetitions() != 0) spec.repetitions = request.repetitions();
   spec.request_id = request.request_id();
@@ -47,7 +47,7 @@ v1::RunBenchmarkResponse Encode(const Measurement& measured, uint32_t repetition
   if (measured.what.primitive != Primitive::kCompact) {
     response.set_op(static_cast<v1::Op>(static_cast<int>(measured.what.op) + 1));
   }
-  response.set_strategy(static_cast<v1::Strategy>(measured.what.algorithm.strategy));
+  EncodeAlgorithm(measured.what.algorithm, response.mutable_algorithm());
   response.set_num_items(measured.what.num_items);
   response.set_device(device);
   if (FollowsNumerics(measured.what.algorithm)) response.set_numerics_version(kNumericsVersion);

@@ -39,17 +39,20 @@ absl::StatusOr<std::unique_ptr<ChunkPipeline>> ChunkPipeline::Create(const Devic
   const Op op = scan != nullptr ? scan->op : reduce != nullptr ? reduce->op : Op::kSum;
   PREFIXD_ASSIGN_OR_RETURN(resolved.algorithm,
                            device.Resolve(spec.primitive(), spec.dtype, spec.output(), op, spec.algorithm));
+  if (spec.num_items) {
+    PREFIXD_RETURN_IF_ERROR(device.CheckLength(spec.primitive(), resolved.algorithm, *spec.num_items));
+  }
   if (scan != nullptr && scan->reverse && shape == CallShape::kStream) {
     return Error(absl::StatusCode::kFailedPrecondition, "REVERSE_ON_STREAM", "spec.reverse",
                  StrCat("a reverse scan begins with the last element, and a stream's end is not known: use the "
                         "unary call, for at most ",
                         kMaxReplyPayloadBytes / SizeOf(spec.output()), " elements of ", Name(spec.output())));
   }
-  return std::unique_ptr<ChunkPipeline>(new ChunkPipeline(resolved, shape));
+  return std::unique_ptr<ChunkPipeline>(new ChunkPipeline(device, resolved, shape));
 }
 
-ChunkPipeline::ChunkPipeline(const Spec& spec, CallShape shape)
-    : spec_(spec), shape_(shape), reply_bytes_per_item_(ReplyBytesPerItem(spec)) {
+ChunkPipeline::ChunkPipeline(const Device& device, const Spec& spec, CallShape shape)
+    : device_(device), spec_(spec), shape_(shape), reply_bytes_per_item_(ReplyBytesPerItem(spec)) {
   const uint64_t widest = std::max<uint64_t>(SizeOf(spec.dtype), reply_bytes_per_item_);
   piece_items_ = kMaxReplyPayloadBytes / widest / kItemsPerMaskByte * kItemsPerMaskByte;
 }
@@ -93,6 +96,7 @@ absl::Status ChunkPipeline::Check(const Chunk& chunk) {
                  StrCat("the reply could have ", num_items * reply_bytes_per_item_,
                         " bytes of payload and a message holds ", kMaxReplyPayloadBytes, ": use the streaming call"));
   }
+  PREFIXD_RETURN_IF_ERROR(device_.CheckLength(spec_.primitive(), spec_.algorithm, items_checked_ + num_items));
   items_checked_ += num_items;
   return absl::OkStatus();
 }

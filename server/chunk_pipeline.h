@@ -27,11 +27,13 @@ enum class CallShape { kUnary, kStream };
 
 class ChunkPipeline {
  public:
-  // Errors: UNIMPLEMENTED if the device does not serve the spec; FAILED_PRECONDITION for reverse on a stream.
+  // Errors: those of Device::Resolve, and of CheckLength for a declared length; FAILED_PRECONDITION for reverse on a
+  //         stream. The device outlives the pipeline.
   static absl::StatusOr<std::unique_ptr<ChunkPipeline>> Create(const Device& device, const Spec& spec, CallShape shape);
 
   // Checks the chunk's lengths against the spec and the chunks before it. Cheap; touches no payload.
-  // Errors: INVALID_ARGUMENT (LENGTH_NOT_MULTIPLE, CHUNK_OUT_OF_ORDER, MASK_LENGTH, COUNT_MISMATCH, FIELD_CONFLICT);
+  // Errors: INVALID_ARGUMENT (LENGTH_NOT_MULTIPLE, CHUNK_OUT_OF_ORDER, MASK_LENGTH, COUNT_MISMATCH, FIELD_CONFLICT,
+  //         ALGORITHM_LIMIT for the chunks so far, this one included);
   //         OUT_OF_RANGE (REPLY_TOO_LARGE) for a unary call.
   absl::Status Check(const Chunk& chunk);
 
@@ -51,7 +53,7 @@ class ChunkPipeline {
   void Describe(Result* result) const;
 
  private:
-  ChunkPipeline(const Spec& spec, CallShape shape);
+  ChunkPipeline(const Device& device, const Spec& spec, CallShape shape);
 
   // Copies num_items elements in from `first` on, runs them and copies out what they make.
   absl::Status Pass(BorrowedLane& lane, const Chunk& chunk, uint64_t first, uint64_t num_items,
@@ -66,6 +68,7 @@ class ChunkPipeline {
   std::string CopyOut(const StagingBlock& block, uint64_t size_bytes);
   void AddHostCopy(std::chrono::steady_clock::time_point start);
 
+  const Device& device_;
   const Spec spec_;
   const CallShape shape_;
   uint64_t reply_bytes_per_item_ = 0;  // At most; 0 for a reduce.

@@ -22,6 +22,7 @@ static_assert(v1::SCAN_KIND_EXCLUSIVE - 1 == static_cast<int>(ScanKind::kExclusi
 static_assert(v1::COMPARISON_IS_FINITE - 1 == static_cast<int>(Comparison::kIsFinite));
 static_assert(v1::PRIMITIVE_COMPACT - 1 == static_cast<int>(Primitive::kCompact));
 static_assert(v1::STRATEGY_ATOMIC_COUNTER == static_cast<int>(Strategy::kAtomicCounter));
+static_assert(v1::TILE_SCAN_WARP_SHARED_REGISTER == static_cast<int>(TileScan::kWarpSharedRegister));
 
 absl::Status UnknownEnum(std::string_view field, int value) {
   return Error(absl::StatusCode::kInvalidArgument, "UNKNOWN_ENUM", field,
@@ -76,23 +77,6 @@ absl::Status CheckPrecision(int value) {
   if (value == v1::PRECISION_UNSPECIFIED || value == v1::PRECISION_NATIVE) return absl::OkStatus();
   if (value == v1::PRECISION_WIDE) return NotImplemented("spec.precision", "precision WIDE");
   return UnknownEnum("spec.precision", value);
-}
-
-absl::StatusOr<Algorithm> DecodeAlgorithm(const v1::AlgorithmChoice& choice) {
-  if (choice.strategy() < 0 || choice.strategy() >= kNumStrategies) {
-    return UnknownEnum("spec.algorithm.strategy", choice.strategy());
-  }
-  if (choice.tile_scan() < 0 || choice.tile_scan() > v1::TILE_SCAN_WARP_SHUFFLE) {
-    return UnknownEnum("spec.algorithm.tile_scan", choice.tile_scan());
-  }
-  if (choice.tile_scan() != v1::TILE_SCAN_UNSPECIFIED) {
-    return NotImplemented("spec.algorithm.tile_scan", "a choice of tile scan");
-  }
-  if (choice.items_per_thread() != 0) {
-    return NotImplemented("spec.algorithm.items_per_thread", "a choice of items per thread");
-  }
-  if (choice.padding()) return NotImplemented("spec.algorithm.padding", "a choice of padding");
-  return Algorithm{static_cast<Strategy>(choice.strategy())};
 }
 
 // ---- Scalars -------------------------------------------------------------------------------------------------------
@@ -195,7 +179,7 @@ template <class WireSpec>
 absl::StatusOr<Spec> DecodeCommon(const WireSpec& wire) {
   Spec spec;
   PREFIXD_ASSIGN_OR_RETURN(spec.dtype, DecodeDType(wire.dtype()));
-  PREFIXD_ASSIGN_OR_RETURN(spec.algorithm, DecodeAlgorithm(wire.algorithm()));
+  PREFIXD_ASSIGN_OR_RETURN(spec.algorithm, DecodeAlgorithm(wire.algorithm(), "spec.algorithm"));
   if (wire.has_num_items()) spec.num_items = wire.num_items();
   return spec;
 }
@@ -290,7 +274,7 @@ void EncodeTiming(const Timing& timing, v1::Timing* wire) {
   if (device.device_to_host_ns) wire->set_device_to_host_ns(*device.device_to_host_ns);
   wire->set_server_total_ns(timing.server_total_ns);
   wire->set_device(timing.device_name);
-  wire->mutable_algorithm()->set_strategy(static_cast<v1::Strategy>(timing.algorithm.strategy));
+  EncodeAlgorithm(timing.algorithm, wire->mutable_algorithm());
   wire->set_launches(device.launches);
   wire->set_num_items(timing.num_items);
   wire->set_num_bytes(device.num_bytes);
@@ -302,6 +286,25 @@ void EncodeTiming(const Timing& timing, v1::Timing* wire) {
 }
 
 }  // namespace
+
+absl::StatusOr<Algorithm> DecodeAlgorithm(const v1::AlgorithmChoice& choice, std::string_view field) {
+  if (choice.strategy() < 0 || choice.strategy() >= kNumStrategies) {
+    return UnknownEnum(StrCat(field, ".strategy"), choice.strategy());
+  }
+  if (choice.tile_scan() < 0 || choice.tile_scan() >= kNumTileScans) {
+    return UnknownEnum(StrCat(field, ".tile_scan"), choice.tile_scan());
+  }
+  PREFIXD_RETURN_IF_ERROR(CheckItemsPerThread(choice.items_per_thread(), StrCat(field, ".items_per_thread")));
+  return Algorithm{static_cast<Strategy>(choice.strategy()), static_cast<TileScan>(choice.tile_scan()),
+                   static_cast<uint8_t>(choice.items_per_thread()), choice.padding()};
+}
+
+void EncodeAlgorithm(const Algorithm& algorithm, v1::AlgorithmChoice* choice) {
+  choice->set_strategy(static_cast<v1::Strategy>(algorithm.strategy));
+  choice->set_tile_scan(static_cast<v1::TileScan>(algorithm.tile_scan));
+  choice->set_items_per_thread(algorithm.items_per_thread);
+  choice->set_padding(algorithm.padding);
+}
 
 absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ScanRequest>& request) {
   if (request->has_coefficients()) return NotImplemented("coefficients", "a linear recurrence");
@@ -371,6 +374,24 @@ void Encode(const Result& result, v1::CompactResponse* response) {
   response->set_count(result.num_kept);
 }
 
+void EncodeAlgorithms(const Device& device, v1::GetServerInfoResponse* response) {
+  for (const AlgorithmInfo& row : device.Algorithms()) {
+    v1::AlgorithmInfo* wire = response->add_algorithms();
+    wire->set_primitive(EncodeEnum<v1::Primitive>(row.primitive));
+    EncodeAlgorithm(row.algorithm, wire->mutable_algorithm());
+    wire->set_has_items_per_thread(row.has_items_per_thread);
+    wire->set_has_padding(row.has_padding);
+    wire->set_work(std::string(row.work));
+    wire->set_depth(std::string(row.depth));
+    wire->set_traffic(std::string(row.traffic));
+    wire->set_launches(std::string(row.launches));
+    wire->set_stable(row.stable);
+    wire->set_deterministic(row.deterministic);
+    wire->set_max_items(row.max_items);
+    wire->set_source(std::string(row.source));
+  }
+}
+
 void EncodeCapabilities(const Device& device, v1::GetServerInfoResponse* response) {
   const auto add = [&](Primitive primitive, DType dtype, DType out_dtype, std::optional<Op> op) {
     for (const AlgorithmInfo& row : device.Algorithms()) {
@@ -381,7 +402,7 @@ void EncodeCapabilities(const Device& device, v1::GetServerInfoResponse* respons
       capability->set_dtype(EncodeEnum<v1::DType>(dtype));
       capability->set_out_dtype(EncodeEnum<v1::DType>(out_dtype));
       if (op) capability->set_op(EncodeEnum<v1::Op>(*op));
-      capability->set_strategy(static_cast<v1::Strategy>(row.algorithm.strategy));
+      EncodeAlgorithm(row.algorithm, capability->mutable_algorithm());
     }
   };
   for (const Primitive primitive : {Primitive::kScan, Primitive::kReduce}) {

@@ -5,6 +5,7 @@
 #define PREFIXD_SERVER_CODEC_H_
 
 #include <memory>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,7 +32,13 @@ void Encode(const Result& result, v1::ScanResponse* response);
 void Encode(const Result& result, v1::ReduceResponse* response);
 void Encode(const Result& result, v1::CompactResponse* response);
 
-// The list for GetServerInfo: what `device` serves, from kernels/types.h.
+// field: of the message, for errors: INVALID_ARGUMENT (UNKNOWN_ENUM, ALGORITHM_CHOICE). What goes with what is not
+// checked here: Device::Resolve does.
+absl::StatusOr<Algorithm> DecodeAlgorithm(const v1::AlgorithmChoice& choice, std::string_view field);
+void EncodeAlgorithm(const Algorithm& algorithm, v1::AlgorithmChoice* choice);
+
+// The lists for GetServerInfo: what `device` serves, from its rows and kernels/types.h.
+void EncodeAlgorithms(const Device& device, v1::GetServerInfoResponse* response);
 void EncodeCapabilities(const Device& device, v1::GetServerInfoResponse* response);
 
 // Code, message and google.rpc details (ErrorInfo with the request's id; BadRequest, QuotaFailure and RetryInfo where

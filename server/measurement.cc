@@ -147,21 +147,27 @@ int64_t Quantile(const std::vector<int64_t>& sorted, double quantile) {
   return sorted[static_cast<size_t>(std::lround(quantile * static_cast<double>(sorted.size() - 1)))];
 }
 
-// What the device will refuse, before there is memory to get.
-absl::Status CheckServed(const Device& device, const BenchmarkCase& what) {
+// The algorithm that will run. Errors: what the device will refuse, before there is memory to get.
+absl::StatusOr<Algorithm> ResolveCase(const Device& device, const BenchmarkCase& what) {
   if (!IsSupported(what.primitive, what.dtype, what.dtype, what.op)) {
     return absl::UnimplementedError(StrCat(Name(what.primitive), " does not serve ",
                                            what.primitive == Primitive::kCompact ? "" : StrCat(Name(what.op), " of "),
                                            Name(what.dtype)));
   }
-  return device.Resolve(what.primitive, what.dtype, what.dtype, what.op, what.algorithm).status();
+  PREFIXD_ASSIGN_OR_RETURN(const Algorithm resolved,
+                           device.Resolve(what.primitive, what.dtype, what.dtype, what.op, what.algorithm));
+  PREFIXD_RETURN_IF_ERROR(device.CheckLength(what.primitive, resolved, what.num_items));
+  return resolved;
 }
 
-absl::StatusOr<Measurement> MeasureSamples(Subject& subject, uint32_t repetitions,
+absl::StatusOr<Measurement> MeasureSamples(Subject& subject, uint64_t num_items, uint32_t repetitions,
                                            const std::function<absl::Status()>& stop) {
   // The first of each warms up: code is loaded, memory is touched.
   PREFIXD_RETURN_IF_ERROR(stop());
   PREFIXD_ASSIGN_OR_RETURN(const StageTimes first, subject.RunWork());
+  if (*first.kernel_ns > kMaxSampleNs) {
+    return Measurement{.skipped = TooSlow(num_items, *first.kernel_ns), .median_ns = *first.kernel_ns};
+  }
   PREFIXD_RETURN_IF_ERROR(stop());
   PREFIXD_RETURN_IF_ERROR(subject.RunCopy(first.num_bytes).status());
   std::vector<int64_t> work_ns;
@@ -228,14 +234,19 @@ uint64_t ArrayBytes(const BenchmarkCase& what) {
   return what.num_items > kMost / bytes_per_item ? kMost : what.num_items * bytes_per_item;
 }
 
+std::string TooSlow(uint64_t num_items, int64_t sample_ns) {
+  return StrCat("a sample would take longer than a second: one of ", num_items, " elements took ",
+                sample_ns / 1'000'000, " ms");
+}
+
 absl::StatusOr<Measurement> Measure(const Device& device, Lane& lane, const BenchmarkCase& what, uint32_t repetitions,
                                     const std::function<absl::Status()>& stop) {
-  PREFIXD_RETURN_IF_ERROR(CheckServed(device, what));
+  PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm, ResolveCase(device, what));
   lane.TakeStageTimes();
   Subject subject(lane, what);
   const absl::Status allocated = subject.Allocate(device.info().cache_flush_bytes);
-  absl::StatusOr<Measurement> measured =
-      allocated.ok() ? MeasureSamples(subject, repetitions, stop) : absl::StatusOr<Measurement>(allocated);
+  absl::StatusOr<Measurement> measured = allocated.ok() ? MeasureSamples(subject, what.num_items, repetitions, stop)
+                                                        : absl::StatusOr<Measurement>(allocated);
   if (!measured.ok()) {
     // Its error, if it has one, is that of the measurement.
     lane.Synchronize().IgnoreError();
@@ -243,7 +254,7 @@ absl::StatusOr<Measurement> Measure(const Device& device, Lane& lane, const Benc
     return measured;
   }
   measured->what = what;
-  PREFIXD_ASSIGN_OR_RETURN(measured->what.algorithm, device.Resolve(what.primitive, what.algorithm));
+  measured->what.algorithm = algorithm;
   return measured;
 }
 

@@ -34,14 +34,19 @@ struct BenchmarkCase {
   Op op = Op::kSum;  // Not of compact.
   Algorithm algorithm;
   uint64_t num_items = 0;
+
+  friend bool operator==(const BenchmarkCase&, const BenchmarkCase&) = default;
 };
+
+// By the device's clock. What takes longer is skipped: its samples would hold their lane for half a minute.
+inline constexpr int64_t kMaxSampleNs = 1'000'000'000;
 
 struct Measurement {
   BenchmarkCase what;   // With the algorithm that ran; with the one asked for if it was skipped.
   std::string skipped;  // Why there are no times; empty: there are.
   // By the device's clock.
   int64_t p10_ns = 0;
-  int64_t median_ns = 0;
+  int64_t median_ns = 0;  // Of what was skipped for being slow: of its one sample.
   int64_t p90_ns = 0;
   int64_t copy_ns = 0;     // Median of the device's copy that moves num_bytes.
   uint64_t num_bytes = 0;  // That had to be moved: read plus written.
@@ -55,11 +60,14 @@ absl::StatusOr<std::vector<BenchmarkCase>> Expand(const BenchmarkSpec& spec);
 // Bytes of the arrays that a case needs on the device; the largest number if it is too large to say.
 uint64_t ArrayBytes(const BenchmarkCase& what);
 
-// Measures one case. `stop` is asked before every sample; what it returns, if not OK, ends the measurement.
-// A scan is inclusive; a compact keeps by a predicate, which about half of the elements satisfy, and returns values.
-// Needs:   nothing enqueued on the lane. Leaves nothing behind, in its times either.
-// Errors:  those of the device, among them UNIMPLEMENTED and INVALID_ARGUMENT for what it does not serve.
-// Cost:    device memory for ArrayBytes and DeviceInfo::cache_flush_bytes; blocks until it is done.
+// Why a case is skipped: it, or a shorter one of num_items, takes that long.
+std::string TooSlow(uint64_t num_items, int64_t sample_ns);
+
+// Measures one case, or skips it after one sample above kMaxSampleNs. `stop` is asked before every sample; what it
+// returns, if not OK, ends the measurement. A scan is inclusive; a compact keeps by a predicate, which about half of
+// the elements satisfy, and returns values. Needs:   nothing enqueued on the lane. Leaves nothing behind, in its times
+// either. Errors:  those of the device, among them UNIMPLEMENTED and INVALID_ARGUMENT for what it does not serve, or
+// not at that length. Cost:    device memory for ArrayBytes and DeviceInfo::cache_flush_bytes; blocks until it is done.
 absl::StatusOr<Measurement> Measure(const Device& device, Lane& lane, const BenchmarkCase& what, uint32_t repetitions,
                                     const std::function<absl::Status()>& stop);
 

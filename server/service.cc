@@ -258,6 +258,7 @@ grpc::ServerUnaryReactor* AdminService::GetServerInfo(grpc::CallbackServerContex
   SetBudget(limits.bytes, use.bytes, response->mutable_request_bytes());
   SetBudget(staging, staging, response->mutable_staging_bytes());
   response->set_uptime_seconds(absl::ToInt64Seconds(absl::Now() - started_));
+  EncodeAlgorithms(*context_->device, response);
   EncodeCapabilities(*context_->device, response);
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
   reactor->Finish(grpc::Status::OK);

@@ -42,8 +42,13 @@ std::optional<uint64_t> ParseSize(std::string_view text) {
 }
 
 template <class T>
+bool Contains(const std::vector<T>& values, const T& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+template <class T>
 void AddOnce(T value, std::vector<T>* values) {
-  if (std::find(values->begin(), values->end(), value) == values->end()) values->push_back(value);
+  if (!Contains(*values, value)) values->push_back(value);
 }
 
 uint64_t CountOf(const client::BenchmarkSpec& spec) {
@@ -51,7 +56,7 @@ uint64_t CountOf(const client::BenchmarkSpec& spec) {
   for (const Primitive primitive : spec.primitives) {
     count += primitive == Primitive::kCompact ? 1 : std::max<size_t>(spec.ops.size(), 1);
   }
-  return count * spec.dtypes.size() * std::max<size_t>(spec.strategies.size(), 1) * spec.num_items.size();
+  return count * spec.dtypes.size() * std::max<size_t>(spec.algorithms.size(), 1) * spec.num_items.size();
 }
 
 // Where results go, one after the other, and what is left to be said at the end.
@@ -119,25 +124,36 @@ client::BenchmarkSpec BenchSpec(const BenchFlags& flags, const client::ServerInf
   client::BenchmarkSpec spec = {.primitives = flags.primitives,
                                 .dtypes = flags.dtypes,
                                 .ops = flags.ops,
-                                .strategies = flags.strategies,
+                                .algorithms = flags.algorithms,
                                 .num_items = flags.sizes,
                                 .repetitions = flags.repetitions};
   for (const client::Capability& listed : info.capabilities) {
-    const auto& primitives = flags.primitives;
-    if (std::find(primitives.begin(), primitives.end(), listed.primitive) == primitives.end()) continue;
+    if (!Contains(flags.primitives, listed.primitive)) continue;
     if (flags.dtypes.empty()) AddOnce(listed.dtype, &spec.dtypes);
     if (flags.ops.empty() && listed.op) AddOnce(*listed.op, &spec.ops);
-    if (flags.strategies.empty()) AddOnce(listed.strategy, &spec.strategies);
+  }
+  for (const client::AlgorithmInfo& row : info.algorithms) {
+    if (!flags.algorithms.empty() || !Contains(flags.primitives, row.primitive)) continue;
+    for (const uint8_t items : {0, 4}) {
+      for (const bool padding : {false, true}) {
+        if ((items > 0 && !row.has_items_per_thread) || (padding && !row.has_padding)) continue;
+        AddOnce({row.algorithm.strategy, row.algorithm.tile_scan, items, padding}, &spec.algorithms);
+      }
+    }
   }
   return spec;
 }
 
 bool IsUnasked(const client::BenchmarkResult& result, const BenchFlags& flags, const client::ServerInfo& info) {
-  if (result.times || (!flags.dtypes.empty() && !flags.ops.empty() && !flags.strategies.empty())) return false;
+  const bool all_dtypes = flags.dtypes.empty();
+  const bool all_ops = flags.ops.empty();
+  const bool all_algorithms = flags.algorithms.empty();
+  if (result.times || (!all_dtypes && !all_ops && !all_algorithms)) return false;
+  const Algorithm without_knobs = {result.algorithm.strategy, result.algorithm.tile_scan};
   return std::none_of(info.capabilities.begin(), info.capabilities.end(), [&](const client::Capability& listed) {
-    return listed.primitive == result.primitive && (!flags.dtypes.empty() || listed.dtype == result.dtype) &&
-           (!flags.ops.empty() || (listed.op == result.op && listed.dtype == result.dtype)) &&
-           (!flags.strategies.empty() || listed.strategy == result.strategy);
+    return listed.primitive == result.primitive && listed.dtype == result.dtype &&
+           (!(all_ops || all_algorithms) || listed.op == result.op) &&
+           (!all_algorithms || listed.algorithm == without_knobs);
   });
 }
 

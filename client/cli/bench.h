@@ -17,12 +17,13 @@
 
 namespace prefixd::cli {
 
-// Empty types, operators or algorithms: all that the server lists for the primitives.
+// Empty types, operators or algorithms: all that the server lists for the primitives; algorithms with no knobs and,
+// where they have some, also padded, with 4 items per thread, and with both.
 struct BenchFlags {
   std::vector<Primitive> primitives = {Primitive::kScan, Primitive::kReduce, Primitive::kCompact};
   std::vector<DType> dtypes = {DType::kF32};
   std::vector<Op> ops = {Op::kSum};
-  std::vector<Strategy> strategies = {Strategy::kDefault};
+  std::vector<Algorithm> algorithms = {{}};
   std::vector<uint64_t> sizes;  // In elements; at least one.
   uint32_t repetitions = 20;
   bool csv = false;

@@ -32,7 +32,7 @@ std::string_view OpName(const BenchmarkResult& result) { return result.op ? Name
 
 // Everything but the size.
 auto Series(const BenchmarkResult& result) {
-  return std::make_tuple(result.primitive, result.dtype, result.op, result.strategy);
+  return std::make_tuple(result.primitive, result.dtype, result.op, Name(result.algorithm));
 }
 
 // Powers of two as what they are, from where on they are hard to read.
@@ -84,12 +84,19 @@ BenchTable::BenchTable(const client::BenchmarkSpec& spec, const client::ServerIn
   for (size_t i = 0; i < kTitles.size(); ++i) widen(i, kTitles[i]);
   for (const DType dtype : spec.dtypes) widen(1, Name(dtype));
   for (const Op op : spec.ops) widen(2, Name(op));
-  for (const Strategy strategy : spec.strategies) widen(kAlgorithm, Name(strategy));
   for (const uint64_t num_items : spec.num_items) widen(4, SizeText(num_items));
-  const auto& asked = spec.strategies;
-  if (asked.empty() || std::find(asked.begin(), asked.end(), Strategy::kDefault) != asked.end()) {
-    // Which of them is the default shows only later.
-    for (const client::Capability& capability : info.capabilities) widen(kAlgorithm, Name(capability.strategy));
+  const std::vector<Algorithm> default_algorithm = {{}};
+  for (const Algorithm& asked : spec.algorithms.empty() ? default_algorithm : spec.algorithms) {
+    widen(kAlgorithm, Name(asked));
+    // What may run for it: which, shows only later.
+    for (const client::AlgorithmInfo& row : info.algorithms) {
+      if (asked.strategy != Strategy::kDefault && asked.strategy != row.algorithm.strategy) continue;
+      if (asked.tile_scan != TileScan::kDefault && asked.tile_scan != row.algorithm.tile_scan) continue;
+      Algorithm runs = row.algorithm;
+      runs.padding = asked.padding;
+      runs.items_per_thread = row.has_items_per_thread ? std::max<uint8_t>(asked.items_per_thread, 1) : 0;
+      widen(kAlgorithm, Name(runs));
+    }
   }
 }
 
@@ -120,8 +127,8 @@ std::string BenchTable::Row(const BenchmarkResult& result) {
   last_ = result;
   if (said) return "";
   std::array<std::string, 9> cells = {std::string(Name(result.primitive)), std::string(Name(result.dtype)),
-                                      result.op ? std::string(Name(*result.op)) : "-",
-                                      std::string(Name(result.strategy)), SizeText(result.num_items)};
+                                      result.op ? std::string(Name(*result.op)) : "-", Name(result.algorithm),
+                                      SizeText(result.num_items)};
   std::string row = parts ? "\n" : "";
   if (result.times) {
     cells[5] = TimeText(result.times->median_ns);
@@ -141,7 +148,7 @@ Json ToJson(const BenchmarkResult& result) {
   json["primitive"] = Name(result.primitive);
   json["type"] = Name(result.dtype);
   if (result.op) json["op"] = OpName(result);
-  json["algorithm"] = Name(result.strategy);
+  json["algorithm"] = Name(result.algorithm);
   json["num_items"] = result.num_items;
   if (!result.times) {
     json["skipped"] = result.skipped;
@@ -213,10 +220,10 @@ Plot ToPlot(const std::vector<BenchmarkResult>& results, const client::ServerInf
   plot.columns = 2;
   for (const auto& measured : panels) {
     std::set<std::string_view> ops;
-    std::set<std::string_view> algorithms;
+    std::set<std::string> algorithms;
     for (const BenchmarkResult* result : measured) {
       ops.insert(OpName(*result));
-      algorithms.insert(Name(result->strategy));
+      algorithms.insert(Name(result->algorithm));
     }
     // What all curves have in common is in the title, what tells them apart in their names.
     PlotPanel panel;
@@ -224,11 +231,18 @@ Plot ToPlot(const std::vector<BenchmarkResult>& results, const client::ServerInf
     if (ops.size() == 1 && measured[0]->op) panel.title += StrCat(" ", *ops.begin());
     std::map<uint64_t, std::vector<double>> copies;
     for (const BenchmarkResult* result : measured) {
-      std::string name(Name(result->strategy));
-      if (ops.size() > 1)
-        name = algorithms.size() > 1 ? StrCat(OpName(*result), " ", name) : std::string(OpName(*result));
+      const Algorithm& algorithm = result->algorithm;
+      const std::string op = ops.size() > 1 ? StrCat(OpName(*result), " ") : "";
+      std::string name = StrCat(op, Name(algorithm));
+      if (ops.size() > 1 && algorithms.size() == 1) name = OpName(*result);
       auto curve = std::find_if(panel.curves.begin(), panel.curves.end(), [&](auto& c) { return c.name == name; });
-      if (curve == panel.curves.end()) curve = panel.curves.insert(curve, {.name = name});
+      if (curve == panel.curves.end()) {
+        curve = panel.curves.insert(curve, {.name = name,
+                                            .family = StrCat(op, Name(algorithm.strategy)),
+                                            .dash = static_cast<size_t>(algorithm.tile_scan),
+                                            .hollow = algorithm.padding || algorithm.items_per_thread > 1});
+      }
+
       curve->points.push_back(
           {result->num_items, result->GbPerS(),
            StrCat(name, ", ", SizeText(result->num_items), ": ", TimeText(result->times->median_ns), " us, ",

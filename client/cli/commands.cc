@@ -84,6 +84,10 @@ absl::Status Report(const GlobalFlags& global, const Job& job, std::string_view 
   return absl::OkStatus();
 }
 
+absl::StatusOr<client::ServerInfo> GetInfo(const GlobalFlags& global) {
+  return MakeClient(global).GetServerInfo({.timeout = global.timeout.value_or(kStatusTimeout)});
+}
+
 }  // namespace
 
 absl::Status UsageError(std::string_view message) {
@@ -107,7 +111,7 @@ absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
                            .op = flags.op,
                            .kind = flags.kind,
                            .reverse = flags.reverse,
-                           .strategy = flags.strategy,
+                           .algorithm = flags.algorithm,
                            .num_items = job.reader->num_items()};
   PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags, out_dtype));
   PREFIXD_ASSIGN_OR_RETURN(auto writer,
@@ -132,7 +136,7 @@ absl::Status RunReduce(const GlobalFlags& global, const ArrayFlags& flags) {
   client::ReduceSpec spec = {.dtype = dtype,
                              .out_dtype = flags.out_dtype,
                              .op = flags.op,
-                             .strategy = flags.strategy,
+                             .algorithm = flags.algorithm,
                              .num_items = job.reader->num_items()};
   PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags, out_dtype));
   FileSource source(*job.reader, nullptr, *job.progress);
@@ -161,7 +165,7 @@ absl::Status RunCompact(const GlobalFlags& global, const CompactFlags& flags) {
   client::CompactSpec spec = {.dtype = dtype,
                               .invert = flags.invert,
                               .return_indices = flags.indices.has_value(),
-                              .strategy = flags.strategy,
+                              .algorithm = flags.algorithm,
                               .num_items = job.reader->num_items()};
   std::unique_ptr<ArrayReader> mask;
   if (flags.mask) {
@@ -200,10 +204,13 @@ absl::Status RunCompact(const GlobalFlags& global, const CompactFlags& flags) {
 }
 
 absl::Status RunInfo(const GlobalFlags& global) {
-  client::Client client = MakeClient(global);
-  PREFIXD_ASSIGN_OR_RETURN(const client::ServerInfo info,
-                           client.GetServerInfo({.timeout = global.timeout.value_or(kStatusTimeout)}));
+  PREFIXD_ASSIGN_OR_RETURN(const client::ServerInfo info, GetInfo(global));
   return global.json ? PrintJson(ToJson(info)) : PrintText(Table(info));
+}
+
+absl::Status RunAlgorithms(const GlobalFlags& global) {
+  PREFIXD_ASSIGN_OR_RETURN(const client::ServerInfo info, GetInfo(global));
+  return global.json ? PrintJson(AlgorithmsToJson(info)) : PrintText(AlgorithmTable(info));
 }
 
 absl::Status RunHealth(const GlobalFlags& global) {

@@ -18,7 +18,7 @@ inline constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
 
 struct GlobalFlags {
   std::string server = "127.0.0.1:50051";
-  std::optional<absl::Duration> timeout;  // Absent: none for data, kStatusTimeout for info and health.
+  std::optional<absl::Duration> timeout;  // Absent: none for data, kStatusTimeout for info, algorithms and health.
   bool json = false;
 };
 
@@ -28,7 +28,7 @@ struct ArrayFlags {
   std::string output = "-";      // Not of reduce.
   std::optional<Format> format;  // Of input, and of output where its name says nothing; absent: by suffix.
   std::optional<DType> dtype;
-  Strategy strategy = Strategy::kDefault;
+  Algorithm algorithm;
   // Of scan and reduce.
   std::optional<DType> out_dtype;  // Absent: the array's type.
   Op op = Op::kSum;
@@ -52,6 +52,7 @@ absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags);
 absl::Status RunReduce(const GlobalFlags& global, const ArrayFlags& flags);
 absl::Status RunCompact(const GlobalFlags& global, const CompactFlags& flags);
 absl::Status RunInfo(const GlobalFlags& global);
+absl::Status RunAlgorithms(const GlobalFlags& global);
 // FAILED_PRECONDITION if the server answers, but does not serve.
 absl::Status RunHealth(const GlobalFlags& global);
 

@@ -92,14 +92,24 @@ std::string DTypeNames() {
   return NamesOf<prefixd::DType>(prefixd::kNumDTypes, [](prefixd::DType dtype) { return prefixd::IsSupported(dtype); });
 }
 
+prefixd::Algorithm ParseAlgorithm(const std::string& flag, std::string_view name) {
+  prefixd::Algorithm algorithm;
+  if (FromName(name, &algorithm)) return algorithm;
+  throw CLI::ValidationError(
+      flag, prefixd::StrCat("'", name, "' is the name of no algorithm: expected one such as chained, ",
+                            "three_phase/kogge_stone or three_phase/brent_kung/4/padded (prefixctl algorithms)"));
+}
+
 void AddArrayFlags(CLI::App* app, ArrayFlags* flags) {
   AddNamed<prefixd::DType>(app, "--type", DTypeNames(),
                            "Element type; .npy brings its own, text is f64 without it, raw bytes need it",
                            &flags->dtype);
-  AddNamed<prefixd::Strategy>(app, "--algorithm",
-                              NamesOf<prefixd::Strategy>(prefixd::kNumStrategies, [](auto) { return true; }),
-                              "Algorithm", &flags->strategy)
-      ->description("Algorithm; prefixctl info lists those that the server has");
+  const auto set_algorithm = [flags](const std::string& name) {
+    flags->algorithm = ParseAlgorithm("--algorithm", name);
+  };
+  app->add_option_function<std::string>("--algorithm", set_algorithm,
+                                        "Such as three_phase/brent_kung/4/padded; prefixctl algorithms lists them all")
+      ->type_name("NAME");
   const auto set_format = [flags](const std::string& name) {
     flags->format = name == "npy" ? Format::kNpy : name == "text" ? Format::kText : Format::kRaw;
   };
@@ -131,9 +141,20 @@ void AddBenchFlags(CLI::App* app, BenchFlags* flags) {
   AddNamedList(app, "--types", DTypeNames(), "Element types (default f32)", HasAll::kYes, &flags->dtypes);
   AddNamedList(app, "--ops", NamesOf<prefixd::Op>(prefixd::kNumOps, IsOfferedOp),
                "Operators of scan and reduce (default sum)", HasAll::kYes, &flags->ops);
-  AddNamedList(app, "--algorithms", NamesOf<prefixd::Strategy>(prefixd::kNumStrategies, any), "Algorithms",
-               HasAll::kYes, &flags->strategies)
-      ->description("Algorithms, or all that prefixctl info lists (default: the server's choice)");
+  const auto set_algorithms = [flags](const std::string& list) {
+    flags->algorithms.clear();
+    for (const absl::string_view name : absl::StrSplit(list, ',')) {
+      if (name == "all") {
+        flags->algorithms.clear();
+        return;
+      }
+      flags->algorithms.push_back(ParseAlgorithm("--algorithms", {name.data(), name.size()}));
+    }
+  };
+  app->add_option_function<std::string>(
+         "--algorithms", set_algorithms,
+         "Algorithms, or all that prefixctl algorithms lists, with each of their knobs (default: the server's choice)")
+      ->type_name("NAMES");
   const auto set_sizes = [flags](const std::string& text) {
     auto sizes = prefixd::cli::ParseSizes(text);
     if (!sizes.ok()) throw CLI::ValidationError("--sizes", std::string(sizes.status().message()));
@@ -223,7 +244,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option_function<std::string>(
          "--timeout", [&](const std::string& text) { global.timeout = ParseTimeout(text); },
-         "Such as 30s; 0 or none for no limit (default: none, but 5s for info and health)")
+         "Such as 30s; 0 or none for no limit (default: none, but 5s for algorithms, info and health)")
       ->type_name("DURATION");
   app.add_flag("--json", global.json, "Print one JSON object on standard output");
 
@@ -259,13 +280,17 @@ int main(int argc, char** argv) {
   CLI::App* bench = app.add_subcommand("bench", "How fast the server's device is, beside its own copy");
   AddBenchFlags(bench, &bench_flags);
 
+  CLI::App* algorithms = app.add_subcommand("algorithms", "What the server's device can run, and what each costs");
+  algorithms->footer(
+      "Costs are for n elements: work in operations, depth in the longest chain of them, traffic in elements read and\n"
+      "written. [/N]: items per thread, 1 to 16, may follow; [/padded]: so may that. limit: the longest array.\n");
   CLI::App* info = app.add_subcommand("info", "What the server is, serves and is doing");
   CLI::App* health = app.add_subcommand("health", "Whether the server serves: exit code 0 if it does");
 
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty())
-      throw CLI::RequiredError("A command (scan, reduce, compact, bench, info or health)");
+      throw CLI::RequiredError("A command (scan, reduce, compact, bench, algorithms, info or health)");
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     const auto commands = app.get_subcommands();
@@ -285,10 +310,11 @@ int main(int argc, char** argv) {
   if (reduce->parsed()) status = RunReduce(global, reduce_flags);
   if (compact->parsed()) status = RunCompact(global, compact_flags);
   if (bench->parsed()) status = RunBench(global, bench_flags);
+  if (algorithms->parsed()) status = RunAlgorithms(global);
   if (info->parsed()) status = RunInfo(global);
   if (health->parsed()) status = RunHealth(global);
   if (status.ok()) return 0;
   std::optional<absl::Duration> timeout = global.timeout;
-  if (!timeout && (info->parsed() || health->parsed())) timeout = prefixd::cli::kStatusTimeout;
+  if (!timeout && (algorithms->parsed() || info->parsed() || health->parsed())) timeout = prefixd::cli::kStatusTimeout;
   return ReportError(app.get_subcommands().front()->get_name(), global, timeout, status);
 }

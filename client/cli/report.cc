@@ -1,6 +1,7 @@
 #include "client/cli/report.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -58,7 +59,7 @@ Served ServedBy(const client::ServerInfo& info, Primitive primitive) {
       add(served.outputs, StrCat(Name(capability.dtype), ">", Name(capability.out_dtype)));
     }
     if (capability.op) add(served.ops, Name(*capability.op));
-    add(served.strategies, Name(capability.strategy));
+    add(served.strategies, Name(capability.algorithm.strategy));
   }
   return served;
 }
@@ -104,7 +105,7 @@ Json ToJson(const client::Timing& timing, absl::Duration wall) {
   set("device_to_host_ns", timing.device_to_host_ns);
   set("server_total_ns", timing.server_total_ns);
   json["device"] = timing.device;
-  json["algorithm"] = Name(timing.strategy);
+  json["algorithm"] = Name(timing.algorithm);
   json["launches"] = timing.launches;
   json["num_items"] = timing.num_items;
   json["num_bytes"] = timing.num_bytes;
@@ -136,8 +137,31 @@ Json ToJson(const client::ServerInfo& info) {
     one["type"] = Name(capability.dtype);
     one["out_type"] = Name(capability.out_dtype);
     if (capability.op) one["op"] = Name(*capability.op);
-    one["algorithm"] = Name(capability.strategy);
+    one["algorithm"] = Name(capability.algorithm);
     json["capabilities"].push_back(std::move(one));
+  }
+  return json;
+}
+
+Json AlgorithmsToJson(const client::ServerInfo& info) {
+  Json json;
+  json["device"] = info.device;
+  json["algorithms"] = Json::array();
+  for (const client::AlgorithmInfo& row : info.algorithms) {
+    Json one;
+    one["primitive"] = Name(row.primitive);
+    one["algorithm"] = Name(row.algorithm);
+    one["has_items_per_thread"] = row.has_items_per_thread;
+    one["has_padding"] = row.has_padding;
+    one["work"] = row.work;
+    one["depth"] = row.depth;
+    one["traffic"] = row.traffic;
+    one["launches"] = row.launches;
+    one["stable"] = row.stable;
+    one["deterministic"] = row.deterministic;
+    if (row.max_items != 0) one["max_items"] = row.max_items;
+    one["source"] = row.source;
+    json["algorithms"].push_back(std::move(one));
   }
   return json;
 }
@@ -147,7 +171,7 @@ std::string SummaryLine(uint64_t num_items, DType dtype, const client::Timing& t
   if (timing.kernel_ns) line += StrCat(", kernel ", Short(absl::Nanoseconds(*timing.kernel_ns)));
   if (timing.kernel_gb_per_s) line += StrCat(" (", Short(*timing.kernel_gb_per_s), " GB/s)");
   if (!timing.device.empty()) line += StrCat(", ", timing.device);
-  if (timing.strategy != Strategy::kDefault) line += StrCat(", ", Name(timing.strategy));
+  if (timing.algorithm != Algorithm{}) line += StrCat(", ", Name(timing.algorithm));
   return line;
 }
 
@@ -184,6 +208,31 @@ std::string Table(const client::ServerInfo& info) {
     table.append(width + 2 - name.size(), ' ');
     table += value;
     table += '\n';
+  }
+  return table;
+}
+
+std::string AlgorithmTable(const client::ServerInfo& info) {
+  std::vector<std::array<std::string, 10>> rows = {
+      {"primitive", "algorithm", "work", "depth", "traffic", "launches", "stable", "deterministic", "limit", "source"}};
+  for (const client::AlgorithmInfo& row : info.algorithms) {
+    rows.push_back(
+        {std::string(Name(row.primitive)),
+         StrCat(Name(row.algorithm), row.has_items_per_thread ? "[/N]" : "", row.has_padding ? "[/padded]" : ""),
+         row.work, row.depth, row.traffic, row.launches, row.stable ? "yes" : "no", row.deterministic ? "yes" : "no",
+         row.max_items == 0 ? "-" : StrCat(row.max_items), row.source});
+  }
+  std::array<size_t, 10> widths = {};
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string table;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (r > 1 && rows[r][0] != rows[r - 1][0]) table += '\n';
+    for (size_t i = 0; i + 1 < rows[r].size(); ++i) {
+      table.append(rows[r][i]).append(widths[i] + 2 - rows[r][i].size(), ' ');
+    }
+    table.append(rows[r].back()).append("\n");
   }
   return table;
 }

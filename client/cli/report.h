@@ -22,12 +22,15 @@ Json ToJson(DType dtype, Value value);
 // A stage that was not measured is left out.
 Json ToJson(const client::Timing& timing, absl::Duration wall);
 Json ToJson(const client::ServerInfo& info);
+Json AlgorithmsToJson(const client::ServerInfo& info);
 
 // Example: "1000000 f32 in 12.3ms, kernel 410us (19.5 GB/s), cpu (2 threads), reduce_then_scan"
 std::string SummaryLine(uint64_t num_items, DType dtype, const client::Timing& timing, absl::Duration wall);
 
 // An aligned table, with a line end behind each row.
 std::string Table(const client::ServerInfo& info);
+// The algorithms, a row each, with what each costs. [/N] and [/padded] mark what may follow a name.
+std::string AlgorithmTable(const client::ServerInfo& info);
 
 // Errors: the file system's: a full disk, a closed pipe.
 absl::Status PrintText(std::string_view text);

@@ -26,11 +26,18 @@ constexpr double kAreaWidth = 380;
 constexpr double kLeastAreaHeight = 230;
 constexpr double kNameHeight = 13;
 constexpr double kNameGap = 16;
+constexpr double kDashLength = 34;  // Of the piece of a dashed curve in front of its name.
+// From so many curves on a panel is crowded: it is wider, with more room for the lines to the names.
+constexpr size_t kCrowd = 12;
+constexpr double kCrowdWidth = 640;
+constexpr double kCrowdNameGap = 60;
 constexpr double kLetterWidth = 6.6;
 
 // Told apart by colour-blind readers too (after Okabe and Ito, without the yellow that white paper swallows).
-constexpr std::array<std::string_view, 7> kColors = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                                     "#e69f00", "#56b4e9", "#7f4f24"};
+constexpr std::array<std::string_view, 10> kColors = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
+                                                      "#56b4e9", "#7f4f24", "#332288", "#8a8a00", "#882255"};
+constexpr std::array<std::string_view, kNumDashes> kDashes = {"",          "9 3",     "3 2.5", "14 3 3 3",
+                                                              "6 2 1.5 2", "1.5 2.5", "18 4",  "9 2.5 1.5 2.5 1.5 2.5"};
 constexpr std::string_view kYardstickColor = "#666666";
 
 std::string Escaped(std::string_view text) {
@@ -96,9 +103,11 @@ class Axes {
     }
     exponent_step_ = (last_exponent_ - first_exponent_ + 8) / 9;
     y_ticks_ = Ticks(lowest, highest);
+    width_ = most_curves < kCrowd ? kAreaWidth : kCrowdWidth;
     height_ = std::max(kLeastAreaHeight, static_cast<double>(most_curves) * kNameHeight);
   }
 
+  double width() const { return width_; }
   double height() const { return height_; }
   double X(uint64_t n) const { return XOfExponent(std::log2(static_cast<double>(n))); }
   double Y(double y) const {
@@ -110,7 +119,7 @@ class Axes {
     for (const double tick : y_ticks_) {
       absl::StrAppendFormat(svg,
                             "<path class=\"grid\" d=\"M0 %.1fH%g\"/><text class=\"y\" x=\"-6\" y=\"%.1f\">%g</text>\n",
-                            Y(tick), kAreaWidth, Y(tick) + 4, tick);
+                            Y(tick), width_, Y(tick) + 4, tick);
     }
     for (int exponent = first_exponent_; exponent <= last_exponent_; exponent += exponent_step_) {
       absl::StrAppendFormat(svg,
@@ -118,19 +127,20 @@ class Axes {
                             "<tspan class=\"exponent\" dy=\"-4\">%d</tspan></text>\n",
                             XOfExponent(exponent), height_, XOfExponent(exponent), height_ + 17, exponent);
     }
-    absl::StrAppendFormat(svg, "<text class=\"x\" x=\"%g\" y=\"%g\">%s</text>\n", kAreaWidth / 2, height_ + 35,
+    absl::StrAppendFormat(svg, "<text class=\"x\" x=\"%g\" y=\"%g\">%s</text>\n", width_ / 2, height_ + 35,
                           Escaped(plot.n_label));
     absl::StrAppendFormat(svg, "<text class=\"y\" x=\"-6\" y=\"-10\">%s</text>\n", Escaped(plot.y_label));
   }
 
  private:
   double XOfExponent(double exponent) const {
-    return kAreaWidth * (exponent - first_exponent_) / (last_exponent_ - first_exponent_);
+    return width_ * (exponent - first_exponent_) / (last_exponent_ - first_exponent_);
   }
   int first_exponent_;
   int last_exponent_;
   int exponent_step_;
   std::vector<double> y_ticks_;
+  double width_;
   double height_;
 };
 
@@ -141,17 +151,29 @@ std::vector<double> SpreadOut(std::vector<double> wanted, double end) {
   return wanted;
 }
 
+// What a curve looks like in its panel.
+struct Look {
+  std::string_view color;
+  bool hollow = false;
+};
+
 class Drawing {
  public:
   explicit Drawing(const Plot& plot) : plot_(plot), axes_(plot) {
     size_t longest_name = 0;
+    size_t most_curves = 0;
+    bool dashed = false;
     for (const PlotPanel& panel : plot.panels) {
+      most_curves = std::max(most_curves, panel.curves.size());
       for (const PlotCurve& curve : panel.curves) {
         longest_name = std::max(longest_name, curve.name.size());
-        if (!curve.yardstick) colors_.emplace(curve.name, colors_.size());
+        dashed |= curve.dash != 0;
       }
     }
-    panel_width_ = kLeftOfArea + kAreaWidth + kNameGap + kLetterWidth * static_cast<double>(longest_name) + kMargin;
+    name_gap_ = most_curves < kCrowd ? kNameGap : kCrowdNameGap;
+    dash_length_ = dashed ? kDashLength : 0;
+    panel_width_ = kLeftOfArea + axes_.width() + name_gap_ + dash_length_ +
+                   kLetterWidth * static_cast<double>(longest_name) + kMargin;
     panel_height_ = kAboveArea + axes_.height() + kBelowArea;
   }
 
@@ -173,6 +195,7 @@ class Drawing {
         ".x {text-anchor: middle} .y {text-anchor: end} .exponent {font-size: 8px}\n"
         "path {fill: none} .grid {stroke: #e4e4e4} .leader {stroke-opacity: 0.35}\n"
         ".curve {stroke-width: 1.8; stroke-linejoin: round} .yardstick {stroke-width: 1.4; stroke-dasharray: 5 4}\n"
+        ".panel:hover .one:not(:hover) {opacity: 0.15} .one:hover .curve {stroke-width: 3}\n"
         "</style>\n"
         "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
     double y = kMargin + 16;
@@ -184,7 +207,7 @@ class Drawing {
     }
     for (size_t i = 0; i < plot_.panels.size(); ++i) {
       const size_t row = i / columns;
-      absl::StrAppendFormat(&svg_, "<g transform=\"translate(%.1f %.1f)\">\n",
+      absl::StrAppendFormat(&svg_, "<g class=\"panel\" transform=\"translate(%.1f %.1f)\">\n",
                             kMargin + panel_width_ * static_cast<double>(i % columns) + kLeftOfArea,
                             head + panel_height_ * static_cast<double>(row) + kAboveArea);
       DrawPanel(plot_.panels[i]);
@@ -198,33 +221,7 @@ class Drawing {
   void DrawPanel(const PlotPanel& panel) {
     absl::StrAppendFormat(&svg_, "<text class=\"title\" x=\"0\" y=\"-10\">%s</text>\n", Escaped(panel.title));
     axes_.Draw(plot_, &svg_);
-    for (const PlotCurve& curve : panel.curves) DrawCurve(curve);
-    DrawNames(panel);
-  }
-
-  void DrawCurve(const PlotCurve& curve) {
-    std::string path;
-    for (const PlotPoint& point : curve.points) {
-      absl::StrAppendFormat(&path, "%s%.1f %.1f", path.empty() ? "M" : "L", axes_.X(point.n), axes_.Y(point.y));
-    }
-    // A yardstick of one point is laid across the panel.
-    if (curve.yardstick && curve.points.size() == 1) {
-      path = absl::StrFormat("M0 %.1fH%g", axes_.Y(curve.points[0].y), kAreaWidth);
-    }
-    absl::StrAppendFormat(&svg_, "<path class=\"%s\" stroke=\"%s\" d=\"%s\"/>\n",
-                          curve.yardstick ? "yardstick" : "curve", AbslView(ColorOf(curve)), path);
-    if (curve.yardstick) return;
-    for (const PlotPoint& point : curve.points) {
-      // Where colours come again, dots are hollow.
-      const bool hollow = colors_.at(curve.name) / kColors.size() % 2 == 1;
-      absl::StrAppendFormat(
-          &svg_, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.8\" stroke=\"%s\" fill=\"%s\"><title>%s</title></circle>\n",
-          axes_.X(point.n), axes_.Y(point.y), AbslView(ColorOf(curve)), hollow ? "white" : AbslView(ColorOf(curve)),
-          Escaped(point.note));
-    }
-  }
-
-  void DrawNames(const PlotPanel& panel) {
+    const std::map<std::string, Look> looks = LooksOf(panel);
     std::vector<const PlotCurve*> curves;
     for (const PlotCurve& curve : panel.curves) curves.push_back(&curve);
     const auto end_of = [&](const PlotCurve* curve) { return axes_.Y(curve->points.back().y); };
@@ -233,23 +230,96 @@ class Drawing {
     ends.reserve(curves.size());
     for (const PlotCurve* curve : curves) ends.push_back(end_of(curve));
     const std::vector<double> names = SpreadOut(ends, axes_.height());
-    for (size_t i = 0; i < curves.size(); ++i) {
-      absl::StrAppendFormat(&svg_,
-                            "<path class=\"leader\" stroke=\"%s\" d=\"M%.1f %.1fL%g %.1f\"/>"
-                            "<text x=\"%g\" y=\"%.1f\" style=\"fill: %s\">%s</text>\n",
-                            AbslView(ColorOf(*curves[i])), axes_.X(curves[i]->points.back().n), ends[i],
-                            kAreaWidth + kNameGap - 4, names[i], kAreaWidth + kNameGap, names[i] + 4,
-                            AbslView(ColorOf(*curves[i])), Escaped(curves[i]->name));
+    // What came first is on top: the default.
+    for (auto curve = panel.curves.rbegin(); curve != panel.curves.rend(); ++curve) {
+      const size_t place = std::find(curves.begin(), curves.end(), &*curve) - curves.begin();
+      const Look look = curve->yardstick ? Look{kYardstickColor} : looks.at(FamilyOf(*curve));
+      svg_ += "<g class=\"one\">\n";
+      DrawCurve(*curve, look);
+      DrawName(*curve, look, ends[place], names[place]);
+      svg_ += "</g>\n";
     }
   }
 
-  std::string_view ColorOf(const PlotCurve& curve) const {
-    return curve.yardstick ? kYardstickColor : kColors[colors_.at(curve.name) % kColors.size()];
+  void DrawCurve(const PlotCurve& curve, const Look& look) {
+    std::string path;
+    for (const PlotPoint& point : curve.points) {
+      absl::StrAppendFormat(&path, "%s%.1f %.1f", path.empty() ? "M" : "L", axes_.X(point.n), axes_.Y(point.y));
+    }
+    // A yardstick of one point is laid across the panel.
+    if (curve.yardstick && curve.points.size() == 1) {
+      path = absl::StrFormat("M0 %.1fH%g", axes_.Y(curve.points[0].y), axes_.width());
+    }
+    absl::StrAppendFormat(&svg_, "<path class=\"%s\" stroke=\"%s\"%s d=\"%s\"/>\n",
+                          curve.yardstick ? "yardstick" : "curve", AbslView(look.color), DashOf(curve), path);
+    if (curve.yardstick) return;
+    for (const PlotPoint& point : curve.points) {
+      absl::StrAppendFormat(
+          &svg_, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.8\" stroke=\"%s\" fill=\"%s\"><title>%s</title></circle>\n",
+          axes_.X(point.n), axes_.Y(point.y), AbslView(look.color),
+          curve.hollow || look.hollow ? "white" : AbslView(look.color), Escaped(point.note));
+    }
+  }
+
+  // From the curve's end to its name, and in between, where curves are dashed, a piece of it.
+  void DrawName(const PlotCurve& curve, const Look& look, double end, double y) {
+    const double x = axes_.width() + name_gap_;
+    absl::StrAppendFormat(&svg_, "<path class=\"leader\" stroke=\"%s\" d=\"M%.1f %.1fL%g %.1f\"/>",
+                          AbslView(look.color), axes_.X(curve.points.back().n), end, x - 4, y);
+    if (dash_length_ > 0) {
+      absl::StrAppendFormat(&svg_, "<path class=\"%s\" stroke=\"%s\"%s d=\"M%g %.1fh%g\"/>",
+                            curve.yardstick ? "yardstick" : "curve", AbslView(look.color), DashOf(curve), x, y,
+                            dash_length_ - 5);
+    }
+    absl::StrAppendFormat(&svg_, "<text x=\"%g\" y=\"%.1f\" style=\"fill: %s\">%s</text>\n", x + dash_length_, y + 4,
+                          AbslView(look.color), Escaped(curve.name));
+  }
+
+  static std::string FamilyOf(const PlotCurve& curve) { return curve.family.empty() ? curve.name : curve.family; }
+
+  static std::string DashOf(const PlotCurve& curve) {
+    if (curve.yardstick || curve.dash == 0) return "";
+    return StrCat(" stroke-dasharray=\"", kDashes[1 + (curve.dash - 1) % (kNumDashes - 1)], "\"");
+  }
+
+  // Of the panel's families, in the order in which they come.
+  std::map<std::string, Look> LooksOf(const PlotPanel& panel) {
+    std::vector<std::string> families;
+    for (const PlotCurve& curve : panel.curves) {
+      const std::string family = FamilyOf(curve);
+      if (!curve.yardstick && std::find(families.begin(), families.end(), family) == families.end()) {
+        families.push_back(family);
+      }
+    }
+    // Those with a colour from an earlier panel keep it.
+    std::map<std::string, Look> looks;
+    std::array<size_t, kColors.size()> uses = {};
+    for (const std::string& family : families) {
+      const auto known = colors_.find(family);
+      if (known == colors_.end() || uses[known->second] > 0) continue;
+      looks[family] = {.color = kColors[known->second], .hollow = false};
+      ++uses[known->second];
+    }
+    // The others get one that is free here, and if there is one, that was free until now.
+    for (const std::string& family : families) {
+      if (looks.contains(family)) continue;
+      const auto load = [&](size_t color) { return uses[color] * kColors.size() + families_of_[color]; };
+      size_t color = 0;
+      for (size_t i = 1; i < kColors.size(); ++i) {
+        if (load(i) < load(color)) color = i;
+      }
+      if (colors_.emplace(family, color).second) ++families_of_[color];
+      looks[family] = {.color = kColors[color], .hollow = uses[color]++ % 2 == 1};  // Where colours come again.
+    }
+    return looks;
   }
 
   const Plot& plot_;
   const Axes axes_;
-  std::map<std::string, size_t> colors_;  // In the order of first appearance.
+  std::map<std::string, size_t> colors_;                 // Of families, from the panel they first came in.
+  std::array<size_t, kColors.size()> families_of_ = {};  // Each colour's.
+  double name_gap_;
+  double dash_length_;
   double panel_width_;
   double panel_height_;
   std::string svg_;

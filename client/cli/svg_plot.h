@@ -1,5 +1,6 @@
-// Curves over n as an SVG picture: panels side by side on common logarithmic axes, each curve named at its end.
-// Readable by itself: in a browser, a document or an issue.
+// Curves over n as an SVG picture: panels side by side on common logarithmic axes, each curve named at its end, in the
+// order of their heights. Readable by itself: in a browser, where pointing at a curve or its name brings it out, in a
+// document or an issue.
 #ifndef PREFIXD_CLIENT_CLI_SVG_PLOT_H_
 #define PREFIXD_CLIENT_CLI_SVG_PLOT_H_
 
@@ -16,12 +17,18 @@ struct PlotPoint {
   std::string note;  // Shown where somebody points at it.
 };
 
-// Curves of one name have one colour in all panels.
+// A family has one colour in all panels, unless another has it there: no two of a panel share one while colours last.
+// Within it curves differ by their dashes and dots.
 struct PlotCurve {
   std::string name;
   std::vector<PlotPoint> points;  // By n, ascending; at least one.
+  std::string family = {};        // Empty: the name.
+  size_t dash = 0;                // 0: none; kNumDashes in all, and then again from 1.
+  bool hollow = false;            // Dots.
   bool yardstick = false;         // Dashed, grey, without dots: what the others are to be compared with.
 };
+
+inline constexpr size_t kNumDashes = 8;
 
 struct PlotPanel {
   std::string title;

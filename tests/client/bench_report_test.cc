@@ -15,14 +15,15 @@ const client::ServerInfo kInfo = {
     .version = "1.2.3",
     .numerics_version = 7,
     .device = "a card",
-    .capabilities = {{Primitive::kScan, DType::kF32, DType::kF32, Op::kSum, Strategy::kReduceThenScan}}};
+    .capabilities = {{Primitive::kScan, DType::kF32, DType::kF32, Op::kSum, {Strategy::kReduceThenScan}}},
+    .algorithms = {{.algorithm = {Strategy::kReduceThenScan}}}};
 
 // Moves 8 bytes an element in 1000 ns; the copy takes half of that.
-BenchmarkResult Measured(uint64_t num_items, Strategy strategy = Strategy::kChained) {
+BenchmarkResult Measured(uint64_t num_items, Algorithm algorithm = {Strategy::kChained}) {
   return {.primitive = Primitive::kScan,
           .dtype = DType::kF32,
           .op = Op::kSum,
-          .strategy = strategy,
+          .algorithm = algorithm,
           .num_items = num_items,
           .times = client::BenchmarkTimes{.p10_ns = 900, .median_ns = 1000, .p90_ns = 1100, .copy_ns = 500},
           .num_bytes = 8 * num_items,
@@ -31,8 +32,8 @@ BenchmarkResult Measured(uint64_t num_items, Strategy strategy = Strategy::kChai
           .device = "a card",
           .numerics_version = 7};
 }
-BenchmarkResult Skipped(uint64_t num_items, Strategy strategy, const std::string& why) {
-  return {.op = Op::kSum, .strategy = strategy, .num_items = num_items, .skipped = why, .device = "a card"};
+BenchmarkResult Skipped(uint64_t num_items, Algorithm algorithm, const std::string& why) {
+  return {.op = Op::kSum, .algorithm = algorithm, .num_items = num_items, .skipped = why, .device = "a card"};
 }
 BenchmarkResult CompactOf(BenchmarkResult result) {
   result.primitive = Primitive::kCompact;
@@ -40,12 +41,12 @@ BenchmarkResult CompactOf(BenchmarkResult result) {
   return result;
 }
 
-client::BenchmarkSpec SpecOf(std::vector<Strategy> strategies, std::vector<uint64_t> sizes) {
-  return {.strategies = std::move(strategies), .num_items = std::move(sizes), .repetitions = 5};
+client::BenchmarkSpec SpecOf(std::vector<Algorithm> algorithms, std::vector<uint64_t> sizes) {
+  return {.algorithms = std::move(algorithms), .num_items = std::move(sizes), .repetitions = 5};
 }
 
 TEST(BenchTable, HeadAndRowsAreAligned) {
-  BenchTable table(SpecOf({Strategy::kDefault, Strategy::kChained}, {1000, 1 << 20}), kInfo);
+  BenchTable table(SpecOf({{}, {Strategy::kChained}}, {1000, 1 << 20}), kInfo);
   const std::string head = table.Head();
   EXPECT_THAT(head, HasSubstr("a card, prefixd 1.2.3: median of 5 samples"));
   EXPECT_EQ(head.substr(head.find("\n\n") + 2),
@@ -57,36 +58,36 @@ TEST(BenchTable, HeadAndRowsAreAligned) {
 }
 
 TEST(BenchTable, SeriesOfSeveralSizesStandApart) {
-  BenchTable several(SpecOf({Strategy::kChained}, {1, 2}), kInfo);
+  BenchTable several(SpecOf({Algorithm{Strategy::kChained}}, {1, 2}), kInfo);
   EXPECT_THAT(several.Row(Measured(1)), testing::StartsWith("scan"));
   EXPECT_THAT(several.Row(Measured(2)), testing::StartsWith("scan"));
   EXPECT_THAT(several.Row(CompactOf(Measured(1))), testing::StartsWith("\ncompact    f32   -    chained"));
-  BenchTable one(SpecOf({Strategy::kChained}, {1}), kInfo);
+  BenchTable one(SpecOf({Algorithm{Strategy::kChained}}, {1}), kInfo);
   one.Row(Measured(1));
   EXPECT_THAT(one.Row(CompactOf(Measured(1))), testing::StartsWith("compact"));
 }
 
 TEST(BenchTable, TheSameReasonIsSaidOnceASeries) {
-  BenchTable table(SpecOf({Strategy::kCub}, {1, 2}), kInfo);
-  EXPECT_EQ(table.Row(Skipped(1, Strategy::kCub, "not served")),
+  BenchTable table(SpecOf({Algorithm{Strategy::kCub}}, {1, 2}), kInfo);
+  EXPECT_EQ(table.Row(Skipped(1, {Strategy::kCub}, "not served")),
             "scan       f32   sum  cub               1  skipped: not served\n");
-  EXPECT_EQ(table.Row(Skipped(2, Strategy::kCub, "not served")), "");
-  EXPECT_THAT(table.Row(Skipped(4, Strategy::kCub, "too large")), HasSubstr("too large"));
-  EXPECT_THAT(table.Row(Skipped(4, Strategy::kThrust, "too large")), HasSubstr("too large"));
-  EXPECT_THAT(table.Row(Measured(1, Strategy::kThrust)), HasSubstr("1.00"));
-  EXPECT_THAT(table.Row(Skipped(4, Strategy::kThrust, "too large")), HasSubstr("too large"));
+  EXPECT_EQ(table.Row(Skipped(2, {Strategy::kCub}, "not served")), "");
+  EXPECT_THAT(table.Row(Skipped(4, {Strategy::kCub}, "too large")), HasSubstr("too large"));
+  EXPECT_THAT(table.Row(Skipped(4, {Strategy::kThrust}, "too large")), HasSubstr("too large"));
+  EXPECT_THAT(table.Row(Measured(1, {Strategy::kThrust})), HasSubstr("1.00"));
+  EXPECT_THAT(table.Row(Skipped(4, {Strategy::kThrust}, "too large")), HasSubstr("too large"));
 }
 
 TEST(BenchTable, WhatTheClockCannotTellIsNoNumber) {
   BenchmarkResult result = Measured(1);
   result.times->median_ns = 0;
-  BenchTable table(SpecOf({Strategy::kChained}, {1}), kInfo);
+  BenchTable table(SpecOf({Algorithm{Strategy::kChained}}, {1}), kInfo);
   EXPECT_THAT(table.Row(result), HasSubstr("      0.00      -   0.02      -\n"));
 }
 
 TEST(BenchJson, HasWhatWasMeasuredAndWhatWasSkipped) {
-  const Json json =
-      ToJson({Measured(1000), CompactOf(Skipped(8, Strategy::kCub, "why"))}, kInfo, absl::FromUnixSeconds(1764288000));
+  const Json json = ToJson({Measured(1000), CompactOf(Skipped(8, {Strategy::kCub}, "why"))}, kInfo,
+                           absl::FromUnixSeconds(1764288000));
   EXPECT_EQ(json.dump(),
             R"({"device":"a card","version":"1.2.3","numerics_version":7,"time":"2025-11-28T00:00:00+00:00",)"
             R"("measurements":[{"primitive":"scan","type":"f32","op":"sum","algorithm":"chained","num_items":1000,)"
@@ -100,7 +101,7 @@ TEST(BenchCsv, QuotesWhatNeedsIt) {
             "primitive,type,op,algorithm,num_items,num_bytes,p10_ns,median_ns,p90_ns,copy_ns,gb_per_s,copy_gb_per_s,"
             "share_of_copy,launches,repetitions,device,numerics_version,skipped\n");
   EXPECT_EQ(CsvRow(Measured(1000)), "scan,f32,sum,chained,1000,8000,900,1000,1100,500,8.0,16.0,0.5,3,20,a card,7,\n");
-  BenchmarkResult skipped = CompactOf(Skipped(8, Strategy::kCub, "no, \"never\""));
+  BenchmarkResult skipped = CompactOf(Skipped(8, {Strategy::kCub}, "no, \"never\""));
   skipped.numerics_version = 7;
   EXPECT_EQ(CsvRow(skipped), "compact,f32,,cub,8,,,,,,,,,,,a card,7,\"no, \"\"never\"\"\"\n");
 }
@@ -114,8 +115,8 @@ std::vector<std::string> Names(const PlotPanel& panel) {
 TEST(BenchPlot, APanelForEachPrimitiveAndTypeWithTheCopyDashed) {
   BenchmarkResult f64 = Measured(8);
   f64.dtype = DType::kF64;
-  const Plot plot = ToPlot({Measured(8, Strategy::kCub), Measured(4), Measured(2),
-                            Skipped(16, Strategy::kChained, "why"), f64, CompactOf(Measured(2))},
+  const Plot plot = ToPlot({Measured(8, {Strategy::kCub}), Measured(4), Measured(2),
+                            Skipped(16, {Strategy::kChained}, "why"), f64, CompactOf(Measured(2))},
                            kInfo, absl::FromUnixSeconds(1764288000));
   EXPECT_EQ(plot.title, "prefixd on a card");
   EXPECT_THAT(plot.notes[0], HasSubstr("2025-11-28, prefixd 1.2.3, numerics version 7. Median of 20"));
@@ -155,8 +156,38 @@ TEST(BenchPlot, CurvesAreNamedByWhatTellsThemApart) {
   const Plot by_op = ToPlot({Measured(2), max}, kInfo, time);
   EXPECT_EQ(by_op.panels[0].title, "scan f32");
   EXPECT_THAT(Names(by_op.panels[0]), ElementsAre("sum", "max", "copy"));
-  const Plot by_both = ToPlot({Measured(2), max, Measured(2, Strategy::kCub)}, kInfo, time);
+  const Plot by_both = ToPlot({Measured(2), max, Measured(2, {Strategy::kCub})}, kInfo, time);
   EXPECT_THAT(Names(by_both.panels[0]), ElementsAre("sum chained", "max chained", "sum cub", "copy"));
+}
+
+TEST(BenchTable, IsAsWideAsWhatMayRun) {
+  client::ServerInfo info = kInfo;
+  info.algorithms.push_back(
+      {.algorithm = {Strategy::kThreePhase, TileScan::kBrentKung}, .has_items_per_thread = true, .has_padding = true});
+  BenchTable table(SpecOf({{Strategy::kThreePhase}, {Strategy::kChained}}, {1000}), info);
+  EXPECT_EQ(table.Row(Measured(1000, {Strategy::kThreePhase, TileScan::kBrentKung, 1})),
+            "scan       f32   sum  three_phase/brent_kung/1      1000      1.00   8.00   16.0    50%\n");
+  EXPECT_EQ(table.Row(Measured(1000)),
+            "scan       f32   sum  chained                       1000      1.00   8.00   16.0    50%\n");
+}
+
+TEST(BenchPlot, AStrategyIsAFamilyAndATileScanADash) {
+  const Plot plot = ToPlot({Measured(2, {Strategy::kThreePhase, TileScan::kBrentKung, 1}),
+                            Measured(2, {Strategy::kThreePhase, TileScan::kBrentKung, 4}),
+                            Measured(2, {Strategy::kThreePhase, TileScan::kBlelloch, 0, true}), Measured(2)},
+                           kInfo, absl::UnixEpoch());
+  const auto& curves = plot.panels[0].curves;
+  EXPECT_THAT(Names(plot.panels[0]), ElementsAre("three_phase/brent_kung/1", "three_phase/brent_kung/4",
+                                                 "three_phase/blelloch/padded", "chained", "copy"));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(curves[i].family, "three_phase");
+  EXPECT_EQ(curves[3].family, "chained");
+  EXPECT_EQ(curves[0].dash, curves[1].dash);
+  EXPECT_NE(curves[0].dash, curves[2].dash);
+  EXPECT_EQ(curves[3].dash, 0u);
+  EXPECT_FALSE(curves[0].hollow);
+  EXPECT_TRUE(curves[1].hollow);
+  EXPECT_TRUE(curves[2].hollow);
+  static_assert(kNumDashes == kNumTileScans);
 }
 
 TEST(BenchPlot, TheCopyIsTheMedianOfItsRates) {

@@ -24,7 +24,10 @@ v1::RunBenchmarkResponse Response(uint64_t num_items) {
   response.set_primitive(v1::PRIMITIVE_REDUCE);
   response.set_dtype(v1::DTYPE_F64);
   response.set_op(v1::OP_MAX);
-  response.set_strategy(v1::STRATEGY_CUB);
+  response.mutable_algorithm()->set_strategy(v1::STRATEGY_THREE_PHASE);
+  response.mutable_algorithm()->set_tile_scan(v1::TILE_SCAN_BRENT_KUNG);
+  response.mutable_algorithm()->set_items_per_thread(4);
+  response.mutable_algorithm()->set_padding(true);
   response.set_num_items(num_items);
   response.set_device("a card");
   response.set_numerics_version(7);
@@ -62,7 +65,7 @@ TEST(RunBenchmark, AsksForEverything) {
   const BenchmarkSpec spec = {.primitives = {Primitive::kScan, Primitive::kCompact},
                               .dtypes = {DType::kI32},
                               .ops = {Op::kXor},
-                              .strategies = {Strategy::kDefault, Strategy::kCub},
+                              .algorithms = {{}, {Strategy::kThreePhase, TileScan::kBrentKung, 4, true}},
                               .num_items = {1, uint64_t{1} << 40},
                               .repetitions = 3};
   const absl::Status status =
@@ -71,7 +74,9 @@ TEST(RunBenchmark, AsksForEverything) {
   EXPECT_THAT(asked.primitives(), ElementsAre(v1::PRIMITIVE_SCAN, v1::PRIMITIVE_COMPACT));
   EXPECT_THAT(asked.dtypes(), ElementsAre(v1::DTYPE_I32));
   EXPECT_THAT(asked.ops(), ElementsAre(v1::OP_XOR));
-  EXPECT_THAT(asked.strategies(), ElementsAre(v1::STRATEGY_UNSPECIFIED, v1::STRATEGY_CUB));
+  ASSERT_EQ(asked.algorithms_size(), 2);
+  EXPECT_EQ(asked.algorithms(0).ByteSizeLong(), 0u);
+  EXPECT_EQ(asked.algorithms(1).SerializeAsString(), Response(1).algorithm().SerializeAsString());
   EXPECT_THAT(asked.num_items(), ElementsAre(1, uint64_t{1} << 40));
   EXPECT_EQ(asked.repetitions(), 3);
   EXPECT_EQ(asked.request_id(), "me");
@@ -86,7 +91,13 @@ TEST(RunBenchmark, HearsWhatWasMeasuredAndSkipped) {
     skipped.set_skipped("no room");
     writer->Write(skipped);
     v1::RunBenchmarkResponse unknown = Response(32);
-    unknown.set_strategy(static_cast<v1::Strategy>(99));
+    unknown.mutable_algorithm()->set_strategy(static_cast<v1::Strategy>(99));
+    writer->Write(unknown);
+    unknown = Response(32);
+    unknown.mutable_algorithm()->set_tile_scan(static_cast<v1::TileScan>(99));
+    writer->Write(unknown);
+    unknown = Response(32);
+    unknown.mutable_algorithm()->set_items_per_thread(256);
     writer->Write(unknown);
     return grpc::Status::OK;
   };
@@ -96,7 +107,7 @@ TEST(RunBenchmark, HearsWhatWasMeasuredAndSkipped) {
   EXPECT_EQ(results[0].primitive, Primitive::kReduce);
   EXPECT_EQ(results[0].dtype, DType::kF64);
   EXPECT_EQ(results[0].op, Op::kMax);
-  EXPECT_EQ(results[0].strategy, Strategy::kCub);
+  EXPECT_EQ(results[0].algorithm, (Algorithm{Strategy::kThreePhase, TileScan::kBrentKung, 4, true}));
   EXPECT_EQ(results[0].num_items, 8);
   ASSERT_TRUE(results[0].times);
   EXPECT_EQ(results[0].times->p10_ns, 90);

@@ -26,26 +26,36 @@ TEST(ClientScan, SmallArrayIsOneUnaryCall) {
     seen = request;
     response->mutable_values()->mutable_inline_()->set_data(Data<float>({10, 13, 14}));
     response->mutable_timing()->set_kernel_ns(0);
-    response->mutable_timing()->mutable_algorithm()->set_strategy(v1::STRATEGY_SEQUENTIAL);
+    v1::AlgorithmChoice* ran = response->mutable_timing()->mutable_algorithm();
+    ran->set_strategy(v1::STRATEGY_CHAINED);
+    ran->set_tile_scan(v1::TILE_SCAN_BLELLOCH);
+    ran->set_items_per_thread(2);
+    ran->set_padding(true);
     return grpc::Status::OK;
   };
   Client client(server.address());
-  const auto result = client.Scan<float>(
-      {3, 1, 2},
-      {.op = Op::kMax, .kind = ScanKind::kExclusive, .init = 10.f, .reverse = true, .strategy = Strategy::kSequential},
-      {.request_id = "me-1"});
+  const auto result = client.Scan<float>({3, 1, 2},
+                                         {.op = Op::kMax,
+                                          .kind = ScanKind::kExclusive,
+                                          .init = 10.f,
+                                          .reverse = true,
+                                          .algorithm = {Strategy::kThreePhase, TileScan::kBrentKung, 4, true}},
+                                         {.request_id = "me-1"});
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_THAT(result->values, ElementsAre(10, 13, 14));
   EXPECT_EQ(result->timing.kernel_ns, 0);            // Measured as nothing,
   EXPECT_EQ(result->timing.queue_ns, std::nullopt);  // which is not the same as not measured.
-  EXPECT_EQ(result->timing.strategy, Strategy::kSequential);
+  EXPECT_EQ(result->timing.algorithm, (Algorithm{Strategy::kChained, TileScan::kBlelloch, 2, true}));
   EXPECT_EQ(seen.request_id(), "me-1");
   EXPECT_EQ(seen.spec().dtype(), v1::DTYPE_F32);
   EXPECT_EQ(seen.spec().op(), v1::OP_MAX);
   EXPECT_EQ(seen.spec().kind(), v1::SCAN_KIND_EXCLUSIVE);
   EXPECT_EQ(seen.spec().init().double_value(), 10);
   EXPECT_TRUE(seen.spec().reverse());
-  EXPECT_EQ(seen.spec().algorithm().strategy(), v1::STRATEGY_SEQUENTIAL);
+  EXPECT_EQ(seen.spec().algorithm().strategy(), v1::STRATEGY_THREE_PHASE);
+  EXPECT_EQ(seen.spec().algorithm().tile_scan(), v1::TILE_SCAN_BRENT_KUNG);
+  EXPECT_EQ(seen.spec().algorithm().items_per_thread(), 4u);
+  EXPECT_TRUE(seen.spec().algorithm().padding());
   EXPECT_EQ(seen.spec().num_items(), 3);
   EXPECT_EQ(seen.values().inline_().data(), Data<float>({3, 1, 2}));
 }

@@ -40,7 +40,7 @@ TEST(SummaryLine, SaysWhatIsKnown) {
   timing.kernel_ns = 410000;
   timing.kernel_gb_per_s = 19.51;
   timing.device = "cpu (2 threads)";
-  timing.strategy = Strategy::kReduceThenScan;
+  timing.algorithm = {Strategy::kReduceThenScan};
   EXPECT_EQ(SummaryLine(1000000, DType::kF32, timing, absl::Microseconds(12300)),
             "1000000 f32 in 12.3ms, kernel 410us (19.5 GB/s), cpu (2 threads), reduce_then_scan");
 }
@@ -63,7 +63,7 @@ TEST(Table, ListsEachNameOnce) {
   info.device = "cpu";
   for (const Op op : {Op::kSum, Op::kMax}) {
     for (const DType dtype : {DType::kI32, DType::kF32}) {
-      info.capabilities.push_back({Primitive::kScan, dtype, dtype, op, Strategy::kSequential});
+      info.capabilities.push_back({Primitive::kScan, dtype, dtype, op, {Strategy::kSequential}});
     }
   }
   const std::string table = Table(info);
@@ -77,11 +77,69 @@ TEST(Table, ListsEachNameOnce) {
 TEST(Table, TellsOutputTypes) {
   client::ServerInfo info;
   for (const DType out_dtype : {DType::kU8, DType::kU32, DType::kU64}) {
-    info.capabilities.push_back({Primitive::kScan, DType::kU8, out_dtype, Op::kSum, Strategy::kSequential});
+    info.capabilities.push_back({Primitive::kScan, DType::kU8, out_dtype, Op::kSum, {Strategy::kSequential}});
   }
   const std::string table = Table(info);
   EXPECT_THAT(table, HasSubstr("scan types         u8\n"));
   EXPECT_THAT(table, HasSubstr("scan output types  the same, or u8>u32 u8>u64\n"));
+}
+
+client::ServerInfo WithAlgorithms() {
+  return {.device = "a card",
+          .algorithms = {{.primitive = Primitive::kScan,
+                          .algorithm = {Strategy::kThreePhase, TileScan::kBrentKung},
+                          .has_items_per_thread = true,
+                          .has_padding = true,
+                          .work = "2n",
+                          .depth = "2 log n",
+                          .traffic = "4n",
+                          .launches = "3 and more",
+                          .stable = true,
+                          .deterministic = true,
+                          .source = "Brent and Kung 1982; text 000"},
+                         {.primitive = Primitive::kScan,
+                          .algorithm = {Strategy::kNaive},
+                          .work = "n^2 / 2",
+                          .depth = "n",
+                          .traffic = "n^2 / 2",
+                          .launches = "1",
+                          .stable = true,
+                          .max_items = 16384,
+                          .source = "text 000"},
+                         {.primitive = Primitive::kCompact,
+                          .algorithm = {Strategy::kAtomicCounter},
+                          .work = "n",
+                          .depth = "n",
+                          .traffic = "2n",
+                          .launches = "1",
+                          .source = "text 004"}}};
+}
+
+TEST(AlgorithmTable, ARowEachAndPrimitivesApart) {
+  EXPECT_EQ(
+      AlgorithmTable(WithAlgorithms()),
+      "primitive  algorithm                            work     depth    traffic  launches    stable  deterministic  "
+      "limit  source\n"
+      "scan       three_phase/brent_kung[/N][/padded]  2n       2 log n  4n       3 and more  yes     yes            "
+      "-      Brent and Kung 1982; text 000\n"
+      "scan       naive                                n^2 / 2  n        n^2 / 2  1           yes     no             "
+      "16384  text 000\n"
+      "\n"
+      "compact    atomic_counter                       n        n        2n       1           no      no             "
+      "-      text 004\n");
+  EXPECT_THAT(AlgorithmTable({}), HasSubstr("primitive  algorithm"));
+}
+
+TEST(AlgorithmTable, AsJson) {
+  const Json json = AlgorithmsToJson(WithAlgorithms());
+  EXPECT_EQ(json["device"], "a card");
+  ASSERT_EQ(json["algorithms"].size(), 3u);
+  EXPECT_EQ(json["algorithms"][0].dump(),
+            R"({"primitive":"scan","algorithm":"three_phase/brent_kung","has_items_per_thread":true,)"
+            R"("has_padding":true,"work":"2n","depth":"2 log n","traffic":"4n","launches":"3 and more",)"
+            R"("stable":true,"deterministic":true,"source":"Brent and Kung 1982; text 000"})");
+  EXPECT_EQ(json["algorithms"][1]["max_items"], 16384);
+  EXPECT_EQ(json["algorithms"][2]["stable"], false);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <regex>
 #include <set>
@@ -58,13 +59,13 @@ TEST(SvgPlot, PanelsShareTheirAxesAndColors) {
   plot.panels.push_back({"b panel", {{"b", {{4, 1}}}, {"a", {{8, 100}}}}});
   plot.panels.push_back({"c panel", {{"c", {{8, 100}}}}});
   const std::string svg = ToSvg(plot);
-  EXPECT_THAT(Numbers(All(svg, "cy=\"([^\"]*)\"")), ElementsAre(115, 230, 0, 0));
+  EXPECT_THAT(Numbers(All(svg, "cy=\"([^\"]*)\"")), ElementsAre(115, 0, 230, 0));  // The first is drawn last.
   const auto colors = All(svg, "<circle.*fill=\"([^\"]*)\"");
   ASSERT_THAT(colors, SizeIs(4));
-  EXPECT_EQ(colors[0], colors[2]);
-  EXPECT_NE(colors[0], colors[1]);
+  EXPECT_EQ(colors[0], colors[1]);
+  EXPECT_NE(colors[0], colors[2]);
   EXPECT_NE(colors[3], colors[0]);
-  EXPECT_NE(colors[3], colors[1]);
+  EXPECT_NE(colors[3], colors[2]);
   const auto places = All(svg, "translate\\(([^)]*)\\)");
   ASSERT_THAT(places, SizeIs(3));
   EXPECT_EQ(std::atof(places[0].c_str()), std::atof(places[2].c_str()));  // Two columns.
@@ -83,22 +84,53 @@ TEST(SvgPlot, NamesStandBesideTheirEndsAndNeverOverEachOther) {
   for (int i = 0; i < 30; ++i) curves.push_back({"curve" + std::to_string(i), {{2, (i < 15 ? 99 : 2) + 0.01 * i}}});
   curves.push_back({"low", {{2, 1}}});
   const std::string svg = ToSvg(PlotOf(std::move(curves)));
-  const std::vector<double> heights = Numbers(All(svg, "<text x=\"396\" y=\"([^\"]*)\""));
+  std::vector<double> heights = Numbers(All(svg, "<text x=\"700\" y=\"([^\"]*)\""));  // A crowd has a wider panel.
   ASSERT_THAT(heights, SizeIs(31));
+  const auto names = All(svg, "<text x=\"700\"[^>]*>([^<]*)<");
+  EXPECT_EQ(names[std::min_element(heights.begin(), heights.end()) - heights.begin()], "curve14");
+  EXPECT_EQ(names[std::max_element(heights.begin(), heights.end()) - heights.begin()], "low");
+  std::sort(heights.begin(), heights.end());
   for (size_t i = 1; i < heights.size(); ++i) EXPECT_GE(heights[i], heights[i - 1] + 12.9);
   EXPECT_GE(heights.front(), 0);
   EXPECT_LE(heights.back(), 31 * 13 + 4);
-  const auto names = All(svg, "<text x=\"396\"[^>]*>([^<]*)<");
-  EXPECT_EQ(names.front(), "curve14");
-  EXPECT_EQ(names.back(), "low");
 }
 
 TEST(SvgPlot, MoreCurvesThanColorsAreStillTold) {
   std::vector<PlotCurve> curves;
-  for (int i = 0; i < 14; ++i) curves.push_back({"curve" + std::to_string(i), {{2, 1.0 + i}}});
+  for (int i = 0; i < 20; ++i) curves.push_back({"curve" + std::to_string(i), {{2, 1.0 + i}}});
   std::set<std::string> looks;
   for (const std::string& look : All(ToSvg(PlotOf(std::move(curves))), "r=\"2.8\" (.*)><title>")) looks.insert(look);
-  EXPECT_THAT(looks, SizeIs(14));
+  EXPECT_THAT(looks, SizeIs(20));
+}
+
+TEST(SvgPlot, AFamilyHasOneColorAndItsOwnDashes) {
+  std::vector<PlotCurve> curves;
+  for (size_t dash = 0; dash < kNumDashes; ++dash) {
+    for (const std::string family : {"a", "b"}) {
+      curves.push_back(
+          {.name = family + std::to_string(dash), .points = {{2, 1}, {4, 1}}, .family = family, .dash = dash});
+    }
+  }
+  const std::string svg = ToSvg(PlotOf(std::move(curves)));
+  // Each curve, and the piece of it in front of its name.
+  const auto looks = All(svg, "class=\"curve\" (stroke=\"[^\"]*\"( stroke-dasharray=\"[^\"]*\")?) d=");
+  EXPECT_THAT(looks, SizeIs(4 * kNumDashes));
+  EXPECT_THAT(std::set<std::string>(looks.begin(), looks.end()), SizeIs(2 * kNumDashes));
+  const auto colors = All(svg, "class=\"curve\" (stroke=\"[^\"]*\")");
+  EXPECT_THAT(std::set<std::string>(colors.begin(), colors.end()), SizeIs(2));
+}
+
+TEST(SvgPlot, NoTwoFamiliesOfAPanelShareAColorThatOneHasAlready) {
+  // Ten families use up the colours; in the second panel two of them meet one that comes from none.
+  Plot plot = PlotOf({});
+  for (int i = 0; i < 10; ++i) plot.panels[0].curves.push_back({"f" + std::to_string(i), {{2, 1}}});
+  plot.panels.push_back({"b panel", {{"new", {{2, 1}}}, {"f0", {{2, 1}}}, {"f9", {{2, 1}}}}});
+  const auto colors = All(ToSvg(plot), "<circle.*stroke=\"([^\"]*)\"");
+  ASSERT_THAT(colors, SizeIs(13));
+  EXPECT_THAT(std::set<std::string>(colors.begin(), colors.begin() + 10), SizeIs(10));
+  EXPECT_THAT(std::set<std::string>(colors.begin() + 10, colors.end()), SizeIs(3));
+  EXPECT_EQ(colors[10], colors[0]);  // f9: what comes last is drawn first.
+  EXPECT_EQ(colors[11], colors[9]);  // f0.
 }
 
 TEST(SvgPlot, TextIsEscaped) {

@@ -123,7 +123,7 @@ TEST(ServerInfo, LeavesOutWhatANewerServerKnows) {
     capability->set_primitive(static_cast<v1::Primitive>(primitive));
     capability->set_dtype(static_cast<v1::DType>(dtype));
     capability->set_op(static_cast<v1::Op>(op));
-    capability->set_strategy(static_cast<v1::Strategy>(strategy));
+    capability->mutable_algorithm()->set_strategy(static_cast<v1::Strategy>(strategy));
   };
   add(v1::PRIMITIVE_REDUCE, v1::DTYPE_F32, v1::OP_MAX, v1::STRATEGY_SINGLE_LAUNCH);
   add(99, v1::DTYPE_F32, v1::OP_MAX, 1);
@@ -134,6 +134,22 @@ TEST(ServerInfo, LeavesOutWhatANewerServerKnows) {
   add(v1::PRIMITIVE_SCAN, v1::DTYPE_F32, v1::OP_MAX, 257);
   add(v1::PRIMITIVE_SCAN, 257, v1::OP_MAX, 1);
   add(v1::PRIMITIVE_COMPACT, v1::DTYPE_F64, v1::OP_UNSPECIFIED, v1::STRATEGY_CHAINED);
+  v1::AlgorithmInfo* row = wire.add_algorithms();
+  row->set_primitive(v1::PRIMITIVE_SCAN);
+  row->mutable_algorithm()->set_strategy(v1::STRATEGY_THREE_PHASE);
+  row->mutable_algorithm()->set_tile_scan(v1::TILE_SCAN_BLELLOCH);
+  row->set_has_padding(true);
+  row->set_work("2n");
+  row->set_depth("2 log n");
+  row->set_traffic("4n");
+  row->set_launches("3");
+  row->set_stable(true);
+  row->set_max_items(99);
+  row->set_source("a book");
+  *wire.add_algorithms() = *row;
+  wire.mutable_algorithms(1)->mutable_algorithm()->set_tile_scan(static_cast<v1::TileScan>(99));
+  *wire.add_algorithms() = wire.algorithms(0);
+  wire.mutable_algorithms(2)->set_primitive(static_cast<v1::Primitive>(99));
   Client client(server.address());
   const auto info = client.GetServerInfo();
   ASSERT_TRUE(info.ok()) << info.status();
@@ -144,8 +160,22 @@ TEST(ServerInfo, LeavesOutWhatANewerServerKnows) {
   ASSERT_THAT(info->capabilities, SizeIs(2));
   EXPECT_EQ(info->capabilities[0].primitive, Primitive::kReduce);
   EXPECT_EQ(info->capabilities[0].op, Op::kMax);
-  EXPECT_EQ(info->capabilities[0].strategy, Strategy::kSingleLaunch);
+  EXPECT_EQ(info->capabilities[0].algorithm, Algorithm{Strategy::kSingleLaunch});
   EXPECT_EQ(info->capabilities[1].op, std::nullopt);
+  ASSERT_THAT(info->algorithms, SizeIs(1));
+  const AlgorithmInfo& algorithm = info->algorithms[0];
+  EXPECT_EQ(algorithm.primitive, Primitive::kScan);
+  EXPECT_EQ(algorithm.algorithm, (Algorithm{Strategy::kThreePhase, TileScan::kBlelloch}));
+  EXPECT_FALSE(algorithm.has_items_per_thread);
+  EXPECT_TRUE(algorithm.has_padding);
+  EXPECT_EQ(algorithm.work, "2n");
+  EXPECT_EQ(algorithm.depth, "2 log n");
+  EXPECT_EQ(algorithm.traffic, "4n");
+  EXPECT_EQ(algorithm.launches, "3");
+  EXPECT_TRUE(algorithm.stable);
+  EXPECT_FALSE(algorithm.deterministic);
+  EXPECT_EQ(algorithm.max_items, 99u);
+  EXPECT_EQ(algorithm.source, "a book");
 }
 
 TEST(Health, ServingOrNot) {

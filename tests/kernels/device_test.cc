@@ -124,7 +124,7 @@ TEST(CheckLengthTest, NamesTheLimit) {
   EXPECT_EQ(ErrorReason(status), "ALGORITHM_LIMIT");
   EXPECT_EQ(ErrorField(status), "spec.algorithm");
   EXPECT_EQ(std::string(status.message()),
-            "algorithm naive takes arrays of at most 100 elements, not 101: send fewer, or choose another algorithm");
+            "algorithm naive takes arrays of at most 100 elements: send fewer, or choose another algorithm");
 }
 
 // What is wrong with the choice: the field, and the message; empty if nothing.

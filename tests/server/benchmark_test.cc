@@ -166,6 +166,55 @@ TEST_F(BenchmarkTest, LargerThanTheLimitsIsSkipped) {
   EXPECT_EQ(Run(ScanOf({fits}, 1))->measurements()[0].skipped, "");
 }
 
+TEST_F(BenchmarkTest, ArraysAboveTheLimitOfAnAlgorithmAreSkipped) {
+  BenchmarkSpec spec = ScanOf({1000, uint64_t{1} << 14, (uint64_t{1} << 14) + 1}, 1);
+  spec.algorithms = {{Strategy::kNaive}};
+  const auto run = Run(spec);
+  ASSERT_EQ(run->measurements().size(), 3u);
+  EXPECT_EQ(run->measurements()[1].skipped, "");
+  EXPECT_EQ(run->measurements()[1].what.algorithm, Algorithm{Strategy::kNaive});
+  EXPECT_NE(run->measurements()[2].skipped.find("at most 16384 elements"), std::string::npos);
+}
+
+TEST_F(BenchmarkTest, WhatIsNoChoiceForOnePrimitiveIsSkippedThere) {
+  BenchmarkSpec spec = ScanOf({1});
+  spec.primitives = {Primitive::kScan, Primitive::kReduce};
+  spec.algorithms = {{Strategy::kThreePhase, TileScan::kBlelloch}, {Strategy::kKahan}, {}};
+  const auto run = Run(spec);
+  ASSERT_TRUE(run->result().status.ok()) << run->result().status;
+  ASSERT_EQ(run->measurements().size(), 6u);
+  EXPECT_NE(run->measurements()[0].skipped.find("three_phase/blelloch is not implemented"), std::string::npos);
+  EXPECT_NE(run->measurements()[3].skipped.find("reduce takes no tile scan"), std::string::npos);
+  EXPECT_NE(run->measurements()[4].skipped.find("it serves sum of f32 and f64"), std::string::npos);
+  EXPECT_EQ(run->measurements()[5].skipped, "");
+}
+
+// One sample tells that it is slow; longer arrays of the same are not tried, others are.
+TEST_F(BenchmarkTest, WhatTakesLongerThanASecondIsSkipped) {
+  device_.extra_kernel_ns = kMaxSampleNs + 1'000'000;
+  BenchmarkSpec spec = ScanOf({100, 200, 400});
+  spec.algorithms = {{}, {Strategy::kSequential}};
+  const auto run = Run(spec);
+  ASSERT_TRUE(run->result().status.ok()) << run->result().status;
+  ASSERT_EQ(run->measurements().size(), 6u);
+  for (const Measurement& m : run->measurements()) {
+    EXPECT_EQ(m.skipped, "a sample would take longer than a second: one of 100 elements took 1001 ms");
+  }
+  EXPECT_EQ(device_.works(), 2);
+}
+
+TEST_F(BenchmarkTest, WhatWouldTakeLongerThanASecondIsNotTried) {
+  device_.extra_kernel_ns = 400'000'000;
+  const auto run = Run(ScanOf({100, 200, 300, 50, 3000}, 1));
+  ASSERT_EQ(run->measurements().size(), 5u);
+  EXPECT_EQ(run->measurements()[0].skipped, "");
+  EXPECT_EQ(run->measurements()[1].skipped, "");
+  EXPECT_EQ(run->measurements()[2].skipped, "");  // Estimated at 600 ms, from 400 ms for 200.
+  EXPECT_EQ(run->measurements()[3].skipped, "");
+  EXPECT_NE(run->measurements()[4].skipped.find("one of 50 elements took 400 ms"), std::string::npos);
+  EXPECT_EQ(device_.works(), 4 * 2);
+}
+
 TEST_F(BenchmarkTest, NoMemoryIsSkipped) {
   device_.memory_status = Error(absl::StatusCode::kResourceExhausted, "DEVICE_MEMORY", "", "no memory");
   const auto run = Run(ScanOf({1}));

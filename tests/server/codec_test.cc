@@ -84,6 +84,12 @@ TEST(CodecTest, EveryEnumValueOfTheWireMeansTheSameInTheDomain) {
     for (char& c : name) c = static_cast<char>(std::tolower(c));
     EXPECT_EQ(name, Name(static_cast<Strategy>(i)));
   }
+  for (int i = 1; i < v1::TileScan_ARRAYSIZE; ++i) {
+    std::string name = v1::TileScan_Name(i).substr(std::string("TILE_SCAN_").size());
+    for (char& c : name) c = static_cast<char>(std::tolower(c));
+    EXPECT_EQ(name, Name(static_cast<TileScan>(i)));
+  }
+  EXPECT_EQ(v1::TileScan_ARRAYSIZE, kNumTileScans);
   EXPECT_EQ(v1::DType_ARRAYSIZE, kNumDTypes + 1);
   EXPECT_EQ(v1::Op_ARRAYSIZE, kNumOps + 1);
   EXPECT_EQ(v1::Strategy_ARRAYSIZE, kNumStrategies);
@@ -116,6 +122,59 @@ TEST(CodecTest, UnknownOrMissingEnumsAreRefused) {
   EXPECT_EQ(Reason(compact), "UNKNOWN_ENUM");
 }
 
+TEST(CodecTest, AlgorithmsComeAndGoWhole) {
+  const auto decode = [](int strategy, int tile_scan, uint32_t items_per_thread, bool padding) {
+    v1::AlgorithmChoice choice;
+    choice.set_strategy(static_cast<v1::Strategy>(strategy));
+    choice.set_tile_scan(static_cast<v1::TileScan>(tile_scan));
+    choice.set_items_per_thread(items_per_thread);
+    choice.set_padding(padding);
+    const auto decoded = DecodeAlgorithm(choice, "the.field");
+    if (decoded.ok()) {
+      v1::AlgorithmChoice encoded;
+      EncodeAlgorithm(*decoded, &encoded);
+      EXPECT_EQ(encoded.SerializeAsString(), choice.SerializeAsString());
+    }
+    return decoded;
+  };
+  EXPECT_EQ(decode(0, 0, 0, false).value(), Algorithm{});
+  EXPECT_EQ(decode(7, 3, 16, true).value(), (Algorithm{Strategy::kThreePhase, TileScan::kBrentKung, 16, true}));
+  EXPECT_EQ(decode(1, 7, 0, false).value(), (Algorithm{Strategy::kChained, TileScan::kWarpSharedRegister}));
+  EXPECT_EQ(decode(19, 0, 0, false).value(), Algorithm{Strategy::kAtomicCounter});
+  for (const uint32_t items : {3u, 17u, 32u, 256u, 260u, ~0u}) {
+    const absl::Status status = decode(7, 3, items, false).status();
+    EXPECT_EQ(ErrorReason(status), "ALGORITHM_CHOICE") << items;
+    EXPECT_EQ(ErrorField(status), "the.field.items_per_thread");
+    EXPECT_NE(std::string(status.message()).find(StrCat("items_per_thread is ", items)), std::string::npos) << status;
+  }
+  EXPECT_EQ(ErrorField(decode(20, 0, 0, false).status()), "the.field.strategy");
+  EXPECT_EQ(ErrorField(decode(0, -1, 0, false).status()), "the.field.tile_scan");
+  EXPECT_EQ(ErrorReason(decode(0, 8, 0, false).status()), "UNKNOWN_ENUM");
+}
+
+TEST(CodecTest, TheServersAlgorithmsAreListed) {
+  const std::unique_ptr<Device> device = OpenCpuDevice();
+  v1::GetServerInfoResponse response;
+  EncodeAlgorithms(*device, &response);
+  ASSERT_EQ(response.algorithms_size(), static_cast<int>(device->Algorithms().size()));
+  for (int i = 0; i < response.algorithms_size(); ++i) {
+    const AlgorithmInfo& row = device->Algorithms()[i];
+    const v1::AlgorithmInfo& wire = response.algorithms(i);
+    EXPECT_EQ(static_cast<int>(wire.primitive()) - 1, static_cast<int>(row.primitive));
+    EXPECT_EQ(DecodeAlgorithm(wire.algorithm(), "").value(), row.algorithm);
+    EXPECT_EQ(wire.has_items_per_thread(), row.has_items_per_thread);
+    EXPECT_EQ(wire.has_padding(), row.has_padding);
+    EXPECT_EQ(wire.work(), row.work);
+    EXPECT_EQ(wire.depth(), row.depth);
+    EXPECT_EQ(wire.traffic(), row.traffic);
+    EXPECT_EQ(wire.launches(), row.launches);
+    EXPECT_EQ(wire.stable(), row.stable);
+    EXPECT_EQ(wire.deterministic(), row.deterministic);
+    EXPECT_EQ(wire.max_items(), row.max_items);
+    EXPECT_EQ(wire.source(), row.source);
+  }
+}
+
 TEST(CodecTest, WhatIsNotServedYetSaysSo) {
   const auto scan = [](auto change) {
     v1::ScanRequest request = GoodScan();
@@ -132,10 +191,6 @@ TEST(CodecTest, WhatIsNotServedYetSaysSo) {
   using R = v1::ScanRequest;
   EXPECT_EQ(scan([](R* r) { r->mutable_spec()->set_op(v1::OP_LINEAR_RECURRENCE); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_spec()->set_precision(v1::PRECISION_WIDE); }), "NOT_IMPLEMENTED");
-  EXPECT_EQ(scan([](R* r) { r->mutable_spec()->mutable_algorithm()->set_tile_scan(v1::TILE_SCAN_BLELLOCH); }),
-            "NOT_IMPLEMENTED");
-  EXPECT_EQ(scan([](R* r) { r->mutable_spec()->mutable_algorithm()->set_items_per_thread(4); }), "NOT_IMPLEMENTED");
-  EXPECT_EQ(scan([](R* r) { r->mutable_spec()->mutable_algorithm()->set_padding(true); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_values()->mutable_array()->set_name("arrays/1"); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_values()->mutable_shared_memory(); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_sink()->mutable_array(); }), "NOT_IMPLEMENTED");
@@ -365,8 +420,9 @@ TEST(CodecTest, CapabilitiesAreTheOneList) {
   const std::unique_ptr<Device> device = OpenCpuDevice();
   v1::GetServerInfoResponse response;
   EncodeCapabilities(*device, &response);
-  // 21 pairs of dtypes; four ops on all, three more on the 18 of integers; scan and reduce; and compact of ten dtypes.
-  EXPECT_EQ(response.capabilities_size(), 2 * (21 * 4 + 18 * 3) + 10);
+  // 21 pairs of dtypes; four ops on all, three more on the 18 of integers; scan and reduce; and compact of ten dtypes:
+  // by the default and by sequential. Naive scans sums, min and max of six dtypes; kahan reduces sums of two.
+  EXPECT_EQ(response.capabilities_size(), 2 * (2 * (21 * 4 + 18 * 3) + 10) + 6 * 3 + 2);
   std::set<std::string> listed;
   for (const v1::Capability& capability : response.capabilities()) {
     listed.insert(capability.ShortDebugString());
@@ -399,7 +455,7 @@ TEST(CodecTest, CapabilitiesLeaveOutWhatAnAlgorithmDoesNotServe) {
   EncodeCapabilities(CubDevice(), &response);
   int num_cub = 0;
   for (const v1::Capability& capability : response.capabilities()) {
-    num_cub += capability.strategy() == v1::STRATEGY_CUB ? 1 : 0;
+    num_cub += capability.algorithm().strategy() == v1::STRATEGY_CUB ? 1 : 0;
   }
   // Sums of 21 pairs of dtypes; of four 4- and 8-byte integers six more ops, of two floating-point types three.
   EXPECT_EQ(num_cub, 2 * (21 + 4 * 6 + 2 * 3) + 10);

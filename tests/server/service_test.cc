@@ -430,7 +430,7 @@ TEST_F(ServiceTest, ABenchmarkStreamsItsMeasurements) {
   EXPECT_EQ(responses[0].primitive(), v1::PRIMITIVE_SCAN);
   EXPECT_EQ(responses[0].dtype(), v1::DTYPE_F32);
   EXPECT_EQ(responses[0].op(), v1::OP_SUM);
-  EXPECT_EQ(responses[0].strategy(), v1::STRATEGY_REDUCE_THEN_SCAN);
+  EXPECT_EQ(responses[0].algorithm().strategy(), v1::STRATEGY_REDUCE_THEN_SCAN);
   EXPECT_EQ(responses[0].num_items(), 100u);
   EXPECT_EQ(responses[0].device(), "fake");
   EXPECT_EQ(responses[0].measurement().num_bytes(), 800u);
@@ -456,8 +456,15 @@ TEST_F(ServiceTest, ABenchmarkThatIsRefusedSaysWhy) {
   request.add_dtypes(v1::DTYPE_UNSPECIFIED);
   EXPECT_EQ(Reason(status_of(request)), "UNKNOWN_ENUM");
   request = BenchmarkOf({1});
-  request.add_strategies(static_cast<v1::Strategy>(99));
+  v1::AlgorithmChoice* choice = request.add_algorithms();
+  choice->set_strategy(static_cast<v1::Strategy>(99));
   EXPECT_EQ(Reason(status_of(request)), "UNKNOWN_ENUM");
+  choice->set_strategy(v1::STRATEGY_THREE_PHASE);
+  choice->set_tile_scan(static_cast<v1::TileScan>(8));
+  EXPECT_EQ(Reason(status_of(request)), "UNKNOWN_ENUM");
+  choice->set_tile_scan(v1::TILE_SCAN_BRENT_KUNG);
+  choice->set_items_per_thread(257);
+  EXPECT_EQ(Reason(status_of(request)), "ALGORITHM_CHOICE");
 }
 
 TEST_F(ServiceTest, ABenchmarkWhoseCallerGoesAwayStops) {

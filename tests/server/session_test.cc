@@ -253,12 +253,68 @@ TEST_F(SessionTest, BadInputIsNamed) {
 
   Spec algorithm = ScanOf();
   algorithm.algorithm = {Strategy::kCub};
-  EXPECT_EQ(Run(Unary(), Messages(algorithm, {four})).code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(Reason(Unary(), Messages(algorithm, {four})), "NOT_IMPLEMENTED");
+  algorithm.algorithm = {Strategy::kThreePhase, TileScan::kBlelloch};
+  EXPECT_EQ(Reason(Unary(), Messages(algorithm, {four})), "NOT_IMPLEMENTED");
+  for (const Algorithm& wrong : {Algorithm{Strategy::kSequential, TileScan::kBlelloch},
+                                 Algorithm{Strategy::kThreePhase, TileScan::kKoggeStone, 0, true},
+                                 Algorithm{Strategy::kThreePhase, TileScan::kDefault, 4}}) {
+    algorithm.algorithm = wrong;
+    EXPECT_EQ(Reason(Unary(), Messages(algorithm, {four})), "ALGORITHM_CHOICE") << Name(wrong);
+    EXPECT_EQ(Reason(Stream(), Messages(algorithm, {four})), "ALGORITHM_CHOICE") << Name(wrong);
+  }
 
   for (const std::string& id : {std::string(65, 'x'), std::string("two words"), std::string("tab\t")}) {
     std::vector<Message> messages = Messages(ScanOf(), {four});
     messages[0].request_id = id;
     EXPECT_EQ(Reason(Unary(), std::move(messages)), "REQUEST_ID");
+  }
+}
+
+// The limit of a quadratic algorithm is that of the whole array, whatever it comes in.
+TEST_F(SessionTest, ArraysAboveTheLimitOfAnAlgorithmAreRefusedBeforeTheyRun) {
+  constexpr size_t kLimit = size_t{1} << 14;
+  Spec naive = ScanOf();
+  naive.algorithm = {Strategy::kNaive};
+  const std::string half = Bytes(Iota(kLimit / 2));
+  ASSERT_TRUE(Run(Unary(), Messages(naive, {half + half})).ok());
+  EXPECT_EQ(transport_->result().timing.algorithm, naive.algorithm);
+  EXPECT_EQ(transport_->result().timing.device.launches, 1u);
+  ASSERT_TRUE(Run(Stream(), Messages(naive, {half, half, ""})).ok());
+  EXPECT_EQ(Items<int32_t>(transport_->values()).size(), kLimit);
+
+  int works = device_.works();
+  const absl::Status unary = Run(Unary(), Messages(naive, {half + half + half}));
+  EXPECT_EQ(unary.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorReason(unary), "ALGORITHM_LIMIT");
+  EXPECT_NE(std::string(unary.message()).find("at most 16384 elements"), std::string::npos) << unary;
+  EXPECT_EQ(device_.works(), works);
+  naive.num_items = kLimit + 1;
+  EXPECT_EQ(Reason(Stream(), Messages(naive, {half})), "ALGORITHM_LIMIT");
+  EXPECT_EQ(device_.works(), works) << "the length was declared";
+  naive.num_items.reset();
+  EXPECT_EQ(Reason(Stream(), Messages(naive, {half, half, Bytes<int32_t>({1})})), "ALGORITHM_LIMIT");
+  EXPECT_LE(device_.works(), works + 2);
+}
+
+TEST_F(SessionTest, EveryAlgorithmOfTheDeviceIsServedByName) {
+  const std::string in = Bytes<int32_t>({3, 1, 2, 4});
+  for (const AlgorithmInfo& row : device_.Algorithms()) {
+    SCOPED_TRACE(StrCat(Name(row.primitive), " ", Name(row.algorithm)));
+    if (!IsServedBy(row.algorithm, row.primitive, DType::kI32, DType::kI32, Op::kSum)) continue;
+    Spec spec = row.primitive == Primitive::kScan     ? ScanOf()
+                : row.primitive == Primitive::kReduce ? ReduceOf()
+                                                      : CompactOf({.comparison = Comparison::kGreater});
+    spec.algorithm = row.algorithm;
+    ASSERT_TRUE(Run(Unary(), Messages(spec, {in})).ok());
+    EXPECT_EQ(transport_->result().timing.algorithm, *device_.Resolve(row.primitive, row.algorithm));
+    EXPECT_GE(transport_->result().timing.device.launches, 1u);
+    if (row.primitive == Primitive::kReduce) {
+      EXPECT_EQ(transport_->result().value.As<int32_t>(), 10);
+    }
+    if (row.primitive == Primitive::kScan) {
+      EXPECT_EQ(Items<int32_t>(transport_->values()), (std::vector<int32_t>{3, 4, 6, 10}));
+    }
   }
 }
 
