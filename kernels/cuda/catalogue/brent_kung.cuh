@@ -1,0 +1,61 @@
+// Tile scan "brent_kung": a tree of sums up, and prefixes down the same tree; any number of items a thread.
+//
+// Up, with distance d = 1, 2, 4, ..: item j = 2d - 1, 4d - 1, .. takes in the one d before it, and is the value of 2d
+// items then. Down, with d halving: j is the value of all items up to it, and is taken in by the item d after it.
+// Work 2n, depth 2 log b, for tiles of b = 512 * items_per_thread items (of 8 bytes: 256 *); a barrier after each step.
+// Bank conflicts (predicted): step d is 2d-way without padding, 32-way from d = 16 on; padded, none up to d = 16 (d = 8
+// for items of 8 bytes), then d/16-way, but of the d/16 warps that are still at work only one in that many is left.
+// Source: Brent and Kung 1982; texts 000 and 002. 000 takes a parameter A and reads arr; its padding needs more than
+// the 255 spare words that it has from 8,192 items on. 002 pads every 16 words, for the banks of 2007, lets one thread
+// too many work (thid <= d), and adds shared[b] onto shared[a], which builds the tree's values where no step looks.
+#ifndef PREFIXD_KERNELS_CUDA_CATALOGUE_BRENT_KUNG_CUH_
+#define PREFIXD_KERNELS_CUDA_CATALOGUE_BRENT_KUNG_CUH_
+
+#include "kernels/cuda/catalogue/shared_tile.cuh"
+
+namespace prefixd::cuda {
+
+// Item j of the tile, (j + 1) divisible by 2^k, becomes the value of the 2^k items up to it.
+template <class Op, class Item>
+__device__ void UpSweep(const SharedTile<Item>& tile) {
+  const int t = static_cast<int>(threadIdx.x);
+  for (int distance = 1; distance < tile.size(); distance *= 2) {
+    for (int j = 2 * distance * (t + 1) - 1; j < tile.size(); j += 2 * distance * kTileThreads<Item>) {
+      tile[j] = Op::Combine(tile[j - distance], tile[j]);
+    }
+    __syncthreads();
+  }
+}
+
+// After that, every item becomes the value of all items up to it.
+template <class Op, class Item>
+__device__ void InclusiveDownSweep(const SharedTile<Item>& tile) {
+  const int t = static_cast<int>(threadIdx.x);
+  int distance = 1;
+  while (4 * distance < tile.size()) distance *= 2;
+  for (; distance > 0; distance /= 2) {
+    for (int j = 2 * distance * (t + 1) - 1; j + distance < tile.size(); j += 2 * distance * kTileThreads<Item>) {
+      tile[j + distance] = Op::Combine(tile[j], tile[j + distance]);
+    }
+    __syncthreads();
+  }
+}
+
+template <class Op>
+struct BrentKung {
+  using Operator = Op;
+  using Item = typename Op::Item;
+  static constexpr int kItemsPerThread = 1;  // Where the caller leaves it open.
+  static constexpr bool kMakesExclusive = false;
+  static constexpr int ScratchItems(int /*tile_items*/) { return 0; }
+
+  static __device__ Item Run(SharedTile<Item>& tile, bool /*exclusive*/, Item /*neutral*/) {
+    UpSweep<Op>(tile);
+    InclusiveDownSweep<Op>(tile);
+    return tile[tile.size() - 1];
+  }
+};
+
+}  // namespace prefixd::cuda
+
+#endif  // PREFIXD_KERNELS_CUDA_CATALOGUE_BRENT_KUNG_CUH_

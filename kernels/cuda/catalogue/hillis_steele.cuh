@@ -1,0 +1,42 @@
+// Tile scan "hillis_steele": in step k every item takes in the one 2^k before it, from one copy of the tile to another.
+//
+// Work n log b, depth log b, for tiles of b = 512 items (of 8 bytes: 256). One barrier a step, because what a step
+// reads none writes; the price is a second tile of shared memory. Bank conflicts: none, neighbouring threads read
+// neighbouring items. Source: Hillis and Steele 1986; texts 002 (the "first attempt"), 003 (Steel_Optimized) and 004.
+// 003 scans ints in a float array, wrong above 2^24, has no guard for the last block, and is in place after all, with
+// two barriers a step. 002 makes its scan exclusive by moving the items up by one when it loads them: the value of the
+// whole is lost then.
+#ifndef PREFIXD_KERNELS_CUDA_CATALOGUE_HILLIS_STEELE_CUH_
+#define PREFIXD_KERNELS_CUDA_CATALOGUE_HILLIS_STEELE_CUH_
+
+#include "kernels/cuda/catalogue/shared_tile.cuh"
+
+namespace prefixd::cuda {
+
+template <class Op>
+struct HillisSteele {
+  using Operator = Op;
+  using Item = typename Op::Item;
+  static constexpr int kItemsPerThread = 1;
+  static constexpr bool kMakesExclusive = false;
+  static constexpr int ScratchItems(int tile_items) { return tile_items; }
+
+  static __device__ Item Run(SharedTile<Item>& tile, bool /*exclusive*/, Item /*neutral*/) {
+    const int t = static_cast<int>(threadIdx.x);
+    SharedTile<Item> from = tile;
+    SharedTile<Item> to(tile.scratch(), tile.size(), /*padded=*/false);
+    for (int distance = 1; distance < kTileThreads<Item>; distance *= 2) {
+      to[t] = t >= distance ? Op::Combine(from[t - distance], from[t]) : from[t];
+      __syncthreads();
+      const SharedTile<Item> written = to;
+      to = from;
+      from = written;
+    }
+    tile = from;
+    return tile[kTileThreads<Item> - 1];
+  }
+};
+
+}  // namespace prefixd::cuda
+
+#endif  // PREFIXD_KERNELS_CUDA_CATALOGUE_HILLIS_STEELE_CUH_
