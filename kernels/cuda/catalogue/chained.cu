@@ -30,7 +30,6 @@ __global__ void __launch_bounds__(kTileThreads<T>) ChainedKernel(const __grid_co
   using Fold = GroupFold<Operator, kTileWarps<Item>>;
   __shared__ typename Fold::Shared s_fold;
   __shared__ uint32_t s_number;
-  auto tile = MakeTile<Scan>(p);
   const uint32_t epoch = p.states.Epoch();
   Fold fold(p.states, epoch, Operator::Load(p.Start()), Operator::Load(p.neutral), WarpOfBlock(), s_fold);
   // Every block reads carry_in before it publishes anything, and the last tile writes carry_out, which may be the same,
@@ -41,6 +40,7 @@ __global__ void __launch_bounds__(kTileThreads<T>) ChainedKernel(const __grid_co
     __syncthreads();
     const uint32_t number = s_number;
     if (number >= p.num_tiles) break;
+    auto tile = MakeTile<Scan>(p);
     const Item sum = LoadAndScan<Scan>(p, number, tile);
     if (threadIdx.x == 0) p.states.Publish(number, epoch, sum);
     const auto slot = static_cast<int>(number % kJoinSlots);

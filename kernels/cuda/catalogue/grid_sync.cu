@@ -31,13 +31,13 @@ struct GridSyncParams : TileParams<T> {
 template <class Scan, class T>
 __global__ void __launch_bounds__(kTileThreads<T>) GridSyncKernel(const __grid_constant__ GridSyncParams<T> p) {
   using Operator = typename Scan::Operator;
-  auto tile = MakeTile<Scan>(p);
   const auto neutral = Operator::Load(p.neutral);
   auto before = Operator::Load(p.Start());  // Here, since carry_in may be carry_out.
   const uint32_t first_tile = p.FirstTile(blockIdx.x);
   const uint32_t last_tile = p.FirstTile(blockIdx.x + 1);
   auto sum = neutral;
   for (uint32_t number = first_tile; number < last_tile; ++number) {
+    auto tile = MakeTile<Scan>(p);
     const auto tile_sum = LoadAndScan<Scan>(p, number, tile);
     JoinAndStore<Scan>(p, number, tile, sum);
     sum = Operator::Combine(sum, tile_sum);
@@ -46,7 +46,8 @@ __global__ void __launch_bounds__(kTileThreads<T>) GridSyncKernel(const __grid_c
   cooperative_groups::this_grid().sync();
 
   // The sums of the blocks before, a tile of them at a time.
-  for (uint32_t begin = 0; begin < blockIdx.x; begin += tile.size()) {
+  for (uint32_t begin = 0; begin < blockIdx.x; begin += p.tile_items) {
+    auto tile = MakeTile<Scan>(p);
     for (int i = static_cast<int>(threadIdx.x); i < tile.size(); i += kTileThreads<T>) {
       tile[i] = begin + i < blockIdx.x ? Operator::Load(p.block_sums[begin + i]) : neutral;
     }
@@ -87,9 +88,17 @@ cudaError_t LaunchGridSyncScan(const ScanArgs& args, LaunchContext* context, uin
     if (error != cudaSuccess) return error;
     params.block_sums = static_cast<T*>(d_sums);
     *num_launches = 1;
-    void* arguments[] = {&params};
-    return cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), dim3(num_blocks), dim3(kTileThreads<T>),
-                                       arguments, shared_bytes, context->stream);
+    cudaLaunchAttribute cooperative = {};
+    cooperative.id = cudaLaunchAttributeCooperative;
+    cooperative.val.cooperative = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(num_blocks);
+    config.blockDim = dim3(kTileThreads<T>);
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = context->stream;
+    config.attrs = &cooperative;
+    config.numAttrs = 1;
+    return cudaLaunchKernelEx(&config, kernel, params);
   });
 }
 

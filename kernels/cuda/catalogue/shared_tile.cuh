@@ -71,6 +71,7 @@ struct TileParams {
   __device__ T Start() const { return carry_in != nullptr ? *carry_in : init; }
 };
 
+// For one tile: what has scanned it may have moved it.
 template <class Scan, class Params>
 __device__ SharedTile<typename Scan::Item> MakeTile(const Params& p) {
   extern __shared__ __align__(16) unsigned char s_dynamic[];
