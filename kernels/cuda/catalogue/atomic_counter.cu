@@ -1,8 +1,9 @@
 // Compact, strategy "atomic_counter": every element that is kept takes the next place from one counter.
 //
 // NOT STABLE: the elements come in the order in which their threads come to the counter, another one in every run. A
-// yardstick only. Work n, one launch; traffic: n, and what is kept. Depth: the L2 cache does the atomics on one address
-// one after the other. The last block to leave writes the count and clears the counter for the next launch.
+// yardstick only.
+// Cost: work n, one launch, traffic n and what is kept; the L2 cache does the atomics on one address one after the
+// other. The last block to leave writes the count, and clears the counter for the next launch.
 // Source: text 004, which warns of it for its speed, and does not say that it loses the order.
 #include <cstdint>
 

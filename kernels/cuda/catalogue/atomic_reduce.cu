@@ -1,10 +1,11 @@
 // Reduce, strategy "atomic": a tree in each block, and one atomic operation a block on the one result.
 //
-// Work n, depth a block's tree and n / 512 atomics, which the L2 cache does one after the other. Three launches: one
-// thread sets the result to the neutral item, the blocks, one thread joins the result with the start. Min and max also
-// return a position, which no atomic operation finds along with the value: a further launch looks for the first
-// element that has it. Traffic: n, of min and max 2n. Floating-point sums differ from run to run, with the order in
-// which the blocks come. Source: text 000, which recommends it in one sentence.
+// Cost: work n, depth a block's tree and n / 512 atomics, which the L2 cache does one after the other. Three launches:
+// one thread sets the result to the neutral item, the blocks, one thread joins the result with the start. Min and max
+// also have a position, which no atomic operation finds along with the value: one launch more looks for the first
+// element that has it. Traffic n, of min and max 2n.
+// Order: floating-point sums differ from run to run, with the order in which the blocks come.
+// Source: text 000, which recommends it in a sentence.
 #include <cstdint>
 #include <cuda/atomic>
 #include <type_traits>

@@ -1,8 +1,9 @@
 // Strategy "chained" with a tile scan named: the join of the default, one launch with look-back, over textbook tiles.
 //
 // A block takes tiles by ticket, publishes the sum of each, and joins those of all tiles before by itself
-// (look_back.cuh), so that none is passed on from block to block and the bits do not depend on time. Traffic: 2n, and a
-// word or two for each block and tile, within the L2 cache. Work and depth: the tile scan's, and the look-back.
+// (look_back.cuh), so that none is passed on from block to block and the bits do not depend on time.
+// Cost: traffic 2n, and a word or two for each block and tile, within the L2 cache; the tile scan's work, and an
+// addition an item.
 // Source: text 000's chain grown up; Merrill and Garland, NVR-2016-002.
 #include <algorithm>
 #include <cstdint>

@@ -1,13 +1,12 @@
-// Strategy "chained_serial": one launch; each block waits for the one before, adds its own tile's sum, and passes it
-// on.
+// Strategy "chained_serial": one launch; each block waits for the one before, adds its tile's sum, and passes it on.
 //
-// Traffic: 2n, and a value and a flag a tile. Work: the tile scan's, and one more addition an item. Depth: a tile's,
-// and the chain, n / b times the way from one block to the next through the L2 cache, which is what it costs: it is
-// there to be compared with chained. Progress: tile numbers are tickets, so the block before has started. Memory order:
-// the value is written before its flag is released, and read after the flag was acquired. Reset: none, flags are marked
-// with the launch's epoch. Source: text 000. It takes blockIdx for the order in which blocks start, which nothing
-// promises; reads S without acquiring it; and waits by atomicAdd(flag, 0), a write by every thread of the block where
-// one may read.
+// Cost: traffic 2n, and a value and a flag a tile; the tile scan's work, and an addition an item. The depth is the
+// chain: n / b times the way from one block to the next through the L2 cache. It is there to be compared with chained.
+// Progress: tile numbers are tickets, so the block before has started.
+// Memory order: a value is written before its flag is released, and read after the flag was acquired. Nothing is
+// reset: flags are marked with the launch's epoch (look_back.cuh).
+// Source: text 000. It takes blockIdx for the order in which blocks start, which nothing promises; reads S without
+// acquiring it; and waits by atomicAdd(flag, 0), a write, by every thread of the block, where one could read.
 #include <cstdint>
 
 #include "kernels/cuda/catalogue/scans.h"

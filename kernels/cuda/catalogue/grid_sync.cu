@@ -1,11 +1,13 @@
 // Strategy "grid_sync": the three phases in one launch, with one wait of all blocks for each other between them.
 //
-// Every block goes through a stretch of neighbouring tiles, carrying on from one to the next. When all have, each scans
-// the sums of the blocks before it, and adds that to its stretch. Traffic: 4n, and a word for each block and block.
+// Every block goes through a stretch of neighbouring tiles, carrying on from one to the next. When all have, each
+// scans the sums of the blocks before it, and adds that to its stretch.
+// Cost: one launch; traffic 4n, and a word for each two blocks; the tile scan's depth, for each tile of a stretch.
 // Progress: a block that waits for others needs them to run, so no more are launched than are resident at once, by a
-// cooperative launch, which starts all of them or none. Work and depth: the tile scan's, for each tile of a stretch.
-// Source: text 000, a counter that all threads add to and spin on. As it stands it deadlocks when there are more blocks
-// than are resident (000 says so), counts threads past its bound in the second wait, and orders no memory.
+// cooperative launch, which starts all of them or none.
+// Source: text 000: a counter that all threads add to and spin on. It deadlocks when there are more blocks than are
+// resident (000 says so); where there are not, it doesn't wait, since each turn of a thread's loop counts like another
+// thread; and it orders no memory.
 #include <cooperative_groups.h>
 
 #include <algorithm>

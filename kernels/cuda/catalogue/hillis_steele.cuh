@@ -1,11 +1,12 @@
-// Tile scan "hillis_steele": in step k every item takes in the one 2^k before it, from one copy of the tile to another.
+// Tile scan "hillis_steele": in step k every item takes in the one 2^k before it, from one copy of the tile to
+// another.
 //
-// Work n log b, depth log b, for tiles of b = 512 items (of 8 bytes: 256). One barrier a step, because what a step
-// reads none writes; the price is a second tile of shared memory. Bank conflicts: none, neighbouring threads read
-// neighbouring items. Source: Hillis and Steele 1986; texts 002 (the "first attempt"), 003 (Steel_Optimized) and 004.
-// 003 scans ints in a float array, wrong above 2^24, has no guard for the last block, and is in place after all, with
-// two barriers a step. 002 makes its scan exclusive by moving the items up by one when it loads them: the value of the
-// whole is lost then.
+// Cost: work n log b, depth log b, for tiles of b = 512 items (of 8 bytes: 256). One barrier a step, because none
+// writes what a step reads; the price is a second tile of shared memory.
+// Banks: no conflicts: neighbouring threads read and write neighbouring items.
+// Source: Hillis and Steele 1986; texts 002 (the "first attempt"), 003 (Steel_Optimized) and 004. 003 scans ints in a
+// float array, wrong above 2^24, has no guard for the last block, and works in place after all, with two barriers a
+// step. 002 moves the items up by one as it loads them, for an exclusive scan: the value of the whole is lost then.
 #ifndef PREFIXD_KERNELS_CUDA_CATALOGUE_HILLIS_STEELE_CUH_
 #define PREFIXD_KERNELS_CUDA_CATALOGUE_HILLIS_STEELE_CUH_
 

@@ -1,12 +1,12 @@
 // Scan, strategy "hillis_steele_global": in step k every item takes in the one 2^k before it, for the whole array at
 // once, from one buffer to another; a launch a step, since only the end of a launch makes all blocks wait.
 //
-// Work n log n, depth log n, log2(n) launches, each reads 2n (half of it from the cache) and writes n: 2n log n traffic
-// at least, which is all that it costs. No barrier, no shared memory. The last step writes the output, so the first
-// writes that or the scratch buffer; if it would overwrite an input that others still read, a step over the distance 0,
-// which only copies, comes first.
-// Source: Hillis and Steele 1986; text 003 (Steel_Default) and 002. 003 calls the work log(n), which is its depth, and
-// leaves the loop, the two buffers and which of them holds the result to the reader.
+// Cost: work n log n, depth log n, log n launches; a step reads 2n, half of it from the cache, and writes n: traffic
+// 2n log n, which is all that it costs. No barrier, no shared memory.
+// The last step writes the output, so the first writes that or the scratch buffer. Where it would overwrite an input
+// that others still read, a step over the distance 0, which only copies, comes first.
+// Source: Hillis and Steele 1986; texts 003 (Steel_Default) and 002. 003 calls the work log(n), which is its depth,
+// and leaves the loop, the two buffers and which of them holds the result to the reader.
 #include <cstdint>
 #include <utility>
 

@@ -1,10 +1,10 @@
-// What reduce strategy "kahan" combines: a sum, and the error that it has made, which the next sum makes good for.
+// What reduce strategy "kahan" combines: a sum, and the error that it has made, which is made good for in the end.
 //
-// The sum of two is exact as a rounded sum and the rest (TwoSum, 6 operations in place of one), and the rests are added
-// beside. However many items: an error of at most an ulp of the result, and about n ulp^2 of the sum of magnitudes; but
-// what a state carries to the next chunk is the sum alone. Non-finite sums have no rest. Compiled without contraction
-// to fused multiply-adds, and without -use_fast_math, by which all of it would vanish. Source: Kahan 1965, Neumaier
-// 1974; text 004, which names it in its advice on precision, and no more.
+// The sum of two is exact as a rounded sum and the rest (TwoSum, 6 operations in place of one), and the rests are
+// added beside. So the result is right to an ulp, and some n ulp^2 of the sum of magnitudes; but what a state carries
+// to the next chunk is the sum alone. Sums that are not finite have no rest. Compiled without contraction to fused
+// multiply-adds, and without -use_fast_math, by which all of it would vanish.
+// Source: Kahan 1965, Neumaier 1974; text 004, which names it in its advice on precision, and no more.
 #ifndef PREFIXD_KERNELS_CUDA_CATALOGUE_KAHAN_CUH_
 #define PREFIXD_KERNELS_CUDA_CATALOGUE_KAHAN_CUH_
 

@@ -1,9 +1,10 @@
 // Scan, strategy "naive": one thread an output, which adds up everything before it.
 //
-// Work n^2 / 2, depth n; limited to kMaxNaiveItems. Reads n^2 / 2, most of it from the caches, since the lanes of a
-// warp read the same item at the same time; writes n. One launch, no barrier; one more, a copy, if in place, since
-// others still read what a thread overwrites, and one if carry_in is carry_out. The bits are those of the sequential
-// loop. Source: text 000 (prefix_sum_cuda_unoptimized), which lets threads past the end read past the end.
+// Cost: work n^2 / 2, depth n; limited to kMaxNaiveItems. Reads n^2 / 2, most of it from the caches, since the lanes
+// of a warp read the same item at the same time; writes n. No barrier. One launch; a copy comes first where it would
+// overwrite what others still read: the array if it is in place, carry_in if that is carry_out.
+// Order: the bits are those of the sequential loop.
+// Source: text 000 (prefix_sum_cuda_unoptimized), whose threads past the end read past the end.
 #include <cstdint>
 
 #include "kernels/cuda/catalogue/scans.h"

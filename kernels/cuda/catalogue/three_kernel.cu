@@ -2,9 +2,9 @@
 //
 // The scan is three_phase with blelloch, exclusive and padded, and makes of a flag the position that its element goes
 // to; an element is kept if the position after it is another. Positions are of 4 bytes, or, from 2^31 items on, of 8.
-// Launches: the scan's, and two. Traffic: 2n, what is kept, and six times the positions. Stable.
-// Source: texts 002 and 004. 002 leaves out the count; 004 has it from the last flag and position, of which an array of
-// no items has neither: here it is the scan's carry.
+// Cost: the scan's launches, and two. Traffic: n and what is kept, and seven words for each position. Stable.
+// Source: texts 002 and 004. 002 leaves out the count; 004 has it from the last flag and position, of which an array
+// of no items has neither: here it is the scan's carry.
 #include <cstdint>
 
 #include "kernels/cuda/catalogue/blelloch.cuh"

@@ -1,10 +1,12 @@
 // Strategy "three_phase": scan the tiles, scan their sums, add those to the tiles. The sums are an array again, and
 // scanned the same way, until they are one tile.
 //
-// Launches: 1, 3, 5, .. for arrays of b, b^2, b^3, .. items in tiles of b. Traffic: 4n, since the tiles are written,
-// read and written again, and little for the sums. Work and depth: the tile scan's, and one more addition an item.
-// Source: text 000 (its steps 1 to 3), 002 ("large arrays") and 004. 000 scans the sums in one block, and so stops at
-// 1,024 tiles; none of them says what a scan of sums that is exclusive saves: the look at the tile before.
+// Cost: 1, 3, 5, .. launches for arrays of b, b^2, b^3, .. items in tiles of b. Traffic 4n, since the tiles are
+// written, read and written again, and little for the sums. Work and depth are the tile scan's, for every level, and
+// an addition an item.
+// Source: texts 000 (its steps 1 to 3), 002 ("large arrays") and 004. 000 says to scan the sums again, and not what to
+// do if they are more than a block's; its example adds 1 and 7 to 7, so that one of its results is 58 for 59. An
+// exclusive scan of the sums, which none of them takes, saves the look at the tile before.
 #ifndef PREFIXD_KERNELS_CUDA_CATALOGUE_THREE_PHASE_CUH_
 #define PREFIXD_KERNELS_CUDA_CATALOGUE_THREE_PHASE_CUH_
 

@@ -1,11 +1,11 @@
 // Reduce, strategies "tree_interleaved", "tree_sequential" and "warp_shuffle": a tree over the items of a block, then
 // over the values of the blocks, again and again until there is one block.
 //
-// The three differ in the block's tree (reduce_items.cuh). Work n, depth log n, log2(n) / 9 launches, rounded up, for
-// blocks of 512 items. Traffic: n. Barriers: 9 a block for the trees in shared memory, one for the shuffle.
-// Source: text 004: its trace of [2,4,6,8,1,3,5,7] is interleaved, its reduce_sum is sequential, and reduce_sum_warp_
-// shuffle; 002 ("vector reduction"). 004 traces one addressing and codes the other, without a word on what differs: the
-// sequential one needs an operator that commutes. Its second kernel is left to the reader.
+// Cost: work n, depth log n, traffic n; log2(n) / 9 launches, rounded up, for blocks of 512 items. Barriers: ten a
+// block for the trees in shared memory, one for the shuffles. Banks: reduce_items.cuh.
+// Source: text 004: its trace of [2,4,6,8,1,3,5,7] is interleaved, its reduce_sum is sequential, its
+// reduce_sum_warp_shuffle shuffles; 002 ("vector reduction"). 004 traces one addressing and codes the other without a
+// word on what differs: the sequential one needs an operator that commutes. Its second kernel is left to the reader.
 #include <cstdint>
 #include <utility>
 

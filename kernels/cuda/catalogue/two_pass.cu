@@ -1,9 +1,10 @@
-// Reduce, strategies "two_pass" and "kahan": a grid of at most 512 blocks reduces a stretch of neighbouring tiles each,
-// then one block the values of those. kahan does so with compensated sums (kahan.cuh), of floating point only.
+// Reduce, strategies "two_pass" and "kahan": a grid of at most 512 blocks reduces a stretch of neighbouring tiles
+// each, then one block the values of those. kahan does so with compensated sums (kahan.cuh), of floating point only.
 //
-// Work n, depth n / (512 * 512) trees of a tile, one after the other; two launches, one for a single tile. Traffic: n.
-// Barriers: two a tile. Source: text 004 ("each block produces a partial result, then a second kernel reduces those"),
-// which gives a block one item a thread, so that its second pass has to be a third from 2^20 items on.
+// Cost: work n, traffic n; two launches, one for a single tile; depth n / 2^18 trees of a tile, one after the other,
+// and one more. Barriers: two a tile.
+// Source: text 004 ("each block produces a partial result, then a second kernel reduces those"), which gives a block
+// one item a thread, so that one block is too little for its second pass from 2^20 items on.
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>

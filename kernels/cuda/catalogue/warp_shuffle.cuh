@@ -1,6 +1,7 @@
 // Tile scan "warp_shuffle": a warp scans 32 items in registers; in step k every lane takes in the one 2^k before it.
 //
-// Work n log 32, depth log 32 + log 32 for tiles of 512 items; three barriers. Bank conflicts: none.
+// Cost: work n log 32, depth 2 log 32, for tiles of 512 items (of 8 bytes: 256); three barriers a tile.
+// Banks: no conflicts; shared memory holds the tile between load, scan and store, and the warps' values.
 // Source: text 004, which shuffles only to reduce. It says that no barrier is needed because a warp runs in lockstep
 // (since Volta it doesn't; __shfl_up_sync is the barrier), and that the offset must be a power of two: any will do.
 #ifndef PREFIXD_KERNELS_CUDA_CATALOGUE_WARP_SHUFFLE_CUH_
