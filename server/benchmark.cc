@@ -61,7 +61,8 @@ void Benchmark::MeasureNext(BorrowedLane& lane) {
 
 absl::StatusOr<Measurement> Benchmark::MeasureOrSkip(Lane& lane, const BenchmarkCase& what) {
   PREFIXD_RETURN_IF_ERROR(Wanted());
-  absl::Status fits = CheckBytes(what);
+  absl::Status fits = ResolveCase(*context_->device, what).status();
+  fits.Update(CheckBytes(what));
   fits.Update(CheckTime(what));
   absl::StatusOr<Measurement> measured =
       fits.ok() ? Measure(*context_->device, lane, what, repetitions_, [this] { return Wanted(); })

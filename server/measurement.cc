@@ -147,19 +147,6 @@ int64_t Quantile(const std::vector<int64_t>& sorted, double quantile) {
   return sorted[static_cast<size_t>(std::lround(quantile * static_cast<double>(sorted.size() - 1)))];
 }
 
-// The algorithm that will run. Errors: what the device will refuse, before there is memory to get.
-absl::StatusOr<Algorithm> ResolveCase(const Device& device, const BenchmarkCase& what) {
-  if (!IsSupported(what.primitive, what.dtype, what.dtype, what.op)) {
-    return absl::UnimplementedError(StrCat(Name(what.primitive), " does not serve ",
-                                           what.primitive == Primitive::kCompact ? "" : StrCat(Name(what.op), " of "),
-                                           Name(what.dtype)));
-  }
-  PREFIXD_ASSIGN_OR_RETURN(const Algorithm resolved,
-                           device.Resolve(what.primitive, what.dtype, what.dtype, what.op, what.algorithm));
-  PREFIXD_RETURN_IF_ERROR(device.CheckLength(what.primitive, resolved, what.num_items));
-  return resolved;
-}
-
 absl::StatusOr<Measurement> MeasureSamples(Subject& subject, uint64_t num_items, uint32_t repetitions,
                                            const std::function<absl::Status()>& stop) {
   // The first of each warms up: code is loaded, memory is touched.
@@ -232,6 +219,18 @@ uint64_t ArrayBytes(const BenchmarkCase& what) {
   constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
   const uint64_t bytes_per_item = 2 * SizeOf(what.dtype);
   return what.num_items > kMost / bytes_per_item ? kMost : what.num_items * bytes_per_item;
+}
+
+absl::StatusOr<Algorithm> ResolveCase(const Device& device, const BenchmarkCase& what) {
+  if (!IsSupported(what.primitive, what.dtype, what.dtype, what.op)) {
+    return absl::UnimplementedError(StrCat(Name(what.primitive), " does not serve ",
+                                           what.primitive == Primitive::kCompact ? "" : StrCat(Name(what.op), " of "),
+                                           Name(what.dtype)));
+  }
+  PREFIXD_ASSIGN_OR_RETURN(const Algorithm resolved,
+                           device.Resolve(what.primitive, what.dtype, what.dtype, what.op, what.algorithm));
+  PREFIXD_RETURN_IF_ERROR(device.CheckLength(what.primitive, resolved, what.num_items));
+  return resolved;
 }
 
 std::string TooSlow(uint64_t num_items, int64_t sample_ns) {

@@ -60,14 +60,19 @@ absl::StatusOr<std::vector<BenchmarkCase>> Expand(const BenchmarkSpec& spec);
 // Bytes of the arrays that a case needs on the device; the largest number if it is too large to say.
 uint64_t ArrayBytes(const BenchmarkCase& what);
 
+// The algorithm that a case will run, every default filled in.
+// Errors: of Device::Resolve and CheckLength; UNIMPLEMENTED for what no algorithm serves.
+absl::StatusOr<Algorithm> ResolveCase(const Device& device, const BenchmarkCase& what);
+
 // Why a case is skipped: it, or a shorter one of num_items, takes that long.
 std::string TooSlow(uint64_t num_items, int64_t sample_ns);
 
 // Measures one case, or skips it after one sample above kMaxSampleNs. `stop` is asked before every sample; what it
-// returns, if not OK, ends the measurement. A scan is inclusive; a compact keeps by a predicate, which about half of
-// the elements satisfy, and returns values. Needs:   nothing enqueued on the lane. Leaves nothing behind, in its times
-// either. Errors:  those of the device, among them UNIMPLEMENTED and INVALID_ARGUMENT for what it does not serve, or
-// not at that length. Cost:    device memory for ArrayBytes and DeviceInfo::cache_flush_bytes; blocks until it is done.
+// returns, if not OK, ends the measurement.
+// A scan is inclusive; a compact keeps by a predicate, which about half of the elements satisfy, and returns values.
+// Needs:   nothing enqueued on the lane. Leaves nothing behind, in its times either.
+// Errors:  those of ResolveCase and of the device.
+// Cost:    device memory for ArrayBytes and DeviceInfo::cache_flush_bytes; blocks until it is done.
 absl::StatusOr<Measurement> Measure(const Device& device, Lane& lane, const BenchmarkCase& what, uint32_t repetitions,
                                     const std::function<absl::Status()>& stop);
 

@@ -197,6 +197,40 @@ std::string CsvRow(const BenchmarkResult& result) {
 }
 
 // ---- The plot ------------------------------------------------------------------------------------------------------
+namespace {
+
+// A dozen curves lie on each other over the decades of GB/s, and apart as shares of the copy's rate for the same n.
+void ShowShares(Plot* plot) {
+  plot->notes.back() = "Share of the rate at which the device itself copies as many bytes, by its clock.";
+  plot->y_label = "%";
+  plot->y_scale = YScale::kLinear;
+  for (PlotPanel& panel : plot->panels) {
+    std::map<uint64_t, double> copy;
+    for (const PlotPoint& point : panel.curves.back().points) copy[point.n] = point.y;
+    for (PlotCurve& curve : panel.curves) {
+      for (PlotPoint& point : curve.points) point.y *= 100 / copy.at(point.n);
+    }
+  }
+}
+
+// Whether a panel has many curves, and every point the copy's beside it.
+bool IsCrowd(const Plot& plot) {
+  size_t most_curves = 0;
+  for (const PlotPanel& panel : plot.panels) {
+    most_curves = std::max(most_curves, panel.curves.size());
+    const PlotCurve& copy = panel.curves.back();
+    if (!copy.yardstick) return false;
+    for (const PlotCurve& curve : panel.curves) {
+      for (const PlotPoint& point : curve.points) {
+        if (std::none_of(copy.points.begin(), copy.points.end(), [&](auto& p) { return p.n == point.n; })) return false;
+      }
+    }
+  }
+  return most_curves >= kCrowd;
+}
+
+}  // namespace
+
 Plot ToPlot(const std::vector<BenchmarkResult>& results, const client::ServerInfo& info, absl::Time time) {
   // What was measured, by panel, in the order in which it came.
   std::vector<std::vector<const BenchmarkResult*>> panels;
@@ -242,7 +276,6 @@ Plot ToPlot(const std::vector<BenchmarkResult>& results, const client::ServerInf
                                             .dash = static_cast<size_t>(algorithm.tile_scan),
                                             .hollow = algorithm.padding || algorithm.items_per_thread > 1});
       }
-
       curve->points.push_back(
           {result->num_items, result->GbPerS(),
            StrCat(name, ", ", SizeText(result->num_items), ": ", TimeText(result->times->median_ns), " us, ",
@@ -261,6 +294,7 @@ Plot ToPlot(const std::vector<BenchmarkResult>& results, const client::ServerInf
     if (!copy.points.empty()) panel.curves.push_back(std::move(copy));
     plot.panels.push_back(std::move(panel));
   }
+  if (IsCrowd(plot)) ShowShares(&plot);
   return plot;
 }
 

@@ -53,6 +53,8 @@ std::string CsvHead();
 std::string CsvRow(const client::BenchmarkResult& result);
 
 // GB/s over n: a panel for each primitive and type, a curve for each operator and algorithm, and the copy dashed.
+// A strategy has a colour, a tile scan its dashes, knobs hollow dots. Of kCrowd curves and more in a panel it is the
+// share of the copy over n, which tells them apart.
 // Needs: a result with a rate.
 Plot ToPlot(const std::vector<client::BenchmarkResult>& results, const client::ServerInfo& info, absl::Time time);
 

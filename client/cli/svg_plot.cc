@@ -27,8 +27,7 @@ constexpr double kLeastAreaHeight = 230;
 constexpr double kNameHeight = 13;
 constexpr double kNameGap = 16;
 constexpr double kDashLength = 34;  // Of the piece of a dashed curve in front of its name.
-// From so many curves on a panel is crowded: it is wider, with more room for the lines to the names.
-constexpr size_t kCrowd = 12;
+// Of a crowd.
 constexpr double kCrowdWidth = 640;
 constexpr double kCrowdNameGap = 60;
 constexpr double kLetterWidth = 6.6;
@@ -75,10 +74,22 @@ std::vector<double> Ticks(double lowest, double highest) {
   }
 }
 
+// From 0 to the first that is not below the highest; ten steps at most.
+std::vector<double> LinearTicks(double highest) {
+  const double power = std::pow(10, std::floor(std::log10(highest / 10)));
+  double step = power;
+  for (const double wider : {2 * power, 5 * power, 10 * power}) {
+    if (step * 10 < highest) step = wider;
+  }
+  std::vector<double> ticks = {0};
+  while (ticks.back() < highest) ticks.push_back(ticks.back() + step);
+  return ticks;
+}
+
 // What all panels share.
 class Axes {
  public:
-  explicit Axes(const Plot& plot) {
+  explicit Axes(const Plot& plot) : linear_(plot.y_scale == YScale::kLinear) {
     uint64_t least = plot.panels[0].curves[0].points[0].n;
     uint64_t most = least;
     double lowest = plot.panels[0].curves[0].points[0].y;
@@ -102,7 +113,7 @@ class Axes {
       last_exponent_ = first_exponent_ + 2;
     }
     exponent_step_ = (last_exponent_ - first_exponent_ + 8) / 9;
-    y_ticks_ = Ticks(lowest, highest);
+    y_ticks_ = linear_ ? LinearTicks(highest) : Ticks(lowest, highest);
     width_ = most_curves < kCrowd ? kAreaWidth : kCrowdWidth;
     height_ = std::max(kLeastAreaHeight, static_cast<double>(most_curves) * kNameHeight);
   }
@@ -111,6 +122,7 @@ class Axes {
   double height() const { return height_; }
   double X(uint64_t n) const { return XOfExponent(std::log2(static_cast<double>(n))); }
   double Y(double y) const {
+    if (linear_) return height_ * (1 - y / y_ticks_.back());
     return height_ * (1 - std::log(y / y_ticks_.front()) / std::log(y_ticks_.back() / y_ticks_.front()));
   }
 
@@ -136,6 +148,7 @@ class Axes {
   double XOfExponent(double exponent) const {
     return width_ * (exponent - first_exponent_) / (last_exponent_ - first_exponent_);
   }
+  bool linear_;
   int first_exponent_;
   int last_exponent_;
   int exponent_step_;
@@ -170,7 +183,8 @@ class Drawing {
         dashed |= curve.dash != 0;
       }
     }
-    name_gap_ = most_curves < kCrowd ? kNameGap : kCrowdNameGap;
+    crowded_ = most_curves >= kCrowd;
+    name_gap_ = crowded_ ? kCrowdNameGap : kNameGap;
     dash_length_ = dashed ? kDashLength : 0;
     panel_width_ = kLeftOfArea + axes_.width() + name_gap_ + dash_length_ +
                    kLetterWidth * static_cast<double>(longest_name) + kMargin;
@@ -195,6 +209,7 @@ class Drawing {
         ".x {text-anchor: middle} .y {text-anchor: end} .exponent {font-size: 8px}\n"
         "path {fill: none} .grid {stroke: #e4e4e4} .leader {stroke-opacity: 0.35}\n"
         ".curve {stroke-width: 1.8; stroke-linejoin: round} .yardstick {stroke-width: 1.4; stroke-dasharray: 5 4}\n"
+        ".crowd .curve {stroke-width: 1.2} .crowd circle {stroke-width: 0.8}\n"
         ".panel:hover .one:not(:hover) {opacity: 0.15} .one:hover .curve {stroke-width: 3}\n"
         "</style>\n"
         "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
@@ -207,7 +222,8 @@ class Drawing {
     }
     for (size_t i = 0; i < plot_.panels.size(); ++i) {
       const size_t row = i / columns;
-      absl::StrAppendFormat(&svg_, "<g class=\"panel\" transform=\"translate(%.1f %.1f)\">\n",
+      absl::StrAppendFormat(&svg_, "<g class=\"panel%s\" transform=\"translate(%.1f %.1f)\">\n",
+                            crowded_ ? " crowd" : "",
                             kMargin + panel_width_ * static_cast<double>(i % columns) + kLeftOfArea,
                             head + panel_height_ * static_cast<double>(row) + kAboveArea);
       DrawPanel(plot_.panels[i]);
@@ -255,8 +271,8 @@ class Drawing {
     if (curve.yardstick) return;
     for (const PlotPoint& point : curve.points) {
       absl::StrAppendFormat(
-          &svg_, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.8\" stroke=\"%s\" fill=\"%s\"><title>%s</title></circle>\n",
-          axes_.X(point.n), axes_.Y(point.y), AbslView(look.color),
+          &svg_, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%g\" stroke=\"%s\" fill=\"%s\"><title>%s</title></circle>\n",
+          axes_.X(point.n), axes_.Y(point.y), crowded_ ? 1.9 : 2.8, AbslView(look.color),
           curve.hollow || look.hollow ? "white" : AbslView(look.color), Escaped(point.note));
     }
   }
@@ -318,6 +334,7 @@ class Drawing {
   const Axes axes_;
   std::map<std::string, size_t> colors_;                 // Of families, from the panel they first came in.
   std::array<size_t, kColors.size()> families_of_ = {};  // Each colour's.
+  bool crowded_;
   double name_gap_;
   double dash_length_;
   double panel_width_;

@@ -1,4 +1,4 @@
-// Curves over n as an SVG picture: panels side by side on common logarithmic axes, each curve named at its end, in the
+// Curves over n as an SVG picture: panels side by side on common axes, each curve named at its end, in the
 // order of their heights. Readable by itself: in a browser, where pointing at a curve or its name brings it out, in a
 // document or an issue.
 #ifndef PREFIXD_CLIENT_CLI_SVG_PLOT_H_
@@ -12,8 +12,8 @@
 namespace prefixd::cli {
 
 struct PlotPoint {
-  uint64_t n = 1;    // At least 1.
-  double y = 1;      // Above 0.
+  uint64_t n = 1;  // At least 1.
+  double y = 1;
   std::string note;  // Shown where somebody points at it.
 };
 
@@ -35,11 +35,18 @@ struct PlotPanel {
   std::vector<PlotCurve> curves;  // At least one.
 };
 
+// Logarithmic: every y above 0. Linear: from 0 on.
+enum class YScale { kLogarithmic, kLinear };
+
+// From so many curves in a panel on, all are wider and their lines are thinner.
+inline constexpr size_t kCrowd = 12;
+
 struct Plot {
   std::string title;
   std::vector<std::string> notes;  // A line each, under the title.
   std::string n_label;
   std::string y_label;
+  YScale y_scale = YScale::kLogarithmic;
   size_t columns = 1;             // Of panels, which come row by row.
   std::vector<PlotPanel> panels;  // At least one.
 };

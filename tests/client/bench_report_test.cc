@@ -190,6 +190,26 @@ TEST(BenchPlot, AStrategyIsAFamilyAndATileScanADash) {
   static_assert(kNumDashes == kNumTileScans);
 }
 
+TEST(BenchPlot, ManyCurvesAreSharesOfTheCopy) {
+  std::vector<BenchmarkResult> results;
+  for (int i = 1; i < static_cast<int>(kCrowd); ++i) {
+    results.push_back(Measured(8, {static_cast<Strategy>(i)}));
+    results.back().times->median_ns = 1000 * i;
+  }
+  const Plot few = ToPlot({results.begin(), results.end() - 1}, kInfo, absl::UnixEpoch());
+  EXPECT_EQ(few.y_label, "GB/s");
+  EXPECT_EQ(few.y_scale, YScale::kLogarithmic);
+  const Plot many = ToPlot(results, kInfo, absl::UnixEpoch());
+  EXPECT_EQ(many.y_label, "%");
+  EXPECT_EQ(many.y_scale, YScale::kLinear);
+  EXPECT_THAT(many.notes.back(), HasSubstr("copies as many bytes"));
+  EXPECT_DOUBLE_EQ(many.panels[0].curves[0].points[0].y, 50);
+  EXPECT_DOUBLE_EQ(many.panels[0].curves[1].points[0].y, 25);
+  EXPECT_DOUBLE_EQ(many.panels[0].curves.back().points[0].y, 100);
+  for (BenchmarkResult& result : results) result.times->copy_ns = 0;  // There is nothing to share.
+  EXPECT_EQ(ToPlot(results, kInfo, absl::UnixEpoch()).y_label, "GB/s");
+}
+
 TEST(BenchPlot, TheCopyIsTheMedianOfItsRates) {
   std::vector<BenchmarkResult> results;
   for (const int copy_ns : {1, 500, 800000}) {

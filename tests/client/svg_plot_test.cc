@@ -53,6 +53,18 @@ TEST(SvgPlot, AxesBeginAndEndAtRoundNumbers) {
   EXPECT_THAT(All(ToSvg(PlotOf({{"a", {{1, 5}}}})), "class=\"y\"[^>]*>([^<]*)<"), ElementsAre("5", "10", "y"));
 }
 
+TEST(SvgPlot, ALinearAxisBeginsAtZero) {
+  Plot plot = PlotOf({{"a", {{1, 0}, {4, 25}, {16, 98}}}});
+  plot.y_scale = YScale::kLinear;
+  const std::string svg = ToSvg(plot);
+  EXPECT_THAT(All(svg, "class=\"y\"[^>]*>([^<]*)<"),
+              ElementsAre("0", "10", "20", "30", "40", "50", "60", "70", "80", "90", "100", "y"));
+  EXPECT_THAT(Numbers(All(svg, "cy=\"([^\"]*)\"")), ElementsAre(230, 172.5, 4.6));
+  plot.panels[0].curves[0].points[2].y = 101;
+  EXPECT_THAT(All(ToSvg(plot), "class=\"y\"[^>]*>([^<]*)<"),
+              ElementsAre("0", "20", "40", "60", "80", "100", "120", "y"));
+}
+
 TEST(SvgPlot, PanelsShareTheirAxesAndColors) {
   Plot plot = PlotOf({{"a", {{2, 10}}}});
   plot.columns = 2;
@@ -99,7 +111,7 @@ TEST(SvgPlot, MoreCurvesThanColorsAreStillTold) {
   std::vector<PlotCurve> curves;
   for (int i = 0; i < 20; ++i) curves.push_back({"curve" + std::to_string(i), {{2, 1.0 + i}}});
   std::set<std::string> looks;
-  for (const std::string& look : All(ToSvg(PlotOf(std::move(curves))), "r=\"2.8\" (.*)><title>")) looks.insert(look);
+  for (const std::string& look : All(ToSvg(PlotOf(std::move(curves))), "r=\"1.9\" (.*)><title>")) looks.insert(look);
   EXPECT_THAT(looks, SizeIs(20));
 }
 

@@ -88,7 +88,16 @@ class BadInputTest(E2ETest):
     def test_the_servers_own_errors_come_through(self):
         path = self.save("x.npy", np.arange(3, dtype=np.float32))
         self.assert_fails("scan", "--op", "and", path, says=("INVALID_ARGUMENT", "UNSUPPORTED_COMBINATION"))
-        self.assert_fails("scan", "--algorithm", "naive", path, says=("UNIMPLEMENTED", "naive"))
+        self.assert_fails("scan", "--algorithm", "two_pass", path, says=("UNIMPLEMENTED", "two_pass"))
+        for algorithm, field_says in (("sequential/blelloch", "takes no tile scan"),
+                                      ("three_phase/kogge_stone/padded", "takes no padding"),
+                                      ("three_phase/blelloch/4", "takes no items_per_thread"),
+                                      ("three_phase/brent_kung/5", "expected a power of two up to 16")):
+            with self.subTest(algorithm):
+                self.assert_fails("scan", "--algorithm", algorithm, path, says=("ALGORITHM_CHOICE", field_says))
+        for algorithm in ("", "fast", "three_phase/", "three_phase/brent_kung/04", "blelloch"):
+            with self.subTest(algorithm):
+                self.assert_fails("scan", "--algorithm", algorithm, path, code=2, says="is the name of no algorithm")
         large = self.save("large.npy", np.ones(1_000_000, dtype=np.float32))
         self.assert_fails("scan", "--reverse", large, says="reverse")
 

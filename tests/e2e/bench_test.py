@@ -135,6 +135,17 @@ class BenchTest(E2ETest):
                               "1000", "--repetitions", "1")
         self.assertEqual({(m["primitive"], m["type"], m["op"], m["algorithm"]) for m in bench["measurements"]}, listed)
 
+    def test_algorithms_by_name_and_all_of_them(self):
+        names = [(m["primitive"], m["algorithm"]) for m in self.ctl_json(
+            "bench", "scan,reduce,compact", "--algorithms", "all", "--sizes", "1000", "--repetitions", "1")["measurements"]]
+        rows = {(row["primitive"], row["algorithm"]) for row in self.ctl_json("algorithms")["algorithms"]}
+        self.assertTrue(rows <= {(primitive, "/".join(name.split("/")[:2])) for primitive, name in names})
+        table = self.ctl("bench", "scan", "--algorithms", "sequential,naive", "--sizes", "2^10,2^14,2^16,2^18",
+                         "--repetitions", "1").stdout.decode()
+        skipped = [line for line in table.splitlines() if "skipped" in line]
+        self.assertEqual(len(skipped), 1, table)  # Once for both sizes above the limit.
+        self.assertRegex(skipped[0], r"naive +2\^16  skipped: .*at most 16384 elements")
+
     def test_arrays_above_the_limit_are_skipped(self):
         fits = (1 << 27) // 8
         first, second = self.ctl_json("bench", "scan", "--repetitions", "1", "--sizes",
@@ -147,7 +158,7 @@ class BenchTest(E2ETest):
         for arguments, word in [
             (("--sizes", "0"), "'0' is no size"), (("--sizes", "-5"), "'-5' is no size"),
             (("--sizes", ""), "'' is no size"), (("--types", "f32,f99"), "'f99' is none of"),
-            (("--ops", "plus"), "'plus' is none of"), (("--algorithms", "fast"), "'fast' is none of"),
+            (("--ops", "plus"), "'plus' is none of"), (("--algorithms", "fast"), "'fast' is the name of no algorithm"),
             (("sort",), "'sort' is none of"), (("--repetitions", "0"), "--repetitions"),
             (("--csv", "--json"), "--csv and --json"), (("--plot", "-"), "--plot needs"),
         ]:

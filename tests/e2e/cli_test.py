@@ -161,6 +161,40 @@ class CliTest(E2ETest):
             self.assertIn(word, timing)
         self.assertIn("10 f32", self.ctl("reduce", self.folder / "x.npy").stderr.decode())
 
+    def test_every_algorithm_that_is_listed_runs_by_its_name(self):
+        x = np.arange(1000, dtype=np.float32)
+        np.save(self.folder / "x.npy", x)
+        rows = self.ctl_json("algorithms")["algorithms"]
+        self.assertIn("sequential", {row["algorithm"] for row in rows})
+        table = self.ctl("algorithms").stdout.decode().splitlines()
+        self.assertEqual(table[0].split(), "primitive algorithm work depth traffic launches stable deterministic "
+                                           "limit source".split())
+        for row in rows:
+            with self.subTest(row):
+                self.assertTrue(any(line.split()[:1] == [row["primitive"]] and
+                                    line.split()[1].split("[")[0] == row["algorithm"] for line in table if line))
+                arguments = {"scan": ["scan"], "reduce": ["reduce"], "compact": ["compact", "--where", ">= 0"]}
+                output = [] if row["primitive"] == "reduce" else [self.folder / "y.npy"]
+                reply = self.ctl_json(*arguments[row["primitive"]], "--algorithm", row["algorithm"],
+                                      self.folder / "x.npy", *output)
+                self.assertTrue(reply["timing"]["algorithm"].startswith(row["algorithm"]))
+                self.assertGreaterEqual(reply["timing"]["launches"], 1)
+                if row["primitive"] == "reduce":
+                    self.assertEqual(reply["value"], 499500)
+                else:
+                    expected = np.cumsum(x) if row["primitive"] == "scan" else x
+                    result = np.load(self.folder / "y.npy")
+                    np.testing.assert_array_equal(result if row["stable"] else np.sort(result), expected)
+
+    def test_the_limit_of_an_algorithm_holds_for_a_whole_stream(self):
+        np.save(self.folder / "x.npy", np.ones(16384, dtype=np.float64))
+        self.ctl("scan", "--algorithm", "naive", self.folder / "x.npy", self.folder / "y.npy")
+        text = self.folder / "x.txt"
+        text.write_text("1\n" * 3_000_000)  # Of unknown length, in several chunks.
+        done = self.ctl("scan", "--algorithm", "naive", text, self.folder / "z.npy", expect=1)
+        self.assertIn(b"ALGORITHM_LIMIT", done.stderr)
+        self.assertFalse((self.folder / "z.npy").exists())
+
     def test_info_and_health(self):
         info = self.ctl_json("info")
         self.assertEqual(info["version"], self.ctl("--version").stdout.decode().split()[-1])
