@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cuda/catalogue/catalogue.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/stage_clock.h"
@@ -28,7 +29,7 @@ constexpr uint64_t kCacheFlushBytes = uint64_t{256} << 20;
 std::vector<AlgorithmInfo> ServedAlgorithms() {
   constexpr std::string_view kMerrill = "Merrill and Garland, NVR-2016-002; text 000";
   constexpr std::string_view kCub = "NVIDIA's library; text 004";
-  return {
+  std::vector<AlgorithmInfo> rows = {
       {.primitive = Primitive::kScan,
        .algorithm = {Strategy::kChained},
        .work = "2n",
@@ -73,6 +74,19 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
        .launches = "2 and more",
        .source = kCub},
   };
+  const std::vector<AlgorithmInfo> catalogue = CatalogueAlgorithms();
+  rows.insert(rows.end(), catalogue.begin(), catalogue.end());
+  return rows;
+}
+
+// The catalogue's types. What IsServedBy refused never comes here.
+template <class In, class Out>
+constexpr bool kIsInCatalogue = IsServedBy({Strategy::kNaive}, Primitive::kScan, kDTypeOf<In>, kDTypeOf<Out>, Op::kSum);
+
+template <class Args>
+Args Resolved(Args args, const Algorithm& algorithm) {
+  args.algorithm = algorithm;
+  return args;
 }
 
 class CudaDevice;
@@ -227,8 +241,12 @@ absl::Status CudaLane::Scan(const ScanArgs& args) {
     return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) {
       using In = typename decltype(in)::type;
       using Out = typename decltype(out)::type;
+      if (FollowsNumerics(algorithm)) return LaunchScan<In, Out>(args, &context_);
       if (algorithm.strategy == Strategy::kCub) return LaunchCubScan<In, Out>(args, &context_, &traffic.launches);
-      return LaunchScan<In, Out>(args, &context_);
+      if constexpr (kIsInCatalogue<In, Out>) {
+        return LaunchCatalogueScan<In>(Resolved(args, algorithm), &context_, &traffic.launches);
+      }
+      return cudaErrorInvalidValue;
     });
   });
 }
@@ -243,8 +261,12 @@ absl::Status CudaLane::Reduce(const ReduceArgs& args) {
     return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) {
       using In = typename decltype(in)::type;
       using Out = typename decltype(out)::type;
+      if (FollowsNumerics(algorithm)) return LaunchReduce<In, Out>(args, &context_);
       if (algorithm.strategy == Strategy::kCub) return LaunchCubReduce<In, Out>(args, &context_, &traffic.launches);
-      return LaunchReduce<In, Out>(args, &context_);
+      if constexpr (kIsInCatalogue<In, Out>) {
+        return LaunchCatalogueReduce<In>(Resolved(args, algorithm), &context_, &traffic.launches);
+      }
+      return cudaErrorInvalidValue;
     });
   });
 }
@@ -263,10 +285,14 @@ absl::Status CudaLane::Compact(const CompactArgs& args) {
   return Timed(Stage::kKernel, traffic, "the compact kernel", [&] {
     return VisitDType(args.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
+      if (FollowsNumerics(algorithm)) return LaunchCompact<T>(args, clock_.num_kept(), &context_);
       if (algorithm.strategy == Strategy::kCub) {
         return LaunchCubCompact<T>(args, clock_.num_kept(), &context_, &traffic.launches);
       }
-      return LaunchCompact<T>(args, clock_.num_kept(), &context_);
+      if constexpr (kIsInCatalogue<T, T>) {
+        return LaunchCatalogueCompact<T>(Resolved(args, algorithm), clock_.num_kept(), &context_, &traffic.launches);
+      }
+      return cudaErrorInvalidValue;
     });
   });
 }
