@@ -31,17 +31,20 @@ class HugeTest : public DeviceTest<DeviceParam> {
       Require(lane().Synchronize());
     };
     fill();
-    for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kReduce)) {
+    for (const Algorithm& algorithm :
+         AlgorithmsOf(device(), Primitive::kReduce, {"", DType::kI32, DType::kI32, Op::kMin})) {
       if (!device().CheckLength(Primitive::kReduce, algorithm, num_items).ok()) continue;
       SCOPED_TRACE(Name(algorithm));
       CheckReduce(algorithm, x, num_items, pattern);
     }
-    for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kCompact)) {
+    for (const Algorithm& algorithm :
+         AlgorithmsOf(device(), Primitive::kCompact, {"", DType::kI32, DType::kI32, Op::kMin})) {
       if (!device().CheckLength(Primitive::kCompact, algorithm, num_items).ok()) continue;
       SCOPED_TRACE(Name(algorithm));
       CheckCompact(algorithm, x, num_items);
     }
-    for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kScan)) {
+    for (const Algorithm& algorithm :
+         AlgorithmsOf(device(), Primitive::kScan, {"", DType::kI32, DType::kI32, Op::kMin})) {
       if (!device().CheckLength(Primitive::kScan, algorithm, num_items).ok()) continue;
       SCOPED_TRACE(Name(algorithm));
       fill();
