@@ -195,12 +195,15 @@ class DeviceTest : public testing::TestWithParam<Param> {
     constexpr size_t kSmall = 5000;
     return !TakesAShare(this->GetParam()) || random_.OneIn(size > kSmall ? 16 : 4);
   }
-  // The same for an algorithm: none above its limit, and of those that have one, being quadratic, few large cases.
+  // The same for an algorithm: none above its limit; of those that have one, being quadratic, few large cases; and of
+  // the textbooks', which are many and which catalogue_test.cc is for, a share.
   bool Takes(Primitive primitive, const Algorithm& algorithm, size_t size) {
     constexpr size_t kQuick = 1500;
     if (!device_->CheckLength(primitive, algorithm, size).ok()) return false;
     const bool has_limit = !device_->CheckLength(primitive, algorithm, ~uint64_t{0}).ok();
-    return Takes(size) && (!has_limit || size < kQuick || random_.OneIn(32));
+    const bool is_default_or_cub = FollowsNumerics(algorithm) || algorithm.strategy == Strategy::kCub;
+    return Takes(size) && (!has_limit || size < kQuick || random_.OneIn(32)) &&
+           (is_default_or_cub || algorithm.strategy == Strategy::kSequential || random_.OneIn(8));
   }
   // Many tiles, and several groups.
   size_t ManyTilesSize() {

@@ -6,7 +6,8 @@
 // reduce tree_reduce.cu, two_pass.cu and atomic_reduce.cu; for compact three_kernel.cu and atomic_counter.cu.
 //
 // They serve elements of 4 and 8 bytes, sums, min and max, forwards and backwards, and one array at a time. Elements
-// combine in an order of their own, always the earlier on the left, and not that of kernels/NUMERICS.md.
+// combine in an order of their own, not that of kernels/NUMERICS.md: always the earlier on the left, but for the
+// reduces tree_sequential and atomic, which need an operator that commutes.
 #ifndef PREFIXD_KERNELS_CUDA_CATALOGUE_CATALOGUE_H_
 #define PREFIXD_KERNELS_CUDA_CATALOGUE_CATALOGUE_H_
 

@@ -16,8 +16,8 @@
 namespace prefixd::cuda {
 namespace {
 
-// What 1,536 to 2,048 threads of a multiprocessor hold; with more, most blocks would only add to the look-back.
-constexpr int kBlocksPerMultiprocessor = 3;
+// Enough to keep a multiprocessor busy while some wait; each more would also read the sums of all tiles.
+constexpr int kBlocksPerMultiprocessor = 4;
 
 template <class T>
 struct ChainedParams : TileParams<T> {

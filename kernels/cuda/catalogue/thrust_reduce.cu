@@ -76,7 +76,7 @@ cudaError_t LaunchThrustReduceOf(const ReduceArgs& args, LaunchContext* context,
   });
   if (error != cudaSuccess) return error;
   // CUB asks for memory, for the values of its blocks, only where it takes two launches.
-  constexpr size_t kOneLaunchBytes = 4096;
+  constexpr size_t kOneLaunchBytes = 256;
   *num_launches = args.num_items == 0 ? 1 : max_bytes > kOneLaunchBytes ? 3 : 2;
   return Launch(ThrustFinishKernel<Items, T, typename Items::Item>, 1, 1, context->stream, params);
 }
