@@ -10,7 +10,6 @@
 #define PREFIXD_KERNELS_CUDA_CATALOGUE_REDUCE_ITEMS_CUH_
 
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/cuda/catalogue/shared_tile.cuh"
 #include "kernels/cuda/launch.h"
@@ -26,7 +25,6 @@ inline constexpr int kReduceThreads = 512;
 // Sums.
 template <Op kOp, class T>
 struct ReduceItems {
-  using Element = T;
   using Operator = Operator<kOp, T>;
   using Item = typename Operator::Item;
 
@@ -42,7 +40,6 @@ struct ReduceItems {
 // Min and max: the lower position wins a tie.
 template <Op kOp, class T>
 requires(kHasPosition<kOp>) struct ReduceItems<kOp, T> {
-  using Element = T;
   using Operator = Operator<kOp, T>;
   struct Item {
     typename Operator::Item value;
