@@ -143,6 +143,13 @@ TEST(SvgPlot, NoTwoFamiliesOfAPanelShareAColorThatOneHasAlready) {
   EXPECT_THAT(std::set<std::string>(colors.begin() + 10, colors.end()), SizeIs(3));
   EXPECT_EQ(colors[10], colors[0]);  // f9: what comes last is drawn first.
   EXPECT_EQ(colors[11], colors[9]);  // f0.
+  // Alone it takes one that another has elsewhere; where both are, they part.
+  plot.panels[1].curves = {{"new", {{2, 1}}}};
+  plot.panels.push_back({"c panel", {{"f0", {{2, 1}}}, {"new", {{2, 1}}}}});
+  const auto parted = All(ToSvg(plot), "<circle.*stroke=\"([^\"]*)\"");
+  ASSERT_THAT(parted, SizeIs(13));
+  EXPECT_EQ(parted[10], parted[9]);
+  EXPECT_NE(parted[11], parted[12]);
 }
 
 TEST(SvgPlot, TextIsEscaped) {
