@@ -115,8 +115,8 @@ class RingCompact {
         s_.stored[i].Init(kWarpArrivals);
       }
       for (int i = 0; i < Shape::kQueueTickets; ++i) {
-        s_.published[i].Init(1);
-        s_.placed[i].Init(1);
+        s_.published[i].Init(kWarpArrivals);
+        s_.placed[i].Init(kWarpArrivals);
       }
       FenceBarrierInit();
     }
@@ -245,10 +245,8 @@ class RingCompact {
           s_.stored[stored.stage].Wait(stored.parity);
         }
       }
-      if (LaneOfWarp() == 0) {
-        s_.tickets[queued.stage].ticket = ticket;
-        s_.published[queued.stage].Arrive();
-      }
+      if (LaneOfWarp() == 0) s_.tickets[queued.stage].ticket = ticket;
+      ArriveAsWarp(s_.published[queued.stage]);
       queued.Next();
     };
     ForEachTicket<Shape>(s_.ring, [&](Position& at, uint32_t ticket) {
@@ -275,9 +273,8 @@ class RingCompact {
       const uint32_t ticket = s_.tickets[at.stage].ticket;
       if (ticket == RingState<kStages>::kEnd) break;
       fold.WaitFor(ticket);
-      if (LaneOfWarp() != 0) continue;
-      s_.tickets[at.stage].slot = fold.Prefix();
-      s_.placed[at.stage].Arrive();
+      if (LaneOfWarp() == 0) s_.tickets[at.stage].slot = fold.Prefix();
+      ArriveAsWarp(s_.placed[at.stage]);
     }
     // The block needs no more of the states: what its publisher may still publish, nobody waits for.
     if (LaneOfWarp() == 0) p_.states.Leave();
@@ -418,7 +415,7 @@ class RingCompact {
       uint4 words[kUnroll];
 #pragma unroll
       for (int k = 0; k < kUnroll; ++k) {
-        const uint32_t i = first + base + k * kWarpThreads + LaneOfWarp();
+        const uint32_t i = first + min(base + k * kWarpThreads + LaneOfWarp(), num_words - 1);
         const uint4 low = s_words[i % kQueueWords];
         const uint4 high = kSkip == 0 ? low : s_words[(i + 1) % kQueueWords];
         if constexpr (kSkip == 0) words[k] = low;
