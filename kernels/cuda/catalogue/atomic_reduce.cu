@@ -23,6 +23,10 @@ template <Op kOp, class T>
 requires(kHasPosition<kOp>&& std::is_floating_point_v<T>) struct AtomicKeys<kOp, T> : OrderKeys<kOp, T> {
 };
 
+// Floats are added as doubles: the card's atomic addition of floats takes denormals for zero.
+template <>
+struct AtomicKeys<Op::kSum, float> : Operator<Op::kSum, double> {};
+
 template <Op kOp, class T>
 struct AtomicItems {
   using Keys = AtomicKeys<kOp, T>;
@@ -77,7 +81,7 @@ __global__ void __launch_bounds__(kReduceThreads) FindPositionKernel(const __gri
 template <Op kOp, class Items, class T, class Item>
 __global__ void FinishAtomicKernel(const __grid_constant__ AtomicParams<T, Item> p) {
   using Reduced = ReduceItems<kOp, T>;
-  const T value = Items::Keys::Store(p.result->value);
+  const T value = static_cast<T>(Items::Keys::Store(p.result->value));
   p.template Finish<Reduced>(Reduced::Load(value, p.result->position));
 }
 
