@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <vector>
@@ -21,23 +22,27 @@ void Check(cudaError_t error) {
   if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
 }
 
-__global__ void OccupyKernel(const volatile int* stop) {
+// In cycles: some 10 s, and 50 ms.
+constexpr long long kLongDisturbance = 20'000'000'000;
+constexpr long long kShortDisturbance = 100'000'000;
+
+__global__ void OccupyKernel(const volatile int* stop, long long cycles) {
   const long long begin = clock64();
-  while (*stop == 0 && clock64() - begin < 20'000'000'000ll) {
+  while (*stop == 0 && clock64() - begin < cycles) {
   }
 }
 
-// Holds num_blocks multiprocessors, each with all of its shared memory, while it lives.
+// Holds num_blocks multiprocessors, each with all of its shared memory, while it lives, but no longer than the cycles.
 class Disturbance {
  public:
-  explicit Disturbance(int num_blocks) {
+  explicit Disturbance(int num_blocks, long long cycles = kLongDisturbance) {
     Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     Check(cudaHostAlloc(&h_stop_, sizeof(int), cudaHostAllocMapped));
     *h_stop_ = 0;
     int shared_bytes = 0;
     Check(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
     Check(cudaFuncSetAttribute(OccupyKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
-    OccupyKernel<<<num_blocks, 1024, shared_bytes, stream_>>>(h_stop_);
+    OccupyKernel<<<num_blocks, 1024, shared_bytes, stream_>>>(h_stop_, cycles);
     Check(cudaGetLastError());
   }
   ~Disturbance() {
@@ -242,6 +247,36 @@ TEST_P(ReproducibilityTest, EndsWhereFewBlocksFindRoom) {
     const Disturbance disturbance(NumMultiprocessors() - num_left);
     EXPECT_EQ(work.Scan(ScanKind::kInclusive), scanned);
     EXPECT_EQ(work.Reduce(), reduced);
+  }
+}
+
+// The textbooks that wait for other blocks, with far more tiles than fit, by some tile scan. The chained ones end while
+// few blocks find room; grid_sync, all of whose blocks start together, when it is given room again.
+TEST_P(ReproducibilityTest, TextbooksEndWhereFewBlocksFindRoom) {
+  if (SmallSizesOnly()) GTEST_SKIP() << "small sizes have few tiles";
+  const size_t size = (size_t{1} << 20) + random().Below(1 << 20);
+  std::vector<int32_t> in(size), want(size);
+  for (int32_t& v : in) v = static_cast<int32_t>(random().Below(1000)) - 500;
+  std::partial_sum(in.begin(), in.end(), want.begin());
+  DeviceArray<int32_t> d_in(lane(), in);
+  for (const Strategy strategy : {Strategy::kChainedSerial, Strategy::kChained, Strategy::kGridSync}) {
+    ScanArgs args;
+    args.algorithm = {strategy, static_cast<TileScan>(1 + random().Below(kNumTileScans - 1))};
+    SCOPED_TRACE(Name(args.algorithm));
+    auto d_out = DeviceArray<int32_t>::Poisoned(lane(), size);
+    args.in = d_in.data();
+    args.out = d_out.data();
+    args.num_items = size;
+    // Once without: a kernel's code is loaded at its first launch, and that waits for what runs.
+    Require(lane().Scan(args));
+    Require(lane().Synchronize());
+    const long long cycles = strategy == Strategy::kGridSync ? kShortDisturbance : kLongDisturbance;
+    const Disturbance disturbance(NumMultiprocessors() - (random().OneIn(2) ? 1 : 4), cycles);
+    Require(lane().Scan(args));
+    Require(lane().Synchronize());
+    std::vector<int32_t> out;
+    ASSERT_TRUE(d_out.Read(&out));
+    ASSERT_EQ(out, want);
   }
 }
 
