@@ -5,7 +5,7 @@
 // Cost: work 2n (exclusive: a move for each addition on top), depth 2 log b, for tiles of b = 1,024 items (of 8 bytes:
 // 512); a barrier a step, and one at the root.
 // Banks: items come from the two halves of the tile, so that loads meet no bank twice. The tree is brent_kung's with
-// two items a thread: 5.3 times the accesses without conflicts, padded 1.2 times.
+// two items a thread: by ncu on an H200, three_phase, 2^20 f32, 4.2 times the accesses that it asks for, padded 1.3.
 // Source: Blelloch 1990; Harris, Sengupta and Owens 2007; texts 002 and 004. 004 adds left + prefix, right only if the
 // operator commutes; 002's inclusive form has a "first element adds zero", which is no step at all; neither saves the
 // value of the whole before it overwrites the root.
