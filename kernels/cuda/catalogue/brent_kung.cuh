@@ -4,12 +4,12 @@
 // then. Down, with d halving: each of those is the value of all items up to it, and is taken in by the one d after.
 // Cost: work 2n, depth 2 log b, for tiles of b = 512 items (of 8 bytes: 256) times those of a thread; a barrier a
 // step.
-// Banks: step d is a 2d-way conflict, 32-way from d = 16 on. By ncu on an H200 (three_phase, 2^20 f32) a tile takes 3.9,
-// 4.5, 4.7 times the accesses to shared memory that it asks for, with 1, 4, 16 items a thread; padded 1.3 times, since
-// the deep steps, of few threads, still have some.
-// Source: Brent and Kung 1982; texts 000 and 002. 000 takes a parameter A and reads arr, calls the depth nearly O(1),
-// and has 255 words of padding, enough for 8,192 items and no more. 002 pads every 16 words, for the banks of 2007,
-// lets one thread too many work (thid <= d), and adds shared[b] onto shared[a], where no later step looks.
+// Banks: step d is a 2d-way conflict, 32-way from d = 16 on. By ncu on an H200 (three_phase, 2^20 f32) a tile
+// takes 3.9, 4.5, 4.7 times the accesses to shared memory that it asks for, with 1, 4, 16 items a thread; padded 1.3
+// times, since the deep steps, of few threads, still have some. Source: Brent and Kung 1982; texts 000 and 002. 000
+// takes a parameter A and reads arr, calls the depth nearly O(1), and has 255 words of padding, enough for 8,192 items
+// and no more. 002 pads every 16 words, for the banks of 2007, lets one thread too many work (thid <= d), and adds
+// shared[b] onto shared[a], where no later step looks.
 #ifndef PREFIXD_KERNELS_CUDA_CATALOGUE_BRENT_KUNG_CUH_
 #define PREFIXD_KERNELS_CUDA_CATALOGUE_BRENT_KUNG_CUH_
 
