@@ -226,7 +226,7 @@ std::string AlgorithmTable(const client::ServerInfo& info) {
   for (const auto& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
-  std::string table;
+  std::string table = "n: elements. b: those of a tile. /N, /padded: what may follow the name.\n\n";
   for (size_t r = 0; r < rows.size(); ++r) {
     if (r > 1 && rows[r][0] != rows[r - 1][0]) table += '\n';
     for (size_t i = 0; i + 1 < rows[r].size(); ++i) {

@@ -29,7 +29,7 @@ std::string SummaryLine(uint64_t num_items, DType dtype, const client::Timing& t
 
 // An aligned table, with a line end behind each row.
 std::string Table(const client::ServerInfo& info);
-// The algorithms, a row each, with what each costs. [/N] and [/padded] mark what may follow a name.
+// The algorithms, a row each, with what each costs, and a head that explains.
 std::string AlgorithmTable(const client::ServerInfo& info);
 
 // Errors: the file system's: a full disk, a closed pipe.

@@ -76,6 +76,8 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
   };
   const std::vector<AlgorithmInfo> catalogue = CatalogueAlgorithms();
   rows.insert(rows.end(), catalogue.begin(), catalogue.end());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const AlgorithmInfo& a, const AlgorithmInfo& b) { return a.primitive < b.primitive; });
   return rows;
 }
 

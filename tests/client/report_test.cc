@@ -118,6 +118,7 @@ client::ServerInfo WithAlgorithms() {
 TEST(AlgorithmTable, ARowEachAndPrimitivesApart) {
   EXPECT_EQ(
       AlgorithmTable(WithAlgorithms()),
+      "n: elements. b: those of a tile. /N, /padded: what may follow the name.\n\n"
       "primitive  algorithm                            work     depth    traffic  launches    stable  deterministic  "
       "limit  source\n"
       "scan       three_phase/brent_kung[/N][/padded]  2n       2 log n  4n       3 and more  yes     yes            "

@@ -38,7 +38,7 @@ struct StrategyRow {
 };
 
 constexpr StrategyRow kStrategyRows[] = {
-    {Strategy::kThreePhase, "", "4n", "1, 3, 5 .. for n up to b, b^2, b^3 ..", "texts 000, 002, 004"},
+    {Strategy::kThreePhase, "", "4n", "1, 3, 5 ..", "texts 000, 002, 004"},
     {Strategy::kGridSync, "n / b / blocks", "4n", "1", "text 000"},
     {Strategy::kChainedSerial, "n / b", "2n", "1", "text 000"},
     {Strategy::kChained, "n / 32b", "2n", "1", "Merrill and Garland, NVR-2016-002; text 000"},
@@ -115,8 +115,8 @@ std::vector<AlgorithmInfo> MakeRows() {
   add(Primitive::kCompact, Strategy::kThreeKernel,
       {.work = "3n",
        .depth = "2 log n",
-       .traffic = "n + kept + 7n words of positions",
-       .launches = "3, 5, 7 .. for n up to 2b, 4b^2, 8b^3 ..",
+       .traffic = "n + kept + 7n words",
+       .launches = "3, 5, 7 ..",
        .source = "texts 002, 004"});
   add(Primitive::kCompact, Strategy::kAtomicCounter,
       {.work = "n",
