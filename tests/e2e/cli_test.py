@@ -166,7 +166,9 @@ class CliTest(E2ETest):
         np.save(self.folder / "x.npy", x)
         rows = self.ctl_json("algorithms")["algorithms"]
         self.assertIn("sequential", {row["algorithm"] for row in rows})
-        table = self.ctl("algorithms").stdout.decode().splitlines()
+        head, blank, *table = self.ctl("algorithms").stdout.decode().splitlines()
+        self.assertTrue(head.startswith("n: elements."), head)
+        self.assertEqual(blank, "")
         self.assertEqual(table[0].split(), "primitive algorithm work depth traffic launches stable deterministic "
                                            "limit source".split())
         for row in rows:
