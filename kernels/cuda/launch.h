@@ -96,7 +96,7 @@ template <class Params>
 cudaError_t Launch(void (*kernel)(const Params), uint32_t num_blocks, uint32_t threads_per_block, cudaStream_t stream,
                    const Params& params, size_t shared_bytes = 0) {
   cudaLaunchConfig_t config = {};
-  if (shared_bytes > 48 * 1024) {
+  if (shared_bytes > size_t{48} * 1024) {
     const cudaError_t error =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
     if (error != cudaSuccess) return error;
