@@ -27,7 +27,7 @@ cudaError_t LaunchChainedScan(const ScanArgs& args, LaunchContext* context, uint
 template <class T>
 cudaError_t LaunchThrustScan(const ScanArgs& args, LaunchContext* context, uint64_t* num_launches);
 
-// The longest array for which a quadratic algorithm is run: 3.4e10 operations, tens of milliseconds.
+// The longest array for which a quadratic algorithm is run: 3.4e10 operations, 9 ms on an H200.
 inline constexpr uint64_t kMaxNaiveItems = uint64_t{1} << 18;
 
 }  // namespace prefixd::cuda
