@@ -1,0 +1,54 @@
+// Messages of the contract as gRPC carries them, without a copy of the arrays in them: on the way in the bytes of an
+// array stay in the slices they came in, on the way out they go from where they are.
+//
+// In every message of primitives.proto the fields 98 to 100 are arrays, whose bytes are at inline.data (100, 100) in
+// them; the rest is small, and protobuf's business.
+// Threads: any; nothing here keeps state.
+#ifndef PREFIXD_PROTO_ARRAY_MESSAGE_H_
+#define PREFIXD_PROTO_ARRAY_MESSAGE_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "absl/types/span.h"
+#include "google/protobuf/message.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "proto/payload.h"
+
+namespace prefixd {
+
+inline constexpr int kFirstArrayField = 98;
+inline constexpr int kLastArrayField = 100;
+
+// The payloads of a message, by the number of the field that holds them; empty where there is none.
+class ArrayPayloads {
+ public:
+  Payload& operator[](int field) { return payloads_[field - kFirstArrayField]; }
+
+ private:
+  std::array<Payload, kLastArrayField - kFirstArrayField + 1> payloads_;
+};
+
+// Parses a message of primitives.proto. The bytes of its arrays end up in *payloads, which share the memory of `bytes`,
+// and not in *message; where the encoding is an unusual one, in *message as protobuf has it, and not in *payloads.
+// Returns false, as protobuf's parser does, if the bytes are no such message.
+// Cost: copies what is no array.
+bool ParseArrayMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message* message, ArrayPayloads* payloads);
+
+// An array to be sent, in the field of that number.
+struct OutgoingArray {
+  int field = kLastArrayField;
+  std::optional<uint64_t> first_item;
+  Payload data;
+};
+
+// The bytes that protobuf would make of `message` with those arrays in it.
+// Needs:  no array of `arrays` in `message`; their fields ascend.
+// Cost:   copies no payload above 16 KiB: gRPC holds its owner until it has sent it.
+grpc::ByteBuffer SerializeArrayMessage(const google::protobuf::Message& message,
+                                       absl::Span<const OutgoingArray> arrays);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_PROTO_ARRAY_MESSAGE_H_

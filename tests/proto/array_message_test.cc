@@ -1,0 +1,225 @@
+// Array messages against protobuf itself: the same bytes out, the same message in.
+#include "proto/array_message.h"
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "prefixd/v1/primitives.pb.h"
+#include "tests/proto/differential.h"
+
+namespace prefixd {
+namespace {
+
+using Random = std::mt19937;
+
+std::string RandomBytes(Random& random, size_t size) {
+  std::string bytes(size, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+// Around a slice's inlined size, around what is copied, and larger.
+std::string RandomPayload(Random& random) {
+  constexpr size_t kSizes[] = {0, 1, 4, 23, 24, 127, 128, 1000, 16384, 16385, 70000};
+  return RandomBytes(random, kSizes[random() % std::size(kSizes)]);
+}
+
+std::vector<size_t> RandomSliceSizes(Random& random) {
+  std::vector<size_t> sizes = {1 + random() % 70000};
+  for (size_t i = random() % 4; i > 0; --i) sizes.push_back(random() % (random() % 2 == 0 ? 5 : 5000));
+  return sizes;
+}
+
+template <class Spec>
+void FillCommon(Random& random, Spec* spec) {
+  spec->set_dtype(static_cast<v1::DType>(random() % 13));
+  if (random() % 2 == 0) spec->mutable_algorithm()->set_strategy(v1::STRATEGY_CHAINED);
+  if (random() % 2 == 0) spec->set_num_items(random());
+}
+
+v1::ScanRequest RandomScan(Random& random) {
+  v1::ScanRequest request;
+  if (random() % 2 == 0) {
+    FillCommon(random, request.mutable_spec());
+    request.mutable_spec()->mutable_init()->set_double_value(random());
+  }
+  if (random() % 2 == 0) request.set_request_id(absl::StrCat("id-", random()));
+  if (random() % 4 == 0) request.mutable_sink()->mutable_inline_();
+  return request;
+}
+
+v1::CompactRequest RandomCompact(Random& random) {
+  v1::CompactRequest request;
+  if (random() % 2 == 0) {
+    FillCommon(random, request.mutable_spec());
+    request.mutable_spec()->set_mask(v1::MASK_KIND_BYTES);
+  }
+  return request;
+}
+
+std::string Join(const grpc::ByteBuffer& bytes) {
+  grpc::Slice whole;
+  EXPECT_TRUE(bytes.DumpToSingleSlice(&whole).ok());
+  return std::string(reinterpret_cast<const char*>(whole.begin()), whole.size());
+}
+
+TEST(ArrayMessage, OurBytesAreProtobufs) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  Random random(seed);
+  for (int i = 0; i < 300; ++i) {
+    v1::CompactRequest request = RandomCompact(random);
+    const std::string values = RandomPayload(random);
+    const std::string mask = RandomPayload(random);
+    std::optional<uint64_t> first_item;
+    if (random() % 2 == 0) first_item = random() % 3 == 0 ? 0 : uint64_t{random()} << (random() % 32);
+    const grpc::ByteBuffer ours =
+        SerializeArrayMessage(request, {{99, first_item, Payload(mask)}, {100, first_item, Payload(values)}});
+    for (v1::Operand* operand : {request.mutable_mask(), request.mutable_values()}) {
+      if (first_item) operand->mutable_inline_()->set_first_item(*first_item);
+      operand->mutable_inline_()->set_data(operand == request.mutable_mask() ? mask : values);
+    }
+    EXPECT_TRUE(Join(ours) == request.SerializeAsString()) << values.size() << " " << mask.size();
+  }
+}
+
+TEST(ArrayMessage, NothingButTheMessageWithoutArrays) {
+  v1::ScanResponse response;
+  EXPECT_EQ(SerializeArrayMessage(response, {}).Length(), 0u);
+  response.mutable_timing()->set_device("cpu");
+  EXPECT_EQ(Join(SerializeArrayMessage(response, {})), response.SerializeAsString());
+}
+
+// The slices of a large payload point to the payload, and keep its owner until they are gone.
+TEST(ArrayMessage, LargePayloadsAreBorrowedAndGivenBack) {
+  auto owner = std::make_shared<std::string>(100'000, 'x');
+  const std::weak_ptr<std::string> alive = owner;
+  {
+    const Payload payload(*owner, owner);
+    owner.reset();
+    const char* const data = payload.parts()[0].data();
+    grpc::ByteBuffer bytes = SerializeArrayMessage(v1::ScanResponse(), {{100, {}, payload}});
+    std::vector<grpc::Slice> slices;
+    ASSERT_TRUE(bytes.Dump(&slices).ok());
+    ASSERT_EQ(slices.size(), 2u);
+    EXPECT_EQ(reinterpret_cast<const char*>(slices[1].begin()), data);
+  }
+  EXPECT_TRUE(alive.expired());
+}
+
+TEST(ArrayMessage, PayloadsAreNotCopiedOnTheWayIn) {
+  const std::string data(100'000, 'y');
+  const grpc::ByteBuffer bytes = SerializeArrayMessage(v1::ScanRequest(), {{100, 7, Payload(data)}});
+  v1::ScanRequest request;
+  ArrayPayloads payloads;
+  ASSERT_TRUE(ParseArrayMessage(bytes, &request, &payloads));
+  std::vector<grpc::Slice> slices;
+  ASSERT_TRUE(bytes.Dump(&slices).ok());
+  ASSERT_EQ(payloads[100].parts().size(), 1u);
+  EXPECT_EQ(payloads[100].parts()[0].data(), reinterpret_cast<const char*>(slices.back().begin()));
+  EXPECT_EQ(request.values().inline_().first_item(), 7u);
+  EXPECT_TRUE(request.values().inline_().data().empty());
+}
+
+TEST(ArrayMessage, RandomMessagesInRandomSlices) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  Random random(seed);
+  for (int i = 0; i < 300; ++i) {
+    v1::CompactRequest compact = RandomCompact(random);
+    compact.mutable_values()->mutable_inline_()->set_data(RandomPayload(random));
+    if (random() % 2 == 0) compact.mutable_mask()->mutable_inline_()->set_data(RandomPayload(random));
+    v1::ScanRequest scan = RandomScan(random);
+    scan.mutable_values()->mutable_inline_()->set_data(RandomPayload(random));
+    for (const std::string& bytes : {compact.SerializeAsString(), scan.SerializeAsString()}) {
+      EXPECT_EQ(AnyDifference(bytes, RandomSliceSizes(random)), "");
+    }
+  }
+}
+
+// Where the meaning depends on the order, or one occurrence wins over, or is merged with, another.
+TEST(ArrayMessage, UnusualEncodingsMeanWhatTheyMeanToProtobuf) {
+  const auto field = [](int number, const std::string& bytes) {
+    std::string out;
+    for (uint64_t value : {uint64_t(number) << 3 | 2, uint64_t{bytes.size()}}) {
+      for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
+      out.push_back(static_cast<char>(value));
+    }
+    return out + bytes;
+  };
+  const std::string first_item = {0x08, 0x07};
+  const auto data = [&](const std::string& bytes) { return field(100, bytes); };
+  const auto values = [&](const std::string& chunk) { return field(100, field(100, chunk)); };
+  const std::string array = field(1, field(1, "arrays/1"));
+  const std::string overlong_tag = std::string("\xa2\x86\x80\x80\x80\x80\x00", 7);
+  const std::vector<std::string> cases = {
+      values(data("aaaa") + first_item),             // Fields in another order.
+      values(data("aaaa")) + field(1, ""),           // The spec behind the values.
+      values(data("aaaa") + data("bb")),             // The last data wins.
+      values(data("aaaa") + data("")),               // Also where it is empty.
+      values(data("aaaa")) + values(first_item),     // Merged.
+      values(data("aaaa")) + values(data("bb")),     // Merged, the last data wins.
+      field(100, field(100, data("aaaa")) + array),  // The array wins.
+      field(100, array + field(100, data("aaaa"))),  // The chunk wins.
+      field(100, field(100, data("aaaa")) + array + field(100, first_item)),
+      values(data("aaaa")) + field(100, array),
+      field(77, "unknown") + values(data("aaaa") + field(78, "unknown")) + field(79, "unknown"),
+      field(100, field(100, data("aaaa")) + field(3, "unknown")),
+      std::string("\x9d\x05zzzz", 6) + values(data("aaaa")),       // An unknown fixed32.
+      std::string("\x99\x05zzzzzzzz", 10) + values(data("aaaa")),  // An unknown fixed64.
+      std::string("\xa0\x06\x01", 3) + values(data("aaaa")),       // Field 100, but a varint.
+      std::string("\x9b\x05\x9c\x05", 4) + values(data("aaaa")),   // An unknown group.
+      std::string("\x9b\x05", 2) + values(data("aaaa")),           // One without an end.
+      overlong_tag + values(data("aaaa")),
+      values(data("aaaa")).substr(0, 8),
+      values(data("aaaa")) + "\xa2",
+      std::string("\xa2\x06\xff\xff\xff\xff\x7f", 7),  // A length past the end.
+      std::string("\x02\x00", 2),                      // Field 0.
+      field(2, "\xff\xff") + values(data("aaaa")),     // A string that is not UTF-8.
+      "",
+  };
+  for (const std::string& bytes : cases) {
+    for (const std::vector<size_t>& sizes : {std::vector<size_t>{1}, {1, 0, 2}, {1000}}) {
+      EXPECT_EQ(AnyDifference(bytes, sizes), "") << absl::BytesToHexString(bytes);
+    }
+  }
+}
+
+TEST(ArrayMessage, MutatedMessagesMeanWhatTheyMeanToProtobuf) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  Random random(seed);
+  for (int i = 0; i < 20'000; ++i) {
+    v1::CompactRequest compact = RandomCompact(random);
+    compact.mutable_values()->mutable_inline_()->set_data(RandomBytes(random, random() % 20));
+    compact.mutable_mask()->mutable_inline_()->set_data(RandomBytes(random, random() % 5));
+    compact.mutable_values()->mutable_inline_()->set_first_item(random() % 300);
+    std::string bytes = compact.SerializeAsString();
+    for (size_t k = random() % 4; k > 0; --k) {
+      const size_t at = random() % bytes.size();
+      const size_t count = std::min<size_t>(random() % 12, bytes.size() - at);
+      switch (random() % 4) {
+        case 0:
+          bytes[at] = static_cast<char>(bytes[at] ^ (1U << (random() % 8)));
+          break;
+        case 1:
+          bytes.insert(random() % bytes.size(), bytes.substr(at, count));
+          break;
+        case 2:
+          bytes += bytes.substr(at);
+          break;
+        default:
+          if (bytes.size() > count) bytes.erase(at, count);
+      }
+    }
+    const std::string difference = AnyDifference(bytes, RandomSliceSizes(random));
+    ASSERT_EQ(difference, "") << absl::BytesToHexString(bytes);
+  }
+}
+
+}  // namespace
+}  // namespace prefixd

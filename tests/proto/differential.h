@@ -1,0 +1,79 @@
+// What the parser of array messages must agree on with protobuf's, for any bytes and any cut of them into slices.
+#ifndef PREFIXD_TESTS_PROTO_DIFFERENTIAL_H_
+#define PREFIXD_TESTS_PROTO_DIFFERENTIAL_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+#include "prefixd/v1/primitives.pb.h"
+#include "proto/array_message.h"
+
+namespace prefixd {
+
+// The bytes as gRPC would deliver them, in slices of these sizes, repeated; empty ones among them if a size is 0.
+inline grpc::ByteBuffer InSlices(std::string_view bytes, const std::vector<size_t>& sizes) {
+  std::vector<grpc::Slice> slices;
+  for (size_t i = 0; !bytes.empty(); ++i) {
+    const size_t count = std::min(i < 1000 ? sizes[i % sizes.size()] : bytes.size(), bytes.size());
+    slices.emplace_back(bytes.data(), count);
+    bytes.remove_prefix(count);
+  }
+  if (slices.empty()) slices.emplace_back();
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+// The message with its payloads put back.
+template <class Message>
+void Restore(ArrayPayloads& payloads, Message* message) {
+  const auto put = [](const Payload& payload, v1::InlineChunk* chunk) { chunk->set_data(payload.ToString()); };
+  if (!payloads[100].empty()) put(payloads[100], message->mutable_values()->mutable_inline_());
+  if constexpr (requires { message->mutable_mask(); }) {
+    if (!payloads[99].empty()) put(payloads[99], message->mutable_mask()->mutable_inline_());
+  }
+  if constexpr (requires { message->mutable_indices(); }) {
+    if (!payloads[99].empty()) put(payloads[99], message->mutable_indices()->mutable_inline_());
+  }
+  if constexpr (requires { message->mutable_coefficients(); }) {
+    if (!payloads[99].empty()) put(payloads[99], message->mutable_coefficients()->mutable_inline_());
+  }
+  if constexpr (requires { message->mutable_segment_offsets(); }) {
+    const int field = Message::kSegmentOffsetsFieldNumber;
+    if (!payloads[field].empty()) put(payloads[field], message->mutable_segment_offsets()->mutable_inline_());
+  }
+}
+
+// What differs between the two parsers; empty: nothing.
+template <class Message>
+std::string Difference(std::string_view bytes, const std::vector<size_t>& slice_sizes) {
+  Message expected;
+  const bool is_message = expected.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  Message message;
+  ArrayPayloads payloads;
+  const bool parsed = ParseArrayMessage(InSlices(bytes, slice_sizes), &message, &payloads);
+  if (parsed != is_message) return parsed ? "protobuf refuses it" : "protobuf takes it";
+  if (!parsed) return "";
+  Restore(payloads, &message);
+  if (message.SerializeAsString() == expected.SerializeAsString()) return "";
+  return "protobuf reads " + expected.ShortDebugString() + "\nwe read " + message.ShortDebugString();
+}
+
+// The same for every message with arrays.
+inline std::string AnyDifference(std::string_view bytes, const std::vector<size_t>& slice_sizes) {
+  std::string all;
+  const auto add = [&](const char* name, const std::string& difference) {
+    if (!difference.empty()) all += std::string(name) + ": " + difference + "\n";
+  };
+  add("ScanRequest", Difference<v1::ScanRequest>(bytes, slice_sizes));
+  add("ReduceRequest", Difference<v1::ReduceRequest>(bytes, slice_sizes));
+  add("CompactRequest", Difference<v1::CompactRequest>(bytes, slice_sizes));
+  add("ScanResponse", Difference<v1::ScanResponse>(bytes, slice_sizes));
+  add("CompactResponse", Difference<v1::CompactResponse>(bytes, slice_sizes));
+  return all;
+}
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_TESTS_PROTO_DIFFERENTIAL_H_
