@@ -200,6 +200,7 @@ struct DeviceInfo {
   std::string name;  // "cpu (2 threads)", "NVIDIA H200".
   uint64_t memory_bytes = 0;
   uint64_t cache_flush_bytes = 0;  // Of memory that one has to touch to find nothing older in the device's caches.
+  uint64_t direct_bytes = 0;  // Arrays up to here are better worked on in pinned host memory than copied to the device.
 };
 
 // One row of what a device serves, as `prefixctl algorithms` prints it.

@@ -9,8 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "absl/container/inlined_vector.h"
+#include <vector>
 
 namespace prefixd {
 
@@ -35,11 +34,16 @@ class Payload {
     parts_.push_back(part);
     size_bytes_ += part.size();
   }
+  // Adds another's parts, and keeps its owner too.
+  void Append(const Payload& other) {
+    for (const std::string_view part : other.parts_) Append(part);
+    owner_ = owner_ == nullptr ? other.owner_ : std::make_shared<const std::pair<Owner, Owner>>(owner_, other.owner_);
+  }
   void SetOwner(Owner owner) { owner_ = std::move(owner); }
 
   uint64_t size() const { return size_bytes_; }
   bool empty() const { return size_bytes_ == 0; }
-  const auto& parts() const { return parts_; }
+  const std::vector<std::string_view>& parts() const { return parts_; }
   const Owner& owner() const { return owner_; }
 
   // Copies the bytes [first, first + size_bytes) to `to`. Needs: they are there.
@@ -65,7 +69,7 @@ class Payload {
   }
 
  private:
-  absl::InlinedVector<std::string_view, 2> parts_;
+  std::vector<std::string_view> parts_;
   uint64_t size_bytes_ = 0;
   Owner owner_;
 };

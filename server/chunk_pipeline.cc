@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "kernels/association.h"
 #include "kernels/status.h"
 
 namespace prefixd {
@@ -24,6 +27,18 @@ uint64_t ReplyBytesPerItem(const Spec& spec) {
 
 // Whole bytes of a bit mask, so that every piece but the last starts on a byte of it.
 constexpr uint64_t kItemsPerMaskByte = 8;
+
+// Host and bus copy at the same time, one step apart.
+constexpr uint64_t kCopyStepBytes = uint64_t{256} << 10;
+
+// Replies below this are copied: a block that is lent has to come back, which costs more.
+constexpr uint64_t kMinLentBytes = uint64_t{16} << 10;
+
+// Whether the bits depend on where the array is cut. Integers, and extrema, combine to the same bits in any order.
+bool HasOpenGroup(const Spec& spec, CallShape shape) {
+  if (shape == CallShape::kUnary || !FollowsNumerics(spec.algorithm)) return false;
+  return IsFloating(spec.output()) && (spec.op() == Op::kSum || spec.op() == Op::kProd);
+}
 
 uint64_t MaskBytes(Selector selector, uint64_t num_items) {
   return selector == Selector::kBitMask ? (num_items + kItemsPerMaskByte - 1) / kItemsPerMaskByte : num_items;
@@ -52,7 +67,11 @@ absl::StatusOr<std::unique_ptr<ChunkPipeline>> ChunkPipeline::Create(const Devic
 }
 
 ChunkPipeline::ChunkPipeline(const Device& device, const Spec& spec, CallShape shape)
-    : device_(device), spec_(spec), shape_(shape), reply_bytes_per_item_(ReplyBytesPerItem(spec)) {
+    : device_(device),
+      spec_(spec),
+      shape_(shape),
+      has_open_group_(HasOpenGroup(spec, shape)),
+      reply_bytes_per_item_(ReplyBytesPerItem(spec)) {
   const uint64_t widest = std::max<uint64_t>(SizeOf(spec.dtype), reply_bytes_per_item_);
   piece_items_ = kMaxReplyPayloadBytes / widest / kItemsPerMaskByte * kItemsPerMaskByte;
 }
@@ -101,31 +120,85 @@ absl::Status ChunkPipeline::Check(const Chunk& chunk) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint64_t> ChunkPipeline::RunPiece(BorrowedLane& lane, const Chunk& chunk, uint64_t first,
-                                                 const StopSignal& stop, std::optional<Reply>* reply) {
+Piece ChunkPipeline::Cut(const Chunk& chunk, uint64_t first, bool ends) const {
+  const uint64_t rest = chunk.values.size() / SizeOf(spec_.dtype) - first;
+  const uint64_t num_items = std::min(piece_items_, rest);
+  // A declared length tells the end too. Check has seen to it that no more comes.
+  const bool is_last = num_items == rest && (ends || (spec_.num_items && items_done_ + num_items == *spec_.num_items));
+  return {.chunk = chunk, .first = first, .num_items = num_items, .is_last = is_last};
+}
+
+absl::Status ChunkPipeline::RunPiece(BorrowedLane& lane, const Piece& piece, const StopSignal& stop,
+                                     std::optional<Reply>* reply) {
   PREFIXD_RETURN_IF_ERROR(stop.Check());
-  const uint64_t num_items = std::min(piece_items_, chunk.values.size() / SizeOf(spec_.dtype) - first);
-  absl::Status status = Pass(lane, chunk, first, num_items, reply);
+  const uint64_t widest = std::max<uint64_t>(SizeOf(spec_.dtype), reply_bytes_per_item_);
+  const bool touches_open_group = open_items_ > 0 || ClosedItems(piece) != piece.num_items;
+  const Place place = {.direct = !touches_open_group && piece.num_items * widest <= device_.info().direct_bytes};
+  absl::Status status = CopyIn(lane, piece, place);
+  if (status.ok()) {
+    status = std::visit([&](const auto& detail) { return Run(detail, lane, piece, place, reply); }, spec_.detail);
+  }
+  PREFIXD_RETURN_IF_ERROR(Settle(lane, std::move(status)));
+  items_done_ += piece.num_items;
+  return absl::OkStatus();
+}
+
+absl::Status ChunkPipeline::RunEnd(BorrowedLane& lane, const StopSignal& stop) {
+  PREFIXD_RETURN_IF_ERROR(stop.Check());
+  const void* d_state = state_.data();
+  absl::Status status;
+  if (open_items_ > 0) {
+    d_state = lane.scalar.device.data();
+    status = ReduceInto(lane.scalar.device.data(), std::get<ReduceSpec>(spec_.detail), lane, open_.data(), open_items_,
+                        items_done_ - open_items_);
+  }
+  if (status.ok()) status = lane.lane->CopyToHost(lane.scalar.host.data(), d_state, sizeof(ReduceState));
+  if (status.ok()) status = ReadState(lane);
+  return Settle(lane, std::move(status));
+}
+
+absl::Status ChunkPipeline::Settle(BorrowedLane& lane, absl::Status status) {
   // Staging belongs to the next task from here on, so nothing may still be reading it.
   if (const absl::Status idle = lane.lane->Synchronize(); status.ok()) status = idle;
   device_times_ += lane.lane->TakeStageTimes();
-  PREFIXD_RETURN_IF_ERROR(status);
-  items_done_ += num_items;
-  return num_items;
+  return status;
 }
 
-absl::Status ChunkPipeline::Pass(BorrowedLane& lane, const Chunk& chunk, uint64_t first, uint64_t num_items,
-                                 std::optional<Reply>* reply) {
+uint64_t ChunkPipeline::ClosedItems(const Piece& piece) const {
+  const uint64_t num_items = open_items_ + piece.num_items;
+  return has_open_group_ && !piece.is_last ? num_items - num_items % kGroupItems : num_items;
+}
+
+absl::Status ChunkPipeline::CopyIn(BorrowedLane& lane, const Piece& piece, Place place) {
   const size_t item_bytes = SizeOf(spec_.dtype);
-  CopyIn(lane.in, chunk.values.substr(first * item_bytes, num_items * item_bytes));
-  PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToDevice(lane.in.device.data(), lane.in.host.data(), num_items * item_bytes));
-  if (chunk.mask) {
-    const Selector selector = std::get<CompactSpec>(spec_.detail).selector;
-    const uint64_t mask_bytes = MaskBytes(selector, num_items);
-    CopyIn(lane.mask, chunk.mask->substr(MaskBytes(selector, first), mask_bytes));
-    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToDevice(lane.mask.device.data(), lane.mask.host.data(), mask_bytes));
+  const uint64_t open_bytes = open_items_ * item_bytes;
+  if (open_bytes > 0) {
+    PREFIXD_RETURN_IF_ERROR(
+        lane.lane->CopyOnDevice(lane.in.device.data(), open_.data(), open_bytes, CopyTiming::kUntimed));
   }
-  return std::visit([&](const auto& detail) { return Run(detail, lane, num_items, reply); }, spec_.detail);
+  PREFIXD_RETURN_IF_ERROR(CopyIn(lane, lane.in, piece.chunk.values, piece.first * item_bytes,
+                                 piece.num_items * item_bytes, open_bytes, place));
+  if (!piece.chunk.mask) return absl::OkStatus();
+  const Selector selector = std::get<CompactSpec>(spec_.detail).selector;
+  return CopyIn(lane, lane.mask, *piece.chunk.mask, MaskBytes(selector, piece.first),
+                MaskBytes(selector, piece.num_items), 0, place);
+}
+
+absl::Status ChunkPipeline::CopyIn(BorrowedLane& lane, const StagingBlock& block, const Payload& payload,
+                                   uint64_t first_byte, uint64_t size_bytes, uint64_t device_offset_bytes,
+                                   Place place) {
+  for (uint64_t done = 0; done < size_bytes;) {
+    const uint64_t step_bytes = place.direct ? size_bytes : std::min(kCopyStepBytes, size_bytes - done);
+    const auto start = std::chrono::steady_clock::now();
+    payload.CopyTo(block.host.data() + done, first_byte + done, step_bytes);
+    AddHostCopy(start);
+    if (!place.direct) {
+      PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToDevice(block.device.data() + device_offset_bytes + done,
+                                                      block.host.data() + done, step_bytes));
+    }
+    done += step_bytes;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ChunkPipeline::MakeState(BorrowedLane& lane) {
@@ -134,9 +207,30 @@ absl::Status ChunkPipeline::MakeState(BorrowedLane& lane) {
   return absl::OkStatus();
 }
 
-absl::Status ChunkPipeline::Run(const ScanSpec& scan, BorrowedLane& lane, uint64_t num_items,
+absl::Status ChunkPipeline::KeepOpen(BorrowedLane& lane, const std::byte* in, uint64_t closed, uint64_t num_items) {
+  const size_t item_bytes = SizeOf(spec_.dtype);
+  if (closed > 0) open_items_ = 0;
+  const uint64_t first = closed + open_items_;  // Those before it are kept already.
+  if (first == num_items) return absl::OkStatus();
+  if (open_.data() == nullptr) {
+    PREFIXD_ASSIGN_OR_RETURN(open_, lane.lane->Allocate(kGroupItems * item_bytes));
+  }
+  PREFIXD_RETURN_IF_ERROR(lane.lane->CopyOnDevice(open_.data() + open_items_ * item_bytes, in + first * item_bytes,
+                                                  (num_items - first) * item_bytes, CopyTiming::kUntimed));
+  open_items_ = num_items - closed;
+  return absl::OkStatus();
+}
+
+absl::Status ChunkPipeline::Run(const ScanSpec& scan, BorrowedLane& lane, const Piece& piece, Place place,
                                 std::optional<Reply>* reply) {
-  PREFIXD_RETURN_IF_ERROR(MakeState(lane));
+  if (!piece.is_last) PREFIXD_RETURN_IF_ERROR(MakeState(lane));
+  const size_t item_bytes = SizeOf(spec_.dtype);
+  const size_t out_bytes = SizeOf(spec_.output());
+  const uint64_t open_before = open_items_;
+  const uint64_t num_items = open_before + piece.num_items;
+  const uint64_t closed = ClosedItems(piece);
+  std::byte* const in = place.Of(lane.in);
+  std::byte* const out = place.Of(lane.values);
   ScanArgs args;
   args.dtype = spec_.dtype;
   args.out_dtype = spec_.out_dtype;
@@ -144,79 +238,116 @@ absl::Status ChunkPipeline::Run(const ScanSpec& scan, BorrowedLane& lane, uint64
   args.kind = scan.kind;
   args.reverse = scan.reverse;
   args.algorithm = spec_.algorithm;
-  args.in = lane.in.device.data();
-  args.out = lane.values.device.data();
-  args.num_items = num_items;
   args.init = scan.init.value_or(ScanStart(scan.op, spec_.output(), scan.kind));
-  args.carry_in = items_done_ == 0 ? nullptr : state_.data();
-  args.carry_out = state_.data();
-  PREFIXD_RETURN_IF_ERROR(lane.lane->Scan(args));
-  const uint64_t size_bytes = num_items * SizeOf(spec_.output());
-  PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.values.host.data(), args.out, size_bytes));
+  if (closed > 0) {
+    args.in = in;
+    args.out = out;
+    args.num_items = closed;
+    args.carry_in = has_carry_ ? state_.data() : nullptr;
+    args.carry_out = piece.is_last ? nullptr : state_.data();
+    PREFIXD_RETURN_IF_ERROR(lane.lane->Scan(args));
+    has_carry_ = !piece.is_last;
+  }
+  if (closed < num_items) {
+    args.in = in + closed * item_bytes;
+    args.out = out + closed * out_bytes;
+    args.num_items = num_items - closed;
+    args.carry_in = has_carry_ ? state_.data() : nullptr;
+    args.carry_out = nullptr;
+    PREFIXD_RETURN_IF_ERROR(lane.lane->Scan(args));
+  }
+  PREFIXD_RETURN_IF_ERROR(KeepOpen(lane, in, closed, num_items));
+  const uint64_t size_bytes = piece.num_items * out_bytes;
+  if (!place.direct) {
+    PREFIXD_RETURN_IF_ERROR(
+        lane.lane->CopyToHost(lane.values.host.data(), out + open_before * out_bytes, size_bytes));
+  }
   PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
-  *reply = {.values = CopyOut(lane.values, size_bytes), .indices = {}};
+  *reply = {.values = Take(lane, lane.values, size_bytes), .indices = {}};
   return absl::OkStatus();
 }
 
-absl::Status ChunkPipeline::Run(const ReduceSpec& reduce, BorrowedLane& lane, uint64_t num_items,
-                                std::optional<Reply>* /*reply*/) {
-  PREFIXD_RETURN_IF_ERROR(MakeState(lane));
-  auto* d_state = reinterpret_cast<ReduceState*>(state_.data());
+absl::Status ChunkPipeline::ReduceInto(void* state, const ReduceSpec& reduce, BorrowedLane& lane, const void* in,
+                                       uint64_t num_items, uint64_t first_item) {
   ReduceArgs args;
   args.dtype = spec_.dtype;
   args.out_dtype = spec_.out_dtype;
   args.op = reduce.op;
   args.algorithm = spec_.algorithm;
-  args.in = lane.in.device.data();
+  args.in = in;
   args.num_items = num_items;
-  args.first_item = items_done_;
+  args.first_item = first_item;
   args.init = reduce.init ? ReduceState{*reduce.init, 0} : ReduceState{Neutral(reduce.op, spec_.output())};
-  args.state_in = items_done_ == 0 ? nullptr : d_state;
-  args.state_out = d_state;
-  PREFIXD_RETURN_IF_ERROR(lane.lane->Reduce(args));
-  // Read back with every piece: the lane has to be waited for anyway, and the end of the array is not known.
-  PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.scalar.host.data(), d_state, sizeof(ReduceState)));
+  args.state_in = has_carry_ ? reinterpret_cast<ReduceState*>(state_.data()) : nullptr;
+  args.state_out = static_cast<ReduceState*>(state);
+  return lane.lane->Reduce(args);
+}
+
+absl::Status ChunkPipeline::ReadState(BorrowedLane& lane) {
   PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
-  std::memcpy(&reduced_, lane.scalar.host.data(), sizeof(ReduceState));
+  std::memcpy(&reduced_.emplace(), lane.scalar.host.data(), sizeof(ReduceState));
   return absl::OkStatus();
 }
 
-absl::Status ChunkPipeline::Run(const CompactSpec& compact, BorrowedLane& lane, uint64_t num_items,
+absl::Status ChunkPipeline::Run(const ReduceSpec& reduce, BorrowedLane& lane, const Piece& piece, Place place,
+                                std::optional<Reply>* /*reply*/) {
+  const uint64_t first_item = items_done_ - open_items_;
+  const uint64_t num_items = open_items_ + piece.num_items;
+  const uint64_t closed = ClosedItems(piece);
+  const std::byte* const in = place.Of(lane.in);
+  if (piece.is_last) {
+    PREFIXD_RETURN_IF_ERROR(ReduceInto(place.Of(lane.scalar), reduce, lane, in, num_items, first_item));
+    if (!place.direct) {
+      PREFIXD_RETURN_IF_ERROR(
+          lane.lane->CopyToHost(lane.scalar.host.data(), lane.scalar.device.data(), sizeof(ReduceState)));
+    }
+    return ReadState(lane);
+  }
+  PREFIXD_RETURN_IF_ERROR(MakeState(lane));
+  if (closed > 0) {
+    PREFIXD_RETURN_IF_ERROR(ReduceInto(state_.data(), reduce, lane, in, closed, first_item));
+    has_carry_ = true;
+  }
+  return KeepOpen(lane, in, closed, num_items);
+}
+
+absl::Status ChunkPipeline::Run(const CompactSpec& compact, BorrowedLane& lane, const Piece& piece, Place place,
                                 std::optional<Reply>* reply) {
-  auto* d_count = reinterpret_cast<uint64_t*>(lane.scalar.device.data());
   CompactArgs args;
   args.dtype = spec_.dtype;
   args.selector = compact.selector;
   args.comparison = compact.comparison;
   args.value = compact.value;
-  args.mask = lane.mask.device.data();
+  args.mask = place.Of(lane.mask);
   args.invert = compact.invert;
   args.algorithm = spec_.algorithm;
-  args.in = lane.in.device.data();
-  args.num_items = num_items;
+  args.in = place.Of(lane.in);
+  args.num_items = piece.num_items;
   args.first_item = items_done_;
-  args.values = compact.return_values ? lane.values.device.data() : nullptr;
-  args.indices = compact.return_indices ? lane.indices.device.data() : nullptr;
+  args.values = compact.return_values ? place.Of(lane.values) : nullptr;
+  args.indices = compact.return_indices ? place.Of(lane.indices) : nullptr;
   args.index_dtype = compact.index_dtype;
-  args.count = d_count;
+  args.count = reinterpret_cast<uint64_t*>(place.Of(lane.scalar));
   PREFIXD_RETURN_IF_ERROR(lane.lane->Compact(args));
-  PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.scalar.host.data(), d_count, sizeof(uint64_t)));
+  if (!place.direct) {
+    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.scalar.host.data(), args.count, sizeof(uint64_t)));
+  }
   PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
   uint64_t kept = 0;
   std::memcpy(&kept, lane.scalar.host.data(), sizeof(kept));
 
   const uint64_t values_bytes = compact.return_values ? kept * SizeOf(spec_.dtype) : 0;
   const uint64_t indices_bytes = compact.return_indices ? kept * SizeOf(compact.index_dtype) : 0;
-  if (values_bytes > 0) {
+  if (!place.direct && values_bytes > 0) {
     PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.values.host.data(), args.values, values_bytes));
   }
-  if (indices_bytes > 0) {
+  if (!place.direct && indices_bytes > 0) {
     PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.indices.host.data(), args.indices, indices_bytes));
   }
   PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
   items_kept_ += kept;
-  *reply = {.values = CopyOut(lane.values, values_bytes),
-            .indices = CopyOut(lane.indices, indices_bytes),
+  *reply = {.values = Take(lane, lane.values, values_bytes),
+            .indices = Take(lane, lane.indices, indices_bytes),
             .num_kept = items_kept_};
   return absl::OkStatus();
 }
@@ -241,25 +372,24 @@ void ChunkPipeline::Describe(Result* result) const {
       result->value = reduce->init.value_or(Identity(reduce->op, spec_.output()));
       return;
     }
-    result->value = reduced_.value;
+    if (!reduced_) return;  // It failed.
+    result->value = reduced_->value;
     const bool extremum = reduce->op == Op::kMin || reduce->op == Op::kMax;
-    if (extremum && reduced_.position != 0 && reduced_.position != ReduceState::kNothing) {
-      result->index = reduced_.position - 1;
+    if (extremum && reduced_->position != 0 && reduced_->position != ReduceState::kNothing) {
+      result->index = reduced_->position - 1;
     }
   }
 }
 
-void ChunkPipeline::CopyIn(const StagingBlock& block, std::string_view bytes) {
+Payload ChunkPipeline::Take(BorrowedLane& lane, StagingBlock& block, uint64_t size_bytes) {
+  const std::string_view bytes(reinterpret_cast<const char*>(block.host.data()), size_bytes);
+  if (size_bytes >= kMinLentBytes) {
+    if (Payload::Owner lent = lane.replies->Exchange(&block.host)) return Payload(bytes, std::move(lent));
+  }
   const auto start = std::chrono::steady_clock::now();
-  std::memcpy(block.host.data(), bytes.data(), bytes.size());
+  Payload copy{std::string(bytes)};
   AddHostCopy(start);
-}
-
-std::string ChunkPipeline::CopyOut(const StagingBlock& block, uint64_t size_bytes) {
-  const auto start = std::chrono::steady_clock::now();
-  std::string bytes(reinterpret_cast<const char*>(block.host.data()), size_bytes);
-  AddHostCopy(start);
-  return bytes;
+  return copy;
 }
 
 void ChunkPipeline::AddHostCopy(std::chrono::steady_clock::time_point start) {

@@ -2,8 +2,12 @@
 // piece through a lane (copy in, run, copy out). What joins the pieces (the carry of a scan, the state of a reduce)
 // stays on the device between chunks, so an array of any length passes through in bounded memory.
 //
-// Threads: Check by one thread and RunPiece by another at the same time, each for one chunk at a time, in the same
-//          order. Finish after both.
+// Bits do not depend on how the caller cut the array. kernels/NUMERICS.md lets an array be cut, without new bits, after
+// whole groups only: so the items since the last whole group (the open group) stay on the device too, and are run again
+// in front of the next piece. Every item's result is returned with its own piece all the same.
+//
+// Threads: Check by one thread and the others by another at the same time, each for one chunk at a time, in the same
+//          order. Finish and Describe after both.
 #ifndef PREFIXD_SERVER_CHUNK_PIPELINE_H_
 #define PREFIXD_SERVER_CHUNK_PIPELINE_H_
 
@@ -11,12 +15,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/device.h"
+#include "proto/payload.h"
 #include "server/lane_pool.h"
 #include "server/request.h"
 #include "server/stop_signal.h"
@@ -24,6 +27,14 @@
 namespace prefixd {
 
 enum class CallShape { kUnary, kStream };
+
+// A part of a chunk: what one borrowed lane runs.
+struct Piece {
+  Chunk chunk;
+  uint64_t first = 0;  // Of the chunk's elements.
+  uint64_t num_items = 0;
+  bool is_last = false;  // Of the whole array. May be false where that is not known yet.
+};
 
 class ChunkPipeline {
  public:
@@ -37,12 +48,18 @@ class ChunkPipeline {
   //         OUT_OF_RANGE (REPLY_TOO_LARGE) for a unary call.
   absl::Status Check(const Chunk& chunk);
 
-  // Runs the piece of a checked chunk that begins at its element `first`, and returns how many elements that were.
-  // Sets *reply, but not for a reduce. The pieces of a chunk, and the chunks, are run in order.
+  // The piece of a checked chunk that begins at its element `first`. ends: nothing comes after the chunk.
+  Piece Cut(const Chunk& chunk, uint64_t first, bool ends) const;
+
+  // Runs a piece. Sets *reply, but not for a reduce. The pieces of a chunk, and the chunks, are run in order.
   // Blocks on the device: for lane threads. On return the lane is idle, also after an error.
   // Errors: those of the lane, and of `stop`, which is asked before anything is enqueued.
-  absl::StatusOr<uint64_t> RunPiece(BorrowedLane& lane, const Chunk& chunk, uint64_t first, const StopSignal& stop,
-                                    std::optional<Reply>* reply);
+  absl::Status RunPiece(BorrowedLane& lane, const Piece& piece, const StopSignal& stop, std::optional<Reply>* reply);
+
+  // Whether RunEnd has to be run once everything came: no piece was the last, and the result is still on the device.
+  bool NeedsEnd() const { return spec_.primitive() == Primitive::kReduce && items_done_ > 0 && !reduced_; }
+  // As RunPiece, of no items.
+  absl::Status RunEnd(BorrowedLane& lane, const StopSignal& stop);
 
   // Checks that the whole array came. Errors: INVALID_ARGUMENT (COUNT_MISMATCH).
   absl::Status Finish() const;
@@ -55,32 +72,57 @@ class ChunkPipeline {
  private:
   ChunkPipeline(const Device& device, const Spec& spec, CallShape shape);
 
-  // Copies num_items elements in from `first` on, runs them and copies out what they make.
-  absl::Status Pass(BorrowedLane& lane, const Chunk& chunk, uint64_t first, uint64_t num_items,
-                    std::optional<Reply>* reply);
-  absl::Status Run(const ScanSpec& scan, BorrowedLane& lane, uint64_t num_items, std::optional<Reply>* reply);
-  absl::Status Run(const ReduceSpec& reduce, BorrowedLane& lane, uint64_t num_items, std::optional<Reply>* reply);
-  absl::Status Run(const CompactSpec& compact, BorrowedLane& lane, uint64_t num_items, std::optional<Reply>* reply);
+  // Where a piece's bytes are while it runs: in the blocks' device memory, or, where that is faster, in their host
+  // memory at once.
+  struct Place {
+    bool direct = false;
+    std::byte* Of(const StagingBlock& block) const { return (direct ? block.host : block.device).data(); }
+  };
+
+  // Items of open group and piece that are run for good: up to a group's end, or to the array's.
+  uint64_t ClosedItems(const Piece& piece) const;
+  absl::Status CopyIn(BorrowedLane& lane, const Piece& piece, Place place);
+  absl::Status CopyIn(BorrowedLane& lane, const StagingBlock& block, const Payload& payload, uint64_t first_byte,
+                      uint64_t size_bytes, uint64_t device_offset_bytes, Place place);
+  absl::Status Run(const ScanSpec& scan, BorrowedLane& lane, const Piece& piece, Place place,
+                   std::optional<Reply>* reply);
+  absl::Status Run(const ReduceSpec& reduce, BorrowedLane& lane, const Piece& piece, Place place,
+                   std::optional<Reply>* reply);
+  absl::Status Run(const CompactSpec& compact, BorrowedLane& lane, const Piece& piece, Place place,
+                   std::optional<Reply>* reply);
+  // Reduces the state before the open group and num_items from `in` on, which begin at element first_item of the whole
+  // array, into *state.
+  absl::Status ReduceInto(void* state, const ReduceSpec& reduce, BorrowedLane& lane, const void* in,
+                          uint64_t num_items, uint64_t first_item);
+  // Waits for the state of the whole array in the scalar block, and reads it.
+  absl::Status ReadState(BorrowedLane& lane);
   // The device memory that joins the pieces, allocated with the first of them.
   absl::Status MakeState(BorrowedLane& lane);
-  // Copies between messages and staging, and counts the time.
-  void CopyIn(const StagingBlock& block, std::string_view bytes);
-  std::string CopyOut(const StagingBlock& block, uint64_t size_bytes);
+  // Keeps what comes after the closed ones of num_items as the open group.
+  absl::Status KeepOpen(BorrowedLane& lane, const std::byte* in, uint64_t closed, uint64_t num_items);
+  // Ends a lane's task: waits for what is enqueued and takes its times.
+  absl::Status Settle(BorrowedLane& lane, absl::Status status);
+  // The first size_bytes of a block: the block itself, for which the lane gets another, or a copy.
+  Payload Take(BorrowedLane& lane, StagingBlock& block, uint64_t size_bytes);
   void AddHostCopy(std::chrono::steady_clock::time_point start);
 
   const Device& device_;
   const Spec spec_;
   const CallShape shape_;
+  const bool has_open_group_;           // Cuts inside a group would show in the bits.
   uint64_t reply_bytes_per_item_ = 0;  // At most; 0 for a reduce.
   uint64_t piece_items_ = 0;
 
   uint64_t items_checked_ = 0;  // Check's.
 
-  // RunPiece's.
+  // The lane's.
   uint64_t items_done_ = 0;
   uint64_t items_kept_ = 0;
-  Buffer state_;  // Device: one element of carry, or one ReduceState.
-  ReduceState reduced_;
+  bool has_carry_ = false;
+  Buffer state_;  // Device: one element of carry, or one ReduceState; of the items before the open group.
+  Buffer open_;   // Device: the open group. Allocated when there is one.
+  uint64_t open_items_ = 0;
+  std::optional<ReduceState> reduced_;  // Of the whole array.
   StageTimes device_times_;
   std::optional<int64_t> host_copy_ns_;
 };

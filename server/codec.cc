@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -161,16 +162,21 @@ absl::Status CheckInline(const v1::Sink& sink, std::string_view field) {
   }
 }
 
+// The bytes of an operand: `split`, or what the message itself has.
+Payload PayloadOf(Payload split, const v1::Operand& operand, Payload::Owner message) {
+  if (!split.empty()) return split;
+  return Payload(operand.inline_().data(), std::move(message));
+}
+
 template <class Request>
-absl::StatusOr<Message> DecodeValues(const std::shared_ptr<const Request>& request) {
+absl::StatusOr<Message> DecodeValues(const std::shared_ptr<const Request>& request, ArrayPayloads& payloads) {
   if (request->has_segment_offsets()) return NotImplemented("segment_offsets", "a segmented operation");
   PREFIXD_RETURN_IF_ERROR(CheckInline(request->values(), "values"));
   Message message;
   message.request_id = request->request_id();
   const v1::InlineChunk& values = request->values().inline_();
-  message.chunk.values = values.data();
+  message.chunk.values = PayloadOf(std::move(payloads[Request::kValuesFieldNumber]), request->values(), request);
   if (values.has_first_item()) message.chunk.first_item = values.first_item();
-  message.chunk.owner = request;
   return message;
 }
 
@@ -306,30 +312,30 @@ void EncodeAlgorithm(const Algorithm& algorithm, v1::AlgorithmChoice* choice) {
   choice->set_padding(algorithm.padding);
 }
 
-absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ScanRequest>& request) {
+absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ScanRequest>& request, ArrayPayloads payloads) {
   if (request->has_coefficients()) return NotImplemented("coefficients", "a linear recurrence");
   PREFIXD_RETURN_IF_ERROR(CheckInline(request->sink(), "sink"));
-  PREFIXD_ASSIGN_OR_RETURN(Message message, DecodeValues(request));
+  PREFIXD_ASSIGN_OR_RETURN(Message message, DecodeValues(request, payloads));
   if (request->has_spec()) {
     PREFIXD_ASSIGN_OR_RETURN(message.spec, DecodeSpec(request->spec()));
   }
   return message;
 }
 
-absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ReduceRequest>& request) {
+absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ReduceRequest>& request, ArrayPayloads payloads) {
   PREFIXD_RETURN_IF_ERROR(CheckInline(request->sink(), "sink"));
-  PREFIXD_ASSIGN_OR_RETURN(Message message, DecodeValues(request));
+  PREFIXD_ASSIGN_OR_RETURN(Message message, DecodeValues(request, payloads));
   if (request->has_spec()) {
     PREFIXD_ASSIGN_OR_RETURN(message.spec, DecodeSpec(request->spec()));
   }
   return message;
 }
 
-absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::CompactRequest>& request) {
+absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::CompactRequest>& request, ArrayPayloads payloads) {
   PREFIXD_RETURN_IF_ERROR(CheckInline(request->values_sink(), "values_sink"));
   PREFIXD_RETURN_IF_ERROR(CheckInline(request->indices_sink(), "indices_sink"));
   PREFIXD_RETURN_IF_ERROR(CheckInline(request->mask(), "mask"));
-  PREFIXD_ASSIGN_OR_RETURN(Message message, DecodeValues(request));
+  PREFIXD_ASSIGN_OR_RETURN(Message message, DecodeValues(request, payloads));
   if (request->has_mask()) {
     const v1::InlineChunk& mask = request->mask().inline_();
     if (mask.has_first_item()) {
@@ -340,22 +346,12 @@ absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::CompactRequest>& 
       }
       message.chunk.first_item = mask.first_item();
     }
-    message.chunk.mask = mask.data();
+    message.chunk.mask = PayloadOf(std::move(payloads[v1::CompactRequest::kMaskFieldNumber]), request->mask(), request);
   }
   if (request->has_spec()) {
     PREFIXD_ASSIGN_OR_RETURN(message.spec, DecodeSpec(request->spec()));
   }
   return message;
-}
-
-void Encode(Reply reply, v1::ScanResponse* response) {
-  response->mutable_values()->mutable_inline_()->set_data(std::move(reply.values));
-}
-
-void Encode(Reply reply, v1::CompactResponse* response) {
-  response->set_count(reply.num_kept);
-  if (!reply.values.empty()) response->mutable_values()->mutable_inline_()->set_data(std::move(reply.values));
-  if (!reply.indices.empty()) response->mutable_indices()->mutable_inline_()->set_data(std::move(reply.indices));
 }
 
 void Encode(const Result& result, v1::ScanResponse* response) {
@@ -373,6 +369,24 @@ void Encode(const Result& result, v1::CompactResponse* response) {
   EncodeTiming(result.timing, response->mutable_timing());
   response->set_count(result.num_kept);
 }
+
+template <class Response>
+grpc::ByteBuffer Pack(const Reply* reply, const Result* result) {
+  Response response;
+  if (result != nullptr) Encode(*result, &response);
+  std::vector<OutgoingArray> arrays;
+  if (reply != nullptr) {
+    if constexpr (std::is_same_v<Response, v1::CompactResponse>) {
+      response.set_count(reply->num_kept);
+      if (!reply->indices.empty()) arrays.push_back({Response::kIndicesFieldNumber, {}, reply->indices});
+    }
+    if (!reply->values.empty()) arrays.push_back({Response::kValuesFieldNumber, {}, reply->values});
+  }
+  return SerializeArrayMessage(response, arrays);
+}
+template grpc::ByteBuffer Pack<v1::ScanResponse>(const Reply* reply, const Result* result);
+template grpc::ByteBuffer Pack<v1::ReduceResponse>(const Reply* reply, const Result* result);
+template grpc::ByteBuffer Pack<v1::CompactResponse>(const Reply* reply, const Result* result);
 
 void EncodeAlgorithms(const Device& device, v1::GetServerInfoResponse* response) {
   for (const AlgorithmInfo& row : device.Algorithms()) {

@@ -9,28 +9,34 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/status.h"
 #include "prefixd/v1/admin.pb.h"
 #include "prefixd/v1/primitives.pb.h"
+#include "proto/array_message.h"
 #include "server/request.h"
 
 namespace prefixd {
 
-// The message in domain types. Its chunk points into `request` and keeps it alive; no payload is copied.
+// The message in domain types, with its chunk from `payloads`, or from `request`, which it then keeps alive; no payload
+// is copied.
 // Errors: INVALID_ARGUMENT (UNKNOWN_ENUM, UNSUPPORTED_COMBINATION, SCALAR_OUT_OF_RANGE, FIELD_CONFLICT);
 //         UNIMPLEMENTED (NOT_IMPLEMENTED) for what is in the contract and not in this server.
-absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ScanRequest>& request);
-absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ReduceRequest>& request);
-absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::CompactRequest>& request);
-
-// Puts a reply's payload into the message.
-void Encode(Reply reply, v1::ScanResponse* response);
-void Encode(Reply reply, v1::CompactResponse* response);
+absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ScanRequest>& request, ArrayPayloads payloads);
+absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ReduceRequest>& request, ArrayPayloads payloads);
+absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::CompactRequest>& request, ArrayPayloads payloads);
 
 // Puts what is known at the end into the message: timing, count, value. Needs: result.status is OK.
 void Encode(const Result& result, v1::ScanResponse* response);
 void Encode(const Result& result, v1::ReduceResponse* response);
 void Encode(const Result& result, v1::CompactResponse* response);
+
+// The bytes of a response with that in it; null: without it. No payload is copied.
+template <class Response>
+grpc::ByteBuffer Pack(const Reply* reply, const Result* result);
+extern template grpc::ByteBuffer Pack<v1::ScanResponse>(const Reply* reply, const Result* result);
+extern template grpc::ByteBuffer Pack<v1::ReduceResponse>(const Reply* reply, const Result* result);
+extern template grpc::ByteBuffer Pack<v1::CompactResponse>(const Reply* reply, const Result* result);
 
 // field: of the message, for errors: INVALID_ARGUMENT (UNKNOWN_ENUM, ALGORITHM_CHOICE). What goes with what is not
 // checked here: Device::Resolve does.

@@ -1,15 +1,20 @@
 // The pool of device lanes. Each lane has one thread of its own, its pinned staging and its device buffers, all made at
-// start-up. A task borrows one lane until it returns; a stream submits one task a chunk, so that streams take turns
+// start-up. A task borrows one lane until it returns; a stream submits one task a piece, so that streams take turns
 // and one that sends nothing holds nothing.
 //
-// Threads: Submit from any thread; tasks run on lane threads, up to num_lanes at once, started in the order submitted.
+// Small tasks don't wait for large ones: where there are several lanes, the first runs small tasks only. The others run
+// both in the order submitted, so that many small tasks can't hold up a large one for ever.
+//
+// Threads: Submit from any thread; tasks run on lane threads, up to num_lanes at once.
 // Bounds:  the queue is as long as the callers' tasks: a session has at most one, so Admission bounds it.
 #ifndef PREFIXD_SERVER_LANE_POOL_H_
 #define PREFIXD_SERVER_LANE_POOL_H_
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <thread>
@@ -17,10 +22,15 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "kernels/association.h"
 #include "kernels/device.h"
 #include "server/mutex.h"
+#include "server/staging_pool.h"
 
 namespace prefixd {
+
+// Of the items in front of a piece that are run again with it: see ChunkPipeline.
+inline constexpr size_t kMaxOpenGroupBytes = size_t{kGroupItems} * sizeof(double);
 
 // What one piece of work passes through: a pinned block on the host and its twin on the device.
 struct StagingBlock {
@@ -31,44 +41,63 @@ struct StagingBlock {
 // A lane and what a task needs beside it. Each block has kMaxReplyPayloadBytes.
 struct BorrowedLane {
   std::unique_ptr<Lane> lane;
-  StagingBlock in;
+  StagingBlock in;  // Its device's side, and that of values, has room for an open group too.
   StagingBlock mask;
   StagingBlock values;
   StagingBlock indices;
   StagingBlock scalar;  // 64 bytes: counts and reduce states.
+  StagingPool* replies = nullptr;  // Takes full blocks of values and indices off the lane.
 };
+
+// What a task is likely to take: a launch or so, or a piece of a large array.
+enum class TaskSize : uint8_t { kSmall, kLarge };
 
 class LanePool {
  public:
   using Task = absl::AnyInvocable<void(BorrowedLane&)>;
 
-  // Makes the lanes and starts their threads. The device must outlive the pool.
+  // Makes the lanes, with staging_bytes for replies, and starts their threads. The device must outlive the pool.
   // Errors: those of the device (no memory).
-  static absl::StatusOr<std::unique_ptr<LanePool>> Create(Device& device, int num_lanes);
+  static absl::StatusOr<std::unique_ptr<LanePool>> Create(Device& device, int num_lanes, uint64_t staging_bytes);
 
   // Runs the tasks that are queued, then stops the threads. Needs: no Submit at the same time or later.
   ~LanePool();
 
-  void Submit(Task task);
+  void Submit(TaskSize size, Task task);
 
   int num_lanes() const { return static_cast<int>(lanes_.size()); }
-  size_t staging_bytes() const { return staging_bytes_; }
+  // Pinned: of the lanes, always in use, and for replies.
+  size_t staging_bytes() const { return lane_bytes_ + replies_->size_bytes(); }
+  size_t used_staging_bytes() const { return lane_bytes_ + replies_->used_bytes(); }
   // What the device had free when a lane last looked: after a task, at most once a second.
   uint64_t free_memory_bytes() const { return free_memory_bytes_.load(std::memory_order_relaxed); }
 
  private:
+  struct QueuedTask {
+    uint64_t number = 0;  // In the order submitted.
+    Task task;
+  };
+
   explicit LanePool(const Device& device) : device_(device) {}
   void RunLane(BorrowedLane& lane);
+  bool IsReserved(const BorrowedLane& lane) const { return lanes_.size() > 1 && &lane == &lanes_.front(); }
+  // The queue whose first task the lane is to run next; null: none.
+  std::deque<QueuedTask>* NextQueue(const BorrowedLane& lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Wait(const BorrowedLane& lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookAtMemory();
 
   const Device& device_;
+  std::shared_ptr<StagingPool> replies_;
   std::vector<BorrowedLane> lanes_;
-  size_t staging_bytes_ = 0;
+  size_t lane_bytes_ = 0;
   std::atomic<uint64_t> free_memory_bytes_{0};
   std::atomic<std::chrono::steady_clock::time_point> looked_at_memory_{};
   Mutex mutex_;
-  CondVar wake_;
-  std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
+  CondVar wake_first_;
+  CondVar wake_others_;
+  bool first_waits_ ABSL_GUARDED_BY(mutex_) = false;  // And nobody has woken it.
+  uint64_t num_submitted_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::array<std::deque<QueuedTask>, 2> queues_ ABSL_GUARDED_BY(mutex_);  // By TaskSize.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

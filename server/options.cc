@@ -53,6 +53,10 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
                  "messages and 2 MiB")
       ->envname("PREFIXD_MAX_REQUEST_BYTES")
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
+  app.add_option("--staging-bytes", options.staging_bytes,
+                 "Pinned memory that replies are sent from, in bytes. Replies that find none free are copied")
+      ->envname("PREFIXD_STAGING_BYTES")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40));
   app.add_option("--drain-timeout-seconds", options.drain_timeout_seconds,
                  "How long requests in flight may take to finish after SIGTERM, in seconds")
       ->envname("PREFIXD_DRAIN_TIMEOUT_SECONDS")

@@ -20,6 +20,7 @@ struct Options {
   uint64_t max_message_bytes = uint64_t{4} << 20;
   uint64_t max_requests = 1024;
   uint64_t max_request_bytes = uint64_t{2} << 30;
+  uint64_t staging_bytes = uint64_t{128} << 20;
   uint64_t drain_timeout_seconds = 30;
   bool no_benchmark = false;
   uint64_t max_benchmark_bytes = uint64_t{8} << 30;

@@ -4,15 +4,14 @@
 #define PREFIXD_SERVER_REQUEST_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <variant>
 
 #include "absl/status/status.h"
 #include "kernels/device.h"
 #include "kernels/types.h"
+#include "proto/payload.h"
 
 namespace prefixd {
 
@@ -54,12 +53,11 @@ struct Spec {
   std::optional<Op> op() const;
 };
 
-// A run of elements. The bytes belong to `owner`, usually the wire's message.
+// A run of elements, where the wire has them.
 struct Chunk {
-  std::string_view values;
-  std::optional<std::string_view> mask;
+  Payload values;
+  std::optional<Payload> mask;
   std::optional<uint64_t> first_item;  // As the caller states it, to be checked.
-  std::shared_ptr<const void> owner;
 };
 
 // One message of a request. The first, and only it, has a spec.
@@ -71,8 +69,8 @@ struct Message {
 
 // A part of the answer; together at most kMaxReplyPayloadBytes.
 struct Reply {
-  std::string values;
-  std::string indices;
+  Payload values;
+  Payload indices;
   uint64_t num_kept = 0;  // Compact: elements kept so far, these included.
 };
 

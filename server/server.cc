@@ -86,7 +86,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
   server->device_ = std::move(device);
   server->on_device_lost_ = std::move(on_device_lost);
   server->admission_ = std::make_unique<Admission>(options.max_requests, options.max_request_bytes);
-  PREFIXD_ASSIGN_OR_RETURN(server->lanes_, LanePool::Create(*server->device_, options.lanes));
+  PREFIXD_ASSIGN_OR_RETURN(server->lanes_, LanePool::Create(*server->device_, options.lanes, options.staging_bytes));
   server->benchmarks_.enabled = !options.no_benchmark;
   server->benchmarks_.max_bytes = options.max_benchmark_bytes;
   server->context_ = {.device = server->device_.get(),

@@ -1,12 +1,13 @@
 #include "server/service.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "kernels/status.h"
+#include "proto/array_message.h"
 #include "server/codec.h"
 #include "server/version.h"
 
@@ -31,30 +32,22 @@ bool IsTraceParent(std::string_view value) {
 
 // Hands the session what came.
 template <class Request>
-void Receive(ByteBuffer bytes, Session* session) {
+void Receive(const ByteBuffer& bytes, Session* session) {
   auto request = std::make_shared<Request>();
-  if (!grpc::SerializationTraits<Request>::Deserialize(&bytes, request.get()).ok()) {
+  ArrayPayloads payloads;
+  if (!ParseArrayMessage(bytes, request.get(), &payloads)) {
     session->OnInvalidMessage(Error(absl::StatusCode::kInvalidArgument, "MALFORMED", "",
                                     StrCat("the message is no ", Request::descriptor()->full_name(),
                                            ": check that it was made from the same contract")),
                               "");
     return;
   }
-  auto message = Decode(std::shared_ptr<const Request>(request));
+  auto message = Decode(std::shared_ptr<const Request>(request), std::move(payloads));
   if (message.ok()) {
     session->OnMessage(*std::move(message));
   } else {
     session->OnInvalidMessage(message.status(), request->request_id());
   }
-}
-
-ByteBuffer Serialize(const google::protobuf::Message& message) {
-  ByteBuffer bytes;
-  bool own_buffer = false;
-  // Fails only for messages of 2 GiB, which a reply of 1 MiB is not.
-  grpc::GenericSerialize<grpc::ProtoBufferWriter, google::protobuf::Message>(message, &bytes, &own_buffer)
-      .IgnoreError();
-  return bytes;
 }
 
 // One message in, one out.
@@ -65,27 +58,22 @@ class UnaryReactor final : public grpc::ServerUnaryReactor, public Transport {
                ByteBuffer* response)
       : call_(call),
         request_(request),
-        response_bytes_(response),
+        response_(response),
         session_(Session::Create(context, Describe(call, method, CallShape::kUnary), this)) {
     session_->Start();
   }
 
-  void Read() override {
-    if (std::exchange(request_read_, true)) {
-      session_->OnReadEnd();
-    } else {
-      Receive<Request>(*request_, session_.get());
-    }
-  }
+  void Read() override { Receive<Request>(*request_, session_.get()); }
   void Write(Reply reply) override {
-    if constexpr (!std::is_same_v<Response, v1::ReduceResponse>) Encode(std::move(reply), &response_);
+    // There are several where the result is smaller than the array: indices without values.
+    if (!reply_) reply_.emplace();
+    reply_->values.Append(reply.values);
+    reply_->indices.Append(reply.indices);
+    reply_->num_kept = reply.num_kept;
     session_->OnWriteDone(true);
   }
   void Finish(const Result& result) override {
-    if (result.status.ok()) {
-      Encode(result, &response_);
-      *response_bytes_ = Serialize(response_);
-    }
+    if (result.status.ok()) *response_ = Pack<Response>(reply_ ? &*reply_ : nullptr, &result);
     grpc::ServerUnaryReactor::Finish(ToGrpcStatus(result.status, result.request_id));
   }
 
@@ -98,9 +86,8 @@ class UnaryReactor final : public grpc::ServerUnaryReactor, public Transport {
  private:
   grpc::CallbackServerContext* const call_;
   const ByteBuffer* const request_;
-  ByteBuffer* const response_bytes_;
-  Response response_;
-  bool request_read_ = false;
+  ByteBuffer* const response_;
+  std::optional<Reply> reply_;
   const std::shared_ptr<Session> session_;
 };
 
@@ -144,9 +131,7 @@ class BidiReactor final : public ReadingReactor<grpc::ServerBidiReactor<ByteBuff
   }
 
   void Write(Reply reply) override {
-    Response response;
-    Encode(std::move(reply), &response);
-    response_ = Serialize(response);
+    response_ = Pack<Response>(&reply, nullptr);
     this->StartWrite(&response_);
   }
   void Finish(const Result& result) override {
@@ -154,9 +139,7 @@ class BidiReactor final : public ReadingReactor<grpc::ServerBidiReactor<ByteBuff
       grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>::Finish(ToGrpcStatus(result.status, result.request_id));
       return;
     }
-    Response response;
-    Encode(result, &response);
-    response_ = Serialize(response);
+    response_ = Pack<Response>(nullptr, &result);
     this->StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
   }
   void OnWriteDone(bool ok) override { this->session_->OnWriteDone(ok); }
@@ -174,11 +157,7 @@ class ReduceReactor final : public ReadingReactor<grpc::ServerReadReactor<ByteBu
 
   void Write(Reply /*reply*/) override { session_->OnWriteDone(true); }  // A reduce has none.
   void Finish(const Result& result) override {
-    if (result.status.ok()) {
-      v1::ReduceResponse response;
-      Encode(result, &response);
-      *response_ = Serialize(response);
-    }
+    if (result.status.ok()) *response_ = Pack<v1::ReduceResponse>(nullptr, &result);
     grpc::ServerReadReactor<ByteBuffer>::Finish(ToGrpcStatus(result.status, result.request_id));
   }
 
@@ -245,7 +224,6 @@ grpc::ServerUnaryReactor* AdminService::GetServerInfo(grpc::CallbackServerContex
   const DeviceInfo& device = context_->device->info();
   const Admission::Use limits = context_->admission->limits();
   const Admission::Use use = context_->admission->in_use();
-  const uint64_t staging = context_->lanes->staging_bytes();
   response->set_version(kVersion);
   response->set_numerics_version(kNumericsVersion);
   response->set_device(device.name);
@@ -256,7 +234,8 @@ grpc::ServerUnaryReactor* AdminService::GetServerInfo(grpc::CallbackServerContex
   response->set_max_reply_payload_bytes(kMaxReplyPayloadBytes);
   SetBudget(limits.requests, use.requests, response->mutable_requests());
   SetBudget(limits.bytes, use.bytes, response->mutable_request_bytes());
-  SetBudget(staging, staging, response->mutable_staging_bytes());
+  SetBudget(context_->lanes->staging_bytes(), context_->lanes->used_staging_bytes(),
+            response->mutable_staging_bytes());
   response->set_uptime_seconds(absl::ToInt64Seconds(absl::Now() - started_));
   EncodeAlgorithms(*context_->device, response);
   EncodeCapabilities(*context_->device, response);

@@ -6,6 +6,13 @@
 #include "server/request_id.h"
 
 namespace prefixd {
+namespace {
+
+// What a lane gets done in about the time of a launch.
+constexpr uint64_t kMaxSmallBytes = uint64_t{64} << 10;
+
+}  // namespace
+
 std::shared_ptr<Session> Session::Create(ServerContext* context, CallInfo call, Transport* transport) {
   return std::shared_ptr<Session>(new Session(context, std::move(call), transport));
 }
@@ -22,6 +29,7 @@ void Session::OnMessage(Message message) {
     NameRequest(message.request_id);
     num_bytes_in_ += message.chunk.values.size() + (message.chunk.mask ? message.chunk.mask->size() : 0);
     if (absl::Status status = Accept(message); !status.ok()) Fail(std::move(status));
+    if (call_.shape == CallShape::kUnary) EndInput();
   }
   Pump();
 }
@@ -40,17 +48,20 @@ void Session::OnReadEnd() {
   {
     MutexLock lock(mutex_);
     reading_ = false;
-    read_ended_ = true;
-    if (status_.ok()) {
-      if (pipeline_ == nullptr) {
-        Fail(Error(absl::StatusCode::kInvalidArgument, "SPEC_MISSING", "spec",
-                   "the request ended without a message: send one with a spec"));
-      } else if (absl::Status status = pipeline_->Finish(); !status.ok()) {
-        Fail(std::move(status));
-      }
-    }
+    EndInput();
   }
   Pump();
+}
+
+void Session::EndInput() {
+  read_ended_ = true;
+  if (!status_.ok()) return;
+  if (pipeline_ == nullptr) {
+    Fail(Error(absl::StatusCode::kInvalidArgument, "SPEC_MISSING", "spec",
+               "the request ended without a message: send one with a spec"));
+  } else if (absl::Status status = pipeline_->Finish(); !status.ok()) {
+    Fail(std::move(status));
+  }
 }
 
 void Session::OnWriteDone(bool ok) {
@@ -141,12 +152,20 @@ std::function<void()> Session::NextAction() {
     return [this, reply] { transport_->Write(std::move(*reply)); };
   }
   // The next piece waits until the reply to the last is on its way: a slow reader holds no lane and no more memory.
-  if (!incoming_.empty() && !running_ && outgoing_.empty()) {
-    running_ = true;
-    return [this, chunk = incoming_.front(), first = first_] {
-      context_->lanes->Submit([self = shared_from_this(), chunk, first, submitted = std::chrono::steady_clock::now()](
-                                  BorrowedLane& lane) { self->RunPiece(lane, chunk, first, submitted); });
-    };
+  if (!running_ && outgoing_.empty() && status_.ok()) {
+    if (!incoming_.empty()) {
+      running_ = true;
+      const bool ends = read_ended_ && incoming_.size() == 1;
+      Piece piece = pipeline_->Cut(incoming_.front(), first_, ends);
+      const bool is_small = piece.num_items * SizeOf(spec_->dtype) <= kMaxSmallBytes;
+      return [this, piece = std::move(piece), size = is_small ? TaskSize::kSmall : TaskSize::kLarge] {
+        SubmitPiece(piece, size);
+      };
+    }
+    if (read_ended_ && pipeline_ != nullptr && pipeline_->NeedsEnd()) {
+      running_ = true;
+      return [this] { SubmitPiece(std::nullopt, TaskSize::kSmall); };
+    }
   }
   if (status_.ok() && !reading_ && !read_ended_ && incoming_.size() < kMaxHeldChunks) {
     reading_ = true;
@@ -190,27 +209,34 @@ void Session::OnDone(bool delivered) {
                  .result = result_});
 }
 
-void Session::RunPiece(BorrowedLane& lane, const Chunk& chunk, uint64_t first,
-                       std::chrono::steady_clock::time_point submitted) {
-  const int64_t queue_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - submitted).count();
+void Session::SubmitPiece(std::optional<Piece> piece, TaskSize size) {
+  submitted_ = std::chrono::steady_clock::now();
+  context_->lanes->Submit(size, [self = shared_from_this(), piece = std::move(piece)](BorrowedLane& lane) {
+    self->RunPiece(lane, piece);
+  });
+}
+
+void Session::RunPiece(BorrowedLane& lane, const std::optional<Piece>& piece) {
+  const int64_t queue_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - submitted_).count();
   ChunkPipeline* pipeline = nullptr;
   {
     MutexLock lock(mutex_);
     pipeline = pipeline_.get();  // Lives at least until running_ is false.
   }
   std::optional<Reply> reply;
-  const absl::StatusOr<uint64_t> num_items = pipeline->RunPiece(lane, chunk, first, stop_, &reply);
-  if (ErrorReason(num_items.status()) == "DEVICE_LOST") context_->on_device_lost(num_items.status());
+  const absl::Status status =
+      piece ? pipeline->RunPiece(lane, *piece, stop_, &reply) : pipeline->RunEnd(lane, stop_);
+  if (ErrorReason(status) == "DEVICE_LOST") context_->on_device_lost(status);
   {
     MutexLock lock(mutex_);
     running_ = false;
     queue_ns_ = queue_ns_.value_or(0) + queue_ns;
-    if (!num_items.ok()) {
-      Fail(num_items.status());
-    } else if (status_.ok()) {
+    if (!status.ok()) {
+      Fail(status);
+    } else if (status_.ok() && piece) {
       if (reply) outgoing_.push_back(*std::move(reply));
-      first_ += *num_items;
-      if (first_ * SizeOf(spec_->dtype) == chunk.values.size()) {
+      first_ += piece->num_items;
+      if (first_ * SizeOf(spec_->dtype) == incoming_.front().values.size()) {
         incoming_.pop_front();
         first_ = 0;
       }

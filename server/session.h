@@ -34,7 +34,7 @@ namespace prefixd {
 class Transport {
  public:
   virtual ~Transport() = default;
-  // Asks for the next message: one OnMessage, OnInvalidMessage or OnReadEnd follows.
+  // Asks for the next message: one OnMessage, OnInvalidMessage or OnReadEnd follows. Of a unary call there is one.
   virtual void Read() = 0;
   // Sends a reply: one OnWriteDone follows.
   virtual void Write(Reply reply) = 0;
@@ -108,10 +108,12 @@ class Session : public std::enable_shared_from_this<Session> {
   // Takes a message's spec and checks its chunk.
   absl::Status Accept(Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Begin(Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndInput() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has a lane run what there is: the next piece, or after the last one the end.
+  void SubmitPiece(std::optional<Piece> piece, TaskSize size);
   // On a lane thread.
-  void RunPiece(BorrowedLane& lane, const Chunk& chunk, uint64_t first,
-                std::chrono::steady_clock::time_point submitted);
+  void RunPiece(BorrowedLane& lane, const std::optional<Piece>& piece);
   void Finish();
   void NameRequest(const std::string& request_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -134,6 +136,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool read_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
+  std::chrono::steady_clock::time_point submitted_;  // SubmitPiece's, for RunPiece, which comes after it.
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   Result result_ ABSL_GUARDED_BY(mutex_);  // Once finished.

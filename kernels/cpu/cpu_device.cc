@@ -220,7 +220,8 @@ class CpuDevice final : public Device {
  private:
   const DeviceInfo info_ = {.name = StrCat("cpu (", cpu::Concurrency(), " threads)"),
                             .memory_bytes = MemoryBytes(_SC_PHYS_PAGES),
-                            .cache_flush_bytes = uint64_t{64} << 20};
+                            .cache_flush_bytes = uint64_t{64} << 20,
+                            .direct_bytes = UINT64_MAX};
   const std::vector<AlgorithmInfo> algorithms_ = ServedAlgorithms();
 };
 

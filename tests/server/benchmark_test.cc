@@ -17,6 +17,8 @@
 namespace prefixd {
 namespace {
 
+constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
+
 // Keeps what was measured, and answers each write on a thread of its own.
 class FakeBenchmarkTransport final : public BenchmarkTransport {
  public:
@@ -62,7 +64,7 @@ class BenchmarkTest : public testing::Test {
   BenchmarkTest() {
     device_.free_memory_bytes = uint64_t{1} << 30;
     control_.max_bytes = uint64_t{1} << 20;
-    lanes_ = *LanePool::Create(device_, 1);
+    lanes_ = *LanePool::Create(device_, 1, kStagingBytes);
     context_ = {.device = &device_,
                 .lanes = lanes_.get(),
                 .admission = &admission_,
@@ -331,7 +333,7 @@ TEST_F(BenchmarkTest, TheNextMeasurementWaitsForTheWrite) {
   ASSERT_TRUE(written.WaitFor(1));
   // The lane is free meanwhile.
   Gate lane_ran;
-  lanes_->Submit([&](BorrowedLane&) { lane_ran.Arrive(); });
+  lanes_->Submit(TaskSize::kLarge, [&](BorrowedLane&) { lane_ran.Arrive(); });
   ASSERT_TRUE(lane_ran.WaitFor(1));
   EXPECT_EQ(device_.works(), 2);
   go_on.Arrive();
@@ -360,7 +362,7 @@ TEST_F(BenchmarkTest, LeavesNoTimesOnTheLane) {
   EXPECT_EQ(Run(ScanOf({100}))->result().status.code(), absl::StatusCode::kInternal);
   Gate ran;
   StageTimes times;
-  lanes_->Submit([&](BorrowedLane& lane) {
+  lanes_->Submit(TaskSize::kLarge, [&](BorrowedLane& lane) {
     times = lane.lane->TakeStageTimes();
     ran.Arrive();
   });

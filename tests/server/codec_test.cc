@@ -35,7 +35,7 @@ v1::CompactRequest GoodCompact() {
 
 template <class Request>
 absl::StatusOr<Message> DecodeCopy(const Request& request) {
-  return Decode(std::make_shared<const Request>(request));
+  return Decode(std::make_shared<const Request>(request), {});
 }
 
 template <class Request>
@@ -52,7 +52,7 @@ TEST(CodecTest, DecodesAScanWithoutCopyingItsPayload) {
   request->mutable_spec()->set_num_items(1);
   request->mutable_values()->mutable_inline_()->set_first_item(0);
   const char* payload = request->values().inline_().data().data();
-  const auto message = Decode(std::shared_ptr<const v1::ScanRequest>(request));
+  const auto message = Decode(std::shared_ptr<const v1::ScanRequest>(request), {});
   ASSERT_TRUE(message.ok()) << message.status();
   ASSERT_TRUE(message->spec);
   const auto& scan = std::get<ScanSpec>(message->spec->detail);
@@ -63,7 +63,8 @@ TEST(CodecTest, DecodesAScanWithoutCopyingItsPayload) {
   EXPECT_EQ(scan.kind, ScanKind::kExclusive);
   EXPECT_TRUE(scan.reverse);
   EXPECT_EQ(scan.init->As<int32_t>(), -7);
-  EXPECT_EQ(message->chunk.values.data(), payload);
+  ASSERT_EQ(message->chunk.values.parts().size(), 1u);
+  EXPECT_EQ(message->chunk.values.parts()[0].data(), payload);
   EXPECT_EQ(message->chunk.first_item, 0u);
 }
 

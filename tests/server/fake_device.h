@@ -24,6 +24,9 @@ class FakeDevice final : public Device {
   // That every Scan, Reduce and Compact seems to take longer, by the device's clock.
   std::atomic<int64_t> extra_kernel_ns{0};
 
+  // Arrays up to here are worked on in host memory; 0: all are copied, as on a card.
+  void set_direct_bytes(uint64_t direct_bytes) { info_.direct_bytes = direct_bytes; }
+
   int works() const { return works_; }
 
   const DeviceInfo& info() const override { return info_; }
@@ -84,7 +87,7 @@ class FakeDevice final : public Device {
     int64_t extra_ns_ = 0;
   };
 
-  const DeviceInfo info_ = {.name = "fake", .memory_bytes = 8, .cache_flush_bytes = 4096};
+  DeviceInfo info_ = {.name = "fake", .memory_bytes = 8, .cache_flush_bytes = 4096};
   const std::unique_ptr<Device> cpu_ = OpenCpuDevice();
   std::atomic<int> works_{0};
 };

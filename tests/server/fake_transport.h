@@ -30,12 +30,10 @@ std::vector<T> Items(const std::string& bytes) {
 
 // A message whose bytes it owns.
 inline Message MakeMessage(std::optional<Spec> spec, std::string values, std::optional<std::string> mask = {}) {
-  auto owner = std::make_shared<std::pair<std::string, std::string>>(std::move(values), mask.value_or(""));
   Message message;
   message.spec = std::move(spec);
-  message.chunk.values = owner->first;
-  if (mask) message.chunk.mask = owner->second;
-  message.chunk.owner = owner;
+  message.chunk.values = Payload(std::move(values));
+  if (mask) message.chunk.mask = Payload(*std::move(mask));
   return message;
 }
 
@@ -70,12 +68,12 @@ class FakeTransport final : public Transport {
   const std::vector<Reply>& replies() const { return replies_; }
   std::string values() const {
     std::string all;
-    for (const Reply& reply : replies_) all += reply.values;
+    for (const Reply& reply : replies_) all += reply.values.ToString();
     return all;
   }
   std::string indices() const {
     std::string all;
-    for (const Reply& reply : replies_) all += reply.indices;
+    for (const Reply& reply : replies_) all += reply.indices.ToString();
     return all;
   }
   size_t num_reads() const {

@@ -1,6 +1,7 @@
 #include "server/lane_pool.h"
 
 #include <atomic>
+#include <functional>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -11,15 +12,17 @@
 namespace prefixd {
 namespace {
 
+constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
+
 TEST(LanePoolTest, TwoLanesRunTwoTasksAtTheSameTime) {
   FakeDevice device;
-  auto pool = LanePool::Create(device, 2);
+  auto pool = LanePool::Create(device, 2, kStagingBytes);
   ASSERT_TRUE(pool.ok()) << pool.status();
   Gate started;
   Gate ended;
   std::atomic<int> met{0};
   for (int i = 0; i < 2; ++i) {
-    (*pool)->Submit([&](BorrowedLane&) {
+    (*pool)->Submit(TaskSize::kSmall, [&](BorrowedLane&) {
       started.Arrive();
       if (started.WaitFor(2)) ++met;  // Only if the other has started before this one ended.
       ended.Arrive();
@@ -31,12 +34,12 @@ TEST(LanePoolTest, TwoLanesRunTwoTasksAtTheSameTime) {
 
 TEST(LanePoolTest, OneLaneRunsTasksInTheOrderSubmitted) {
   FakeDevice device;
-  auto pool = LanePool::Create(device, 1);
+  auto pool = LanePool::Create(device, 1, kStagingBytes);
   ASSERT_TRUE(pool.ok());
   std::vector<int> order;
   Gate ended;
   for (int i = 0; i < 100; ++i) {
-    (*pool)->Submit([&, i](BorrowedLane&) {
+    (*pool)->Submit(TaskSize::kLarge, [&, i](BorrowedLane&) {
       order.push_back(i);
       ended.Arrive();
     });
@@ -45,16 +48,61 @@ TEST(LanePoolTest, OneLaneRunsTasksInTheOrderSubmitted) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(order[i], i);
 }
 
+TEST(LanePoolTest, SmallTasksRunWhileLargeOnesHoldEveryLaneTheyMay) {
+  FakeDevice device;
+  constexpr int kLanes = 3;
+  auto pool = LanePool::Create(device, kLanes, kStagingBytes);
+  ASSERT_TRUE(pool.ok());
+  Gate large_started;
+  Gate go_on;
+  Gate small_ended;
+  Gate large_ended;
+  std::atomic<bool> went_on{true};
+  for (int i = 0; i < 2 * kLanes; ++i) {
+    (*pool)->Submit(TaskSize::kLarge, [&](BorrowedLane&) {
+      large_started.Arrive();
+      if (!go_on.WaitFor(1)) went_on = false;
+      large_ended.Arrive();
+    });
+  }
+  ASSERT_TRUE(large_started.WaitFor(kLanes - 1));
+  for (int i = 0; i < 10; ++i) (*pool)->Submit(TaskSize::kSmall, [&](BorrowedLane&) { small_ended.Arrive(); });
+  EXPECT_TRUE(small_ended.WaitFor(10));
+  go_on.Arrive();
+  EXPECT_TRUE(large_ended.WaitFor(2 * kLanes));
+  EXPECT_TRUE(went_on);
+}
+
+// Each small task submits the next, so that there is always one.
+TEST(LanePoolTest, SmallTasksWithoutEndDoNotHoldUpALargeOne) {
+  FakeDevice device;
+  auto pool = LanePool::Create(device, 2, kStagingBytes);
+  ASSERT_TRUE(pool.ok());
+  std::atomic<bool> stop{false};
+  Gate chains_ended;
+  std::function<void(BorrowedLane&)> link = [&](BorrowedLane&) {
+    if (stop) return chains_ended.Arrive();
+    (*pool)->Submit(TaskSize::kSmall, link);
+  };
+  constexpr int kChains = 8;
+  for (int i = 0; i < kChains; ++i) (*pool)->Submit(TaskSize::kSmall, link);
+  Gate ran;
+  (*pool)->Submit(TaskSize::kLarge, [&](BorrowedLane&) { ran.Arrive(); });
+  EXPECT_TRUE(ran.WaitFor(1));
+  stop = true;
+  EXPECT_TRUE(chains_ended.WaitFor(kChains));
+}
+
 TEST(LanePoolTest, ALaneIsBorrowedByOneTaskAtATime) {
   FakeDevice device;
   constexpr int kLanes = 3;
-  auto pool = LanePool::Create(device, kLanes);
+  auto pool = LanePool::Create(device, kLanes, kStagingBytes);
   ASSERT_TRUE(pool.ok());
   std::atomic<int> running{0};
   std::atomic<int> most{0};
   Gate ended;
   for (int i = 0; i < 300; ++i) {
-    (*pool)->Submit([&](BorrowedLane& lane) {
+    (*pool)->Submit(TaskSize::kLarge, [&](BorrowedLane& lane) {
       const int now = ++running;
       int seen = most;
       while (now > seen && !most.compare_exchange_weak(seen, now)) {
@@ -72,26 +120,27 @@ TEST(LanePoolTest, DestructionRunsWhatIsQueued) {
   FakeDevice device;
   std::atomic<int> ran{0};
   {
-    auto pool = LanePool::Create(device, 2);
+    auto pool = LanePool::Create(device, 2, kStagingBytes);
     ASSERT_TRUE(pool.ok());
-    for (int i = 0; i < 50; ++i) (*pool)->Submit([&](BorrowedLane&) { ++ran; });
+    for (int i = 0; i < 50; ++i) (*pool)->Submit(TaskSize::kLarge, [&](BorrowedLane&) { ++ran; });
   }
   EXPECT_EQ(ran, 50);
 }
 
 TEST(LanePoolTest, StagingIsMadeAtStartUpForEveryLane) {
   FakeDevice device;
-  auto one = LanePool::Create(device, 1);
-  auto four = LanePool::Create(device, 4);
+  auto one = LanePool::Create(device, 1, kStagingBytes);
+  auto four = LanePool::Create(device, 4, kStagingBytes);
   ASSERT_TRUE(one.ok() && four.ok());
   EXPECT_GE((*one)->staging_bytes(), 4 * kMaxReplyPayloadBytes);
-  EXPECT_EQ((*four)->staging_bytes(), 4 * (*one)->staging_bytes());
+  EXPECT_EQ((*four)->staging_bytes() - kStagingBytes, 4 * ((*one)->staging_bytes() - kStagingBytes));
+  EXPECT_EQ((*four)->used_staging_bytes(), (*four)->staging_bytes() - kStagingBytes);
 }
 
 TEST(LanePoolTest, CreateFailsAsTheDeviceDoes) {
   FakeDevice device;
   device.memory_status = absl::ResourceExhaustedError("no memory");
-  EXPECT_EQ(LanePool::Create(device, 2).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(LanePool::Create(device, 2, kStagingBytes).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace

@@ -18,6 +18,8 @@
 namespace prefixd {
 namespace {
 
+constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
+
 constexpr uint64_t kMaxMessageBytes = uint64_t{4} << 20;
 constexpr size_t kPieceItems = kMaxReplyPayloadBytes / sizeof(int32_t);
 
@@ -45,7 +47,7 @@ class SessionTest : public testing::Test {
   void MakeServer(int num_lanes, uint64_t max_requests = 64) {
     lanes_.reset();
     admission_ = std::make_unique<Admission>(max_requests, uint64_t{1} << 30);
-    lanes_ = *LanePool::Create(device_, num_lanes);
+    lanes_ = *LanePool::Create(device_, num_lanes, kStagingBytes);
     context_ = {.device = &device_,
                 .lanes = lanes_.get(),
                 .admission = admission_.get(),
@@ -158,6 +160,20 @@ TEST_F(SessionTest, CompactKeepsIndicesOfTheWholeArray) {
   for (const Reply& reply : transport_->replies()) {
     EXPECT_LE(reply.values.size() + reply.indices.size(), kMaxReplyPayloadBytes);
   }
+}
+
+// Eight bytes an element come in and four go out: the result of one message comes in two pieces.
+TEST_F(SessionTest, AUnaryResultInSeveralPieces) {
+  const size_t n = kMaxReplyPayloadBytes / sizeof(double) + 100;
+  const std::vector<double> in(n, 1.0);
+  const CompactSpec compact{.comparison = Comparison::kIsFinite,
+                            .return_values = false,
+                            .return_indices = true,
+                            .index_dtype = DType::kU32};
+  ASSERT_TRUE(Run(Unary(), Messages({.dtype = DType::kF64, .detail = compact}, {Bytes(in)})).ok());
+  std::vector<uint32_t> expected(n);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(Items<uint32_t>(transport_->indices()), expected);
 }
 
 TEST_F(SessionTest, BitMasksRestartInEachChunk) {

@@ -1,0 +1,186 @@
+// The pieces of one request on a lane: whatever the cut, the result is that of the whole array, bit for bit.
+#include "server/chunk_pipeline.h"
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/association.h"
+#include "kernels/status.h"
+#include "tests/server/fake_device.h"
+#include "tests/server/fake_transport.h"
+#include "tests/server/gate.h"
+
+namespace prefixd {
+namespace {
+
+constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
+
+// Values whose sums and products round at every step, and stay finite.
+template <class T>
+std::vector<T> RoughItems(std::mt19937& random, size_t n, Op op) {
+  std::vector<T> items(n);
+  std::uniform_real_distribution<T> sums(T{-1}, T{1});
+  std::uniform_real_distribution<T> products(T{0.999}, T{1.001});
+  for (T& item : items) item = op == Op::kProd ? products(random) : sums(random);
+  return items;
+}
+
+// Lengths that add up to n: single elements, a few, around a group, several groups.
+std::vector<size_t> RandomCuts(std::mt19937& random, size_t n) {
+  std::vector<size_t> cuts;
+  while (n > 0) {
+    constexpr size_t kMost[] = {1, 1, 50, 5'000, kGroupItems, 2 * kGroupItems};
+    size_t cut = 1 + random() % kMost[random() % std::size(kMost)];
+    if (random() % 8 == 0) cut = kGroupItems - random() % 2;
+    cuts.push_back(std::min(cut, n));
+    n -= cuts.back();
+  }
+  return cuts;
+}
+
+class ChunkPipelineTest : public testing::TestWithParam<bool> {
+ protected:
+  ChunkPipelineTest() {
+    device_.set_direct_bytes(GetParam() ? UINT64_MAX : 0);
+    lanes_ = *LanePool::Create(device_, 2, kStagingBytes);
+  }
+  ~ChunkPipelineTest() override { lanes_.reset(); }
+
+  template <class F>
+  absl::Status OnALane(F work) {
+    Gate done;
+    absl::Status status;
+    lanes_->Submit(TaskSize::kLarge, [&](BorrowedLane& lane) {
+      status = work(lane);
+      done.Arrive();
+    });
+    return done.WaitFor(1) ? status : absl::InternalError("the lane did not come back");
+  }
+
+  // Runs the array, cut so. declares: says beforehand how long it is.
+  absl::Status Run(Spec spec, const std::string& values, const std::vector<size_t>& cuts, bool declares) {
+    out_.clear();
+    if (declares) spec.num_items = values.size() / SizeOf(spec.dtype);
+    auto created = ChunkPipeline::Create(device_, spec, CallShape::kStream);
+    if (!created.ok()) return created.status();
+    pipeline_ = *std::move(created);
+    size_t begin = 0;
+    for (const size_t cut : cuts) {
+      Chunk chunk;
+      const size_t size_bytes = cut * SizeOf(spec.dtype);
+      chunk.values = Payload(values.substr(begin, size_bytes));
+      begin += size_bytes;
+      PREFIXD_RETURN_IF_ERROR(pipeline_->Check(chunk));
+      for (uint64_t first = 0; first < cut;) {
+        const Piece piece = pipeline_->Cut(chunk, first, /*ends=*/false);
+        std::optional<Reply> reply;
+        PREFIXD_RETURN_IF_ERROR(
+            OnALane([&](BorrowedLane& lane) { return pipeline_->RunPiece(lane, piece, stop_, &reply); }));
+        // Whoever sends a chunk and waits gets all its results.
+        if (spec.primitive() == Primitive::kScan) {
+          EXPECT_EQ(reply->values.size(), piece.num_items * SizeOf(spec.output()));
+          out_ += reply->values.ToString();
+        }
+        first += piece.num_items;
+      }
+    }
+    if (pipeline_->NeedsEnd()) {
+      EXPECT_FALSE(declares);
+      PREFIXD_RETURN_IF_ERROR(OnALane([&](BorrowedLane& lane) { return pipeline_->RunEnd(lane, stop_); }));
+    }
+    pipeline_->Describe(&result_);
+    return pipeline_->Finish();
+  }
+
+  template <class In, class Out>
+  void CutsDoNotShow(Op op) {
+    const uint32_t seed = std::random_device{}();
+    std::mt19937 random(seed);
+    const size_t n = 2 * kGroupItems + random() % (2 * kGroupItems);
+    SCOPED_TRACE(StrCat("seed ", seed, ", ", n, " of ", Name(kDTypeOf<In>), " to ", Name(kDTypeOf<Out>), ", ",
+                              Name(op)));
+    const std::string values = Bytes(RoughItems<In>(random, n, op));
+    for (const ScanKind kind : {ScanKind::kInclusive, ScanKind::kExclusive}) {
+      Spec spec = {.dtype = kDTypeOf<In>, .out_dtype = kDTypeOf<Out>, .detail = ScanSpec{.op = op, .kind = kind}};
+      if (random() % 2 == 0) std::get<ScanSpec>(spec.detail).init = Value::Of(Out{0.1});
+      ASSERT_TRUE(Run(spec, values, {n}, true).ok());
+      const std::string whole = out_;
+      for (int i = 0; i < 3; ++i) {
+        ASSERT_TRUE(Run(spec, values, RandomCuts(random, n), random() % 2 == 0).ok());
+        EXPECT_TRUE(out_ == whole) << Name(kind);
+      }
+    }
+    Spec spec = {.dtype = kDTypeOf<In>, .out_dtype = kDTypeOf<Out>, .detail = ReduceSpec{.op = op}};
+    ASSERT_TRUE(Run(spec, values, {n}, true).ok());
+    const Out whole = result_.value.As<Out>();
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(Run(spec, values, RandomCuts(random, n), random() % 2 == 0).ok());
+      EXPECT_EQ(result_.value.As<Out>(), whole);
+      EXPECT_EQ(result_.timing.num_items, n);
+    }
+  }
+
+  FakeDevice device_;
+  std::unique_ptr<LanePool> lanes_;
+  std::unique_ptr<ChunkPipeline> pipeline_;
+  StopSignal stop_{absl::InfiniteFuture()};
+  std::string out_;
+  Result result_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Places, ChunkPipelineTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "InHostMemory" : "Copied"; });
+
+TEST_P(ChunkPipelineTest, CutsDoNotShowInSumsOfF32) { CutsDoNotShow<float, float>(Op::kSum); }
+TEST_P(ChunkPipelineTest, CutsDoNotShowInSumsOfF64) { CutsDoNotShow<double, double>(Op::kSum); }
+TEST_P(ChunkPipelineTest, CutsDoNotShowInSumsOfF32ToF64) { CutsDoNotShow<float, double>(Op::kSum); }
+TEST_P(ChunkPipelineTest, CutsDoNotShowInProducts) { CutsDoNotShow<float, float>(Op::kProd); }
+
+TEST_P(ChunkPipelineTest, SingleElements) {
+  std::mt19937 random(7);
+  const size_t n = 300;
+  const std::string values = Bytes(RoughItems<float>(random, n, Op::kSum));
+  const Spec spec = {.dtype = DType::kF32, .detail = ScanSpec{}};
+  ASSERT_TRUE(Run(spec, values, {n}, false).ok());
+  const std::string whole = out_;
+  ASSERT_TRUE(Run(spec, values, std::vector<size_t>(n, 1), false).ok());
+  EXPECT_TRUE(out_ == whole);
+}
+
+// Integers have the same bits in any order: nothing is run twice for them.
+TEST_P(ChunkPipelineTest, IntegersHaveNoOpenGroup) {
+  const Spec spec = {.dtype = DType::kI32, .detail = ScanSpec{}};
+  ASSERT_TRUE(Run(spec, Bytes(std::vector<int32_t>(100, 1)), std::vector<size_t>(10, 10), false).ok());
+  EXPECT_EQ(result_.timing.device.num_bytes, 2 * 100 * sizeof(int32_t));
+}
+
+TEST_P(ChunkPipelineTest, LargeRepliesLeaveInTheirBlockWhileThereAreOthers) {
+  const Spec spec = {.dtype = DType::kI32, .detail = ScanSpec{}};
+  const std::string values = Bytes(std::vector<int32_t>(kMaxReplyPayloadBytes / sizeof(int32_t), 1));
+  pipeline_ = *ChunkPipeline::Create(device_, spec, CallShape::kStream);
+  Chunk chunk;
+  chunk.values = Payload(values);
+  std::vector<Reply> held;
+  const size_t used_before = lanes_->used_staging_bytes();
+  for (int i = 0; i < 6; ++i) {  // Two more than there are blocks.
+    ASSERT_TRUE(pipeline_->Check(chunk).ok());
+    const Piece piece = pipeline_->Cut(chunk, 0, false);
+    std::optional<Reply> reply;
+    ASSERT_TRUE(OnALane([&](BorrowedLane& lane) { return pipeline_->RunPiece(lane, piece, stop_, &reply); }).ok());
+    held.push_back(*std::move(reply));
+  }
+  EXPECT_EQ(lanes_->used_staging_bytes() - used_before, kStagingBytes);
+  for (int i = 0; i < 6; ++i) {
+    const auto items = Items<int32_t>(held[i].values.ToString());
+    ASSERT_EQ(items.size(), values.size() / sizeof(int32_t));
+    EXPECT_EQ(items.front(), static_cast<int32_t>(i * items.size() + 1));
+    EXPECT_EQ(items.back(), static_cast<int32_t>((i + 1) * items.size()));
+  }
+  held.clear();
+  EXPECT_EQ(lanes_->used_staging_bytes(), used_before);
+}
+
+}  // namespace
+}  // namespace prefixd
