@@ -9,6 +9,7 @@
 
 #include "kernels/association.h"
 #include "kernels/status.h"
+#include "server/kernel_args.h"
 
 namespace prefixd {
 namespace {
@@ -25,9 +26,6 @@ uint64_t ReplyBytesPerItem(const Spec& spec) {
          (compact->return_indices ? SizeOf(compact->index_dtype) : 0);
 }
 
-// Whole bytes of a bit mask, so that every piece but the last starts on a byte of it.
-constexpr uint64_t kItemsPerMaskByte = 8;
-
 // Host and bus copy at the same time, one step apart.
 constexpr uint64_t kCopyStepBytes = uint64_t{256} << 10;
 
@@ -38,10 +36,6 @@ constexpr uint64_t kMinLentBytes = uint64_t{16} << 10;
 bool HasOpenGroup(const Spec& spec, CallShape shape) {
   if (shape == CallShape::kUnary || !FollowsNumerics(spec.algorithm)) return false;
   return IsFloating(spec.output()) && (spec.op() == Op::kSum || spec.op() == Op::kProd);
-}
-
-uint64_t MaskBytes(Selector selector, uint64_t num_items) {
-  return selector == Selector::kBitMask ? (num_items + kItemsPerMaskByte - 1) / kItemsPerMaskByte : num_items;
 }
 
 }  // namespace
@@ -73,6 +67,7 @@ ChunkPipeline::ChunkPipeline(const Device& device, const Spec& spec, CallShape s
       has_open_group_(HasOpenGroup(spec, shape)),
       reply_bytes_per_item_(ReplyBytesPerItem(spec)) {
   const uint64_t widest = std::max<uint64_t>(SizeOf(spec.dtype), reply_bytes_per_item_);
+  // Whole bytes of a bit mask, so that every piece but the last starts on a byte of it.
   piece_items_ = kMaxReplyPayloadBytes / widest / kItemsPerMaskByte * kItemsPerMaskByte;
 }
 
@@ -101,7 +96,7 @@ absl::Status ChunkPipeline::Check(const Chunk& chunk) {
                            "a predicate selects, so no mask is expected: send one or the other");
   }
   if (wants_mask) {
-    const uint64_t expected = MaskBytes(compact->selector, num_items);
+    const uint64_t expected = MaskBytesOf(compact->selector, num_items);
     const uint64_t came = chunk.mask ? chunk.mask->size() : 0;
     if (came != expected) {
       return InvalidArgument(
@@ -133,7 +128,7 @@ absl::Status ChunkPipeline::RunPiece(BorrowedLane& lane, const Piece& piece, con
   PREFIXD_RETURN_IF_ERROR(stop.Check());
   const uint64_t widest = std::max<uint64_t>(SizeOf(spec_.dtype), reply_bytes_per_item_);
   const bool touches_open_group = open_items_ > 0 || ClosedItems(piece) != piece.num_items;
-  const Place place = {.direct = !touches_open_group && piece.num_items * widest <= device_.info().direct_bytes};
+  const Place place = {.direct = !touches_open_group && piece.num_items * widest <= lane.direct_bytes};
   absl::Status status = CopyIn(lane, piece, place);
   if (status.ok()) {
     status = std::visit([&](const auto& detail) { return Run(detail, lane, piece, place, reply); }, spec_.detail);
@@ -180,8 +175,8 @@ absl::Status ChunkPipeline::CopyIn(BorrowedLane& lane, const Piece& piece, Place
                                  piece.num_items * item_bytes, open_bytes, place));
   if (!piece.chunk.mask) return absl::OkStatus();
   const Selector selector = std::get<CompactSpec>(spec_.detail).selector;
-  return CopyIn(lane, lane.mask, *piece.chunk.mask, MaskBytes(selector, piece.first),
-                MaskBytes(selector, piece.num_items), 0, place);
+  return CopyIn(lane, lane.mask, *piece.chunk.mask, MaskBytesOf(selector, piece.first),
+                MaskBytesOf(selector, piece.num_items), 0, place);
 }
 
 absl::Status ChunkPipeline::CopyIn(BorrowedLane& lane, const StagingBlock& block, const Payload& payload,
@@ -231,14 +226,7 @@ absl::Status ChunkPipeline::Run(const ScanSpec& scan, BorrowedLane& lane, const 
   const uint64_t closed = ClosedItems(piece);
   std::byte* const in = place.Of(lane.in);
   std::byte* const out = place.Of(lane.values);
-  ScanArgs args;
-  args.dtype = spec_.dtype;
-  args.out_dtype = spec_.out_dtype;
-  args.op = scan.op;
-  args.kind = scan.kind;
-  args.reverse = scan.reverse;
-  args.algorithm = spec_.algorithm;
-  args.init = scan.init.value_or(ScanStart(scan.op, spec_.output(), scan.kind));
+  ScanArgs args = ArgsOf(spec_, scan);
   if (closed > 0) {
     args.in = in;
     args.out = out;
@@ -259,8 +247,7 @@ absl::Status ChunkPipeline::Run(const ScanSpec& scan, BorrowedLane& lane, const 
   PREFIXD_RETURN_IF_ERROR(KeepOpen(lane, in, closed, num_items));
   const uint64_t size_bytes = piece.num_items * out_bytes;
   if (!place.direct) {
-    PREFIXD_RETURN_IF_ERROR(
-        lane.lane->CopyToHost(lane.values.host.data(), out + open_before * out_bytes, size_bytes));
+    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.values.host.data(), out + open_before * out_bytes, size_bytes));
   }
   PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
   *reply = {.values = Take(lane, lane.values, size_bytes), .indices = {}};
@@ -269,15 +256,10 @@ absl::Status ChunkPipeline::Run(const ScanSpec& scan, BorrowedLane& lane, const 
 
 absl::Status ChunkPipeline::ReduceInto(void* state, const ReduceSpec& reduce, BorrowedLane& lane, const void* in,
                                        uint64_t num_items, uint64_t first_item) {
-  ReduceArgs args;
-  args.dtype = spec_.dtype;
-  args.out_dtype = spec_.out_dtype;
-  args.op = reduce.op;
-  args.algorithm = spec_.algorithm;
+  ReduceArgs args = ArgsOf(spec_, reduce);
   args.in = in;
   args.num_items = num_items;
   args.first_item = first_item;
-  args.init = reduce.init ? ReduceState{*reduce.init, 0} : ReduceState{Neutral(reduce.op, spec_.output())};
   args.state_in = has_carry_ ? reinterpret_cast<ReduceState*>(state_.data()) : nullptr;
   args.state_out = static_cast<ReduceState*>(state);
   return lane.lane->Reduce(args);
@@ -313,20 +295,13 @@ absl::Status ChunkPipeline::Run(const ReduceSpec& reduce, BorrowedLane& lane, co
 
 absl::Status ChunkPipeline::Run(const CompactSpec& compact, BorrowedLane& lane, const Piece& piece, Place place,
                                 std::optional<Reply>* reply) {
-  CompactArgs args;
-  args.dtype = spec_.dtype;
-  args.selector = compact.selector;
-  args.comparison = compact.comparison;
-  args.value = compact.value;
+  CompactArgs args = ArgsOf(spec_, compact);
   args.mask = place.Of(lane.mask);
-  args.invert = compact.invert;
-  args.algorithm = spec_.algorithm;
   args.in = place.Of(lane.in);
   args.num_items = piece.num_items;
   args.first_item = items_done_;
   args.values = compact.return_values ? place.Of(lane.values) : nullptr;
   args.indices = compact.return_indices ? place.Of(lane.indices) : nullptr;
-  args.index_dtype = compact.index_dtype;
   args.count = reinterpret_cast<uint64_t*>(place.Of(lane.scalar));
   PREFIXD_RETURN_IF_ERROR(lane.lane->Compact(args));
   if (!place.direct) {
@@ -352,6 +327,20 @@ absl::Status ChunkPipeline::Run(const CompactSpec& compact, BorrowedLane& lane, 
   return absl::OkStatus();
 }
 
+bool ChunkPipeline::IsBatchable(const Piece& piece) const {
+  return shape_ == CallShape::kUnary && piece.is_last && items_done_ == 0 && FollowsNumerics(spec_.algorithm) &&
+         piece.num_items * std::max<uint64_t>(SizeOf(spec_.dtype), reply_bytes_per_item_) <= kMaxSmallBytes;
+}
+
+void ChunkPipeline::AcceptShare(const BatchShare& share) {
+  items_done_ = share.num_items;
+  items_kept_ = share.num_kept;
+  reduced_ = share.reduced;
+  device_times_ = share.device;
+  host_copy_ns_ = share.host_copy_ns;
+  batch_size_ = share.size;
+}
+
 absl::Status ChunkPipeline::Finish() const {
   if (spec_.num_items && *spec_.num_items != items_checked_) {
     return InvalidArgument("COUNT_MISMATCH", "spec.num_items",
@@ -365,6 +354,7 @@ void ChunkPipeline::Describe(Result* result) const {
   result->timing.device = device_times_;
   result->timing.algorithm = spec_.algorithm;
   result->timing.num_items = items_done_;
+  result->timing.batch_size = batch_size_;
   result->num_kept = items_kept_;
   result->dtype = spec_.output();
   if (const auto* reduce = std::get_if<ReduceSpec>(&spec_.detail)) {

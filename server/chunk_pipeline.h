@@ -28,6 +28,9 @@ namespace prefixd {
 
 enum class CallShape { kUnary, kStream };
 
+// Arrays up to here take a lane about as long as a launch does.
+inline constexpr uint64_t kMaxSmallBytes = uint64_t{64} << 10;
+
 // A part of a chunk: what one borrowed lane runs.
 struct Piece {
   Chunk chunk;
@@ -61,6 +64,19 @@ class ChunkPipeline {
   // As RunPiece, of no items.
   absl::Status RunEnd(BorrowedLane& lane, const StopSignal& stop);
 
+  // Whether a batch may run the piece, in the place of RunPiece: the whole array, and a small one.
+  bool IsBatchable(const Piece& piece) const;
+  // What a batch made of it.
+  struct BatchShare {
+    uint64_t num_items = 0;
+    uint64_t num_kept = 0;     // Of a compact.
+    ReduceState reduced;       // Of a reduce.
+    StageTimes device;         // Of the whole batch.
+    int64_t host_copy_ns = 0;  // Of the whole batch.
+    uint32_t size = 1;         // Requests.
+  };
+  void AcceptShare(const BatchShare& share);
+
   // Checks that the whole array came. Errors: INVALID_ARGUMENT (COUNT_MISMATCH).
   absl::Status Finish() const;
 
@@ -92,8 +108,8 @@ class ChunkPipeline {
                    std::optional<Reply>* reply);
   // Reduces the state before the open group and num_items from `in` on, which begin at element first_item of the whole
   // array, into *state.
-  absl::Status ReduceInto(void* state, const ReduceSpec& reduce, BorrowedLane& lane, const void* in,
-                          uint64_t num_items, uint64_t first_item);
+  absl::Status ReduceInto(void* state, const ReduceSpec& reduce, BorrowedLane& lane, const void* in, uint64_t num_items,
+                          uint64_t first_item);
   // Waits for the state of the whole array in the scalar block, and reads it.
   absl::Status ReadState(BorrowedLane& lane);
   // The device memory that joins the pieces, allocated with the first of them.
@@ -109,7 +125,7 @@ class ChunkPipeline {
   const Device& device_;
   const Spec spec_;
   const CallShape shape_;
-  const bool has_open_group_;           // Cuts inside a group would show in the bits.
+  const bool has_open_group_;          // Cuts inside a group would show in the bits.
   uint64_t reply_bytes_per_item_ = 0;  // At most; 0 for a reduce.
   uint64_t piece_items_ = 0;
 
@@ -125,6 +141,7 @@ class ChunkPipeline {
   std::optional<ReduceState> reduced_;  // Of the whole array.
   StageTimes device_times_;
   std::optional<int64_t> host_copy_ns_;
+  uint32_t batch_size_ = 1;
 };
 
 }  // namespace prefixd

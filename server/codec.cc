@@ -287,7 +287,7 @@ void EncodeTiming(const Timing& timing, v1::Timing* wire) {
   if (device.kernel_ns && *device.kernel_ns > 0) {
     wire->set_kernel_gb_per_s(static_cast<double>(device.num_bytes) / static_cast<double>(*device.kernel_ns));
   }
-  wire->set_batch_size(1);
+  wire->set_batch_size(timing.batch_size);
   if (FollowsNumerics(timing.algorithm)) wire->set_numerics_version(kNumericsVersion);
 }
 

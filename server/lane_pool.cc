@@ -8,7 +8,7 @@
 namespace prefixd {
 namespace {
 
-constexpr size_t kScalarBytes = 64;
+constexpr size_t kScalarBytes = kMaxBatchSize * sizeof(ReduceState);
 
 absl::StatusOr<StagingBlock> MakeBlock(Device& device, Lane& lane, size_t host_bytes, size_t device_bytes) {
   StagingBlock block;
@@ -25,6 +25,7 @@ absl::StatusOr<std::unique_ptr<LanePool>> LanePool::Create(Device& device, int n
   pool->lanes_.resize(num_lanes);
   for (BorrowedLane& lane : pool->lanes_) {
     PREFIXD_ASSIGN_OR_RETURN(lane.lane, device.CreateLane());
+    lane.direct_bytes = device.info().direct_bytes;
     lane.replies = pool->replies_.get();
     const auto make = [&](size_t host_bytes, size_t device_bytes) {
       pool->lane_bytes_ += host_bytes;

@@ -32,6 +32,9 @@ namespace prefixd {
 // Of the items in front of a piece that are run again with it: see ChunkPipeline.
 inline constexpr size_t kMaxOpenGroupBytes = size_t{kGroupItems} * sizeof(double);
 
+// Requests that one launch serves at most.
+inline constexpr size_t kMaxBatchSize = 1024;
+
 // What one piece of work passes through: a pinned block on the host and its twin on the device.
 struct StagingBlock {
   Buffer host;
@@ -45,7 +48,8 @@ struct BorrowedLane {
   StagingBlock mask;
   StagingBlock values;
   StagingBlock indices;
-  StagingBlock scalar;  // 64 bytes: counts and reduce states.
+  StagingBlock scalar;             // kMaxBatchSize counts or reduce states.
+  uint64_t direct_bytes = 0;       // DeviceInfo's.
   StagingPool* replies = nullptr;  // Takes full blocks of values and indices off the lane.
 };
 

@@ -39,6 +39,11 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
   app.add_option("--lanes", options.lanes, "Device lanes: requests that run at the same time")
       ->envname("PREFIXD_LANES")
       ->check(CLI::Range(1, 64));
+  app.add_option("--batch-window-us", options.batch_window_us,
+                 "How long a lane waits for more small requests of one shape where several wait already, in "
+                 "microseconds: larger batches, later replies")
+      ->envname("PREFIXD_BATCH_WINDOW_US")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{100'000}));
   app.add_option("--port-file", options.port_file,
                  "File to write the bound TCP port to once the server is ready, for --listen HOST:0")
       ->envname("PREFIXD_PORT_FILE");

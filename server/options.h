@@ -14,6 +14,7 @@ struct Options {
   std::vector<std::string> listen = {"127.0.0.1:50051"};
   std::string device = "auto";
   int lanes = 4;
+  uint64_t batch_window_us = 0;
   std::string port_file;
 
   // Limits.

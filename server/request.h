@@ -23,11 +23,15 @@ struct ScanSpec {
   ScanKind kind = ScanKind::kInclusive;
   std::optional<Value> init;
   bool reverse = false;
+
+  friend bool operator==(const ScanSpec&, const ScanSpec&) = default;
 };
 
 struct ReduceSpec {
   Op op = Op::kSum;
   std::optional<Value> init;
+
+  friend bool operator==(const ReduceSpec&, const ReduceSpec&) = default;
 };
 
 struct CompactSpec {
@@ -38,6 +42,8 @@ struct CompactSpec {
   bool return_values = true;
   bool return_indices = false;
   DType index_dtype = DType::kU64;
+
+  friend bool operator==(const CompactSpec&, const CompactSpec&) = default;
 };
 
 struct Spec {
@@ -51,6 +57,8 @@ struct Spec {
   Primitive primitive() const { return static_cast<Primitive>(detail.index()); }
   // The operator; nullopt for a compact.
   std::optional<Op> op() const;
+
+  friend bool operator==(const Spec&, const Spec&) = default;
 };
 
 // A run of elements, where the wire has them.
@@ -83,6 +91,7 @@ struct Timing {
   std::string device_name;
   Algorithm algorithm;  // What ran.
   uint64_t num_items = 0;
+  uint32_t batch_size = 1;  // Requests that shared the launch.
 };
 
 // How a request ended.

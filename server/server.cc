@@ -87,10 +87,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
   server->on_device_lost_ = std::move(on_device_lost);
   server->admission_ = std::make_unique<Admission>(options.max_requests, options.max_request_bytes);
   PREFIXD_ASSIGN_OR_RETURN(server->lanes_, LanePool::Create(*server->device_, options.lanes, options.staging_bytes));
+  server->batcher_ = std::make_unique<Batcher>(server->lanes_.get(), absl::Microseconds(options.batch_window_us));
   server->benchmarks_.enabled = !options.no_benchmark;
   server->benchmarks_.max_bytes = options.max_benchmark_bytes;
   server->context_ = {.device = server->device_.get(),
                       .lanes = server->lanes_.get(),
+                      .batcher = server->batcher_.get(),
                       .admission = server->admission_.get(),
                       .benchmarks = &server->benchmarks_,
                       .device_name = server->device_->info().name,

@@ -21,6 +21,7 @@
 #include "grpcpp/server.h"
 #include "kernels/device.h"
 #include "server/admission.h"
+#include "server/batcher.h"
 #include "server/benchmark.h"
 #include "server/lane_pool.h"
 #include "server/options.h"
@@ -63,6 +64,7 @@ class Server {
   // In the order of dependence: what comes later uses what comes before.
   std::unique_ptr<Device> device_;
   std::unique_ptr<Admission> admission_;
+  std::unique_ptr<Batcher> batcher_;  // Before the lanes, whose last tasks use it.
   std::unique_ptr<LanePool> lanes_;
   BenchmarkControl benchmarks_;
   ServerContext context_;

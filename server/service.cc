@@ -234,8 +234,7 @@ grpc::ServerUnaryReactor* AdminService::GetServerInfo(grpc::CallbackServerContex
   response->set_max_reply_payload_bytes(kMaxReplyPayloadBytes);
   SetBudget(limits.requests, use.requests, response->mutable_requests());
   SetBudget(limits.bytes, use.bytes, response->mutable_request_bytes());
-  SetBudget(context_->lanes->staging_bytes(), context_->lanes->used_staging_bytes(),
-            response->mutable_staging_bytes());
+  SetBudget(context_->lanes->staging_bytes(), context_->lanes->used_staging_bytes(), response->mutable_staging_bytes());
   response->set_uptime_seconds(absl::ToInt64Seconds(absl::Now() - started_));
   EncodeAlgorithms(*context_->device, response);
   EncodeCapabilities(*context_->device, response);

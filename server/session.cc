@@ -6,12 +6,6 @@
 #include "server/request_id.h"
 
 namespace prefixd {
-namespace {
-
-// What a lane gets done in about the time of a launch.
-constexpr uint64_t kMaxSmallBytes = uint64_t{64} << 10;
-
-}  // namespace
 
 std::shared_ptr<Session> Session::Create(ServerContext* context, CallInfo call, Transport* transport) {
   return std::shared_ptr<Session>(new Session(context, std::move(call), transport));
@@ -156,15 +150,13 @@ std::function<void()> Session::NextAction() {
     if (!incoming_.empty()) {
       running_ = true;
       const bool ends = read_ended_ && incoming_.size() == 1;
-      Piece piece = pipeline_->Cut(incoming_.front(), first_, ends);
-      const bool is_small = piece.num_items * SizeOf(spec_->dtype) <= kMaxSmallBytes;
-      return [this, piece = std::move(piece), size = is_small ? TaskSize::kSmall : TaskSize::kLarge] {
-        SubmitPiece(piece, size);
+      return [this, pipeline = pipeline_.get(), piece = pipeline_->Cut(incoming_.front(), first_, ends)] {
+        SubmitPiece(pipeline, piece);
       };
     }
     if (read_ended_ && pipeline_ != nullptr && pipeline_->NeedsEnd()) {
       running_ = true;
-      return [this] { SubmitPiece(std::nullopt, TaskSize::kSmall); };
+      return [this, pipeline = pipeline_.get()] { SubmitPiece(pipeline, std::nullopt); };
     }
   }
   if (status_.ok() && !reading_ && !read_ended_ && incoming_.size() < kMaxHeldChunks) {
@@ -209,23 +201,32 @@ void Session::OnDone(bool delivered) {
                  .result = result_});
 }
 
-void Session::SubmitPiece(std::optional<Piece> piece, TaskSize size) {
-  submitted_ = std::chrono::steady_clock::now();
-  context_->lanes->Submit(size, [self = shared_from_this(), piece = std::move(piece)](BorrowedLane& lane) {
-    self->RunPiece(lane, piece);
-  });
+// The pipeline lives at least until running_ is false.
+void Session::SubmitPiece(ChunkPipeline* pipeline, std::optional<Piece> piece) {
+  const uint64_t num_items = piece ? piece->num_items : 0;
+  auto done = [self = shared_from_this(), num_items](const absl::Status& status, std::optional<Reply> reply,
+                                                     int64_t queue_ns) {
+    self->OnPieceDone(num_items, status, std::move(reply), queue_ns);
+  };
+  if (piece && pipeline->IsBatchable(*piece)) {
+    context_->batcher->Submit(
+        {.pipeline = pipeline, .piece = *std::move(piece), .stop = &stop_, .done = std::move(done)});
+    return;
+  }
+  const bool is_small = num_items * SizeOf(pipeline->spec().dtype) <= kMaxSmallBytes;
+  context_->lanes->Submit(is_small ? TaskSize::kSmall : TaskSize::kLarge,
+                          [this, pipeline, piece = std::move(piece), done = std::move(done),
+                           submitted = std::chrono::steady_clock::now()](BorrowedLane& lane) {
+                            const std::chrono::nanoseconds queue = std::chrono::steady_clock::now() - submitted;
+                            std::optional<Reply> reply;
+                            const absl::Status status =
+                                piece ? pipeline->RunPiece(lane, *piece, stop_, &reply) : pipeline->RunEnd(lane, stop_);
+                            done(status, std::move(reply), queue.count());
+                          });
 }
 
-void Session::RunPiece(BorrowedLane& lane, const std::optional<Piece>& piece) {
-  const int64_t queue_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - submitted_).count();
-  ChunkPipeline* pipeline = nullptr;
-  {
-    MutexLock lock(mutex_);
-    pipeline = pipeline_.get();  // Lives at least until running_ is false.
-  }
-  std::optional<Reply> reply;
-  const absl::Status status =
-      piece ? pipeline->RunPiece(lane, *piece, stop_, &reply) : pipeline->RunEnd(lane, stop_);
+void Session::OnPieceDone(uint64_t num_items, const absl::Status& status, std::optional<Reply> reply,
+                          int64_t queue_ns) {
   if (ErrorReason(status) == "DEVICE_LOST") context_->on_device_lost(status);
   {
     MutexLock lock(mutex_);
@@ -233,9 +234,9 @@ void Session::RunPiece(BorrowedLane& lane, const std::optional<Piece>& piece) {
     queue_ns_ = queue_ns_.value_or(0) + queue_ns;
     if (!status.ok()) {
       Fail(status);
-    } else if (status_.ok() && piece) {
+    } else if (status_.ok() && num_items > 0) {
       if (reply) outgoing_.push_back(*std::move(reply));
-      first_ += piece->num_items;
+      first_ += num_items;
       if (first_ * SizeOf(spec_->dtype) == incoming_.front().values.size()) {
         incoming_.pop_front();
         first_ = 0;

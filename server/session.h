@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "kernels/device.h"
 #include "server/admission.h"
+#include "server/batcher.h"
 #include "server/chunk_pipeline.h"
 #include "server/lane_pool.h"
 #include "server/mutex.h"
@@ -66,6 +67,7 @@ struct BenchmarkControl;
 struct ServerContext {
   Device* device = nullptr;
   LanePool* lanes = nullptr;
+  Batcher* batcher = nullptr;
   Admission* admission = nullptr;
   BenchmarkControl* benchmarks = nullptr;
   std::string device_name;
@@ -111,9 +113,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void EndInput() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has a lane run what there is: the next piece, or after the last one the end.
-  void SubmitPiece(std::optional<Piece> piece, TaskSize size);
+  void SubmitPiece(ChunkPipeline* pipeline, std::optional<Piece> piece);
   // On a lane thread.
-  void RunPiece(BorrowedLane& lane, const std::optional<Piece>& piece);
+  void OnPieceDone(uint64_t num_items, const absl::Status& status, std::optional<Reply> reply, int64_t queue_ns);
   void Finish();
   void NameRequest(const std::string& request_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -136,7 +138,6 @@ class Session : public std::enable_shared_from_this<Session> {
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool read_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
-  std::chrono::steady_clock::time_point submitted_;  // SubmitPiece's, for RunPiece, which comes after it.
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   Result result_ ABSL_GUARDED_BY(mutex_);  // Once finished.

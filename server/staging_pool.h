@@ -1,6 +1,6 @@
-// Pinned memory that leaves with a reply: a lane that has filled a block of its own takes an empty one in its place, and
-// gRPC sends from the full one, which comes back when it has been sent. Where none is empty the lane keeps its block and
-// the reply is a copy: callers that read slowly can take this memory, but never hold up another's work.
+// Pinned memory that leaves with a reply: a lane that has filled a block of its own takes an empty one in its place,
+// and gRPC sends from the full one, which comes back when it has been sent. Where none is empty the lane keeps its
+// block and the reply is a copy: callers that read slowly can take this memory, but never hold up another's work.
 //
 // Threads: any.
 // Ownership: blocks that are out keep the pool alive.

@@ -99,8 +99,8 @@ class ChunkPipelineTest : public testing::TestWithParam<bool> {
     const uint32_t seed = std::random_device{}();
     std::mt19937 random(seed);
     const size_t n = 2 * kGroupItems + random() % (2 * kGroupItems);
-    SCOPED_TRACE(StrCat("seed ", seed, ", ", n, " of ", Name(kDTypeOf<In>), " to ", Name(kDTypeOf<Out>), ", ",
-                              Name(op)));
+    SCOPED_TRACE(
+        StrCat("seed ", seed, ", ", n, " of ", Name(kDTypeOf<In>), " to ", Name(kDTypeOf<Out>), ", ", Name(op)));
     const std::string values = Bytes(RoughItems<In>(random, n, op));
     for (const ScanKind kind : {ScanKind::kInclusive, ScanKind::kExclusive}) {
       Spec spec = {.dtype = kDTypeOf<In>, .out_dtype = kDTypeOf<Out>, .detail = ScanSpec{.op = op, .kind = kind}};

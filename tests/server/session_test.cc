@@ -48,8 +48,10 @@ class SessionTest : public testing::Test {
     lanes_.reset();
     admission_ = std::make_unique<Admission>(max_requests, uint64_t{1} << 30);
     lanes_ = *LanePool::Create(device_, num_lanes, kStagingBytes);
+    batcher_ = std::make_unique<Batcher>(lanes_.get(), absl::ZeroDuration());
     context_ = {.device = &device_,
                 .lanes = lanes_.get(),
+                .batcher = batcher_.get(),
                 .admission = admission_.get(),
                 .device_name = "fake",
                 .max_message_bytes = kMaxMessageBytes,
@@ -77,6 +79,7 @@ class SessionTest : public testing::Test {
 
   FakeDevice device_;
   std::unique_ptr<Admission> admission_;
+  std::unique_ptr<Batcher> batcher_;
   std::unique_ptr<LanePool> lanes_;
   ServerContext context_;
   std::atomic<int> device_lost_{0};
@@ -166,10 +169,8 @@ TEST_F(SessionTest, CompactKeepsIndicesOfTheWholeArray) {
 TEST_F(SessionTest, AUnaryResultInSeveralPieces) {
   const size_t n = kMaxReplyPayloadBytes / sizeof(double) + 100;
   const std::vector<double> in(n, 1.0);
-  const CompactSpec compact{.comparison = Comparison::kIsFinite,
-                            .return_values = false,
-                            .return_indices = true,
-                            .index_dtype = DType::kU32};
+  const CompactSpec compact{
+      .comparison = Comparison::kIsFinite, .return_values = false, .return_indices = true, .index_dtype = DType::kU32};
   ASSERT_TRUE(Run(Unary(), Messages({.dtype = DType::kF64, .detail = compact}, {Bytes(in)})).ok());
   std::vector<uint32_t> expected(n);
   std::iota(expected.begin(), expected.end(), 0);
@@ -451,7 +452,8 @@ TEST_F(SessionTest, RequestsRunOnTwoLanesAtTheSameTime) {
     return absl::OkStatus();
   };
   FakeTransport one(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})}));
-  FakeTransport two(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})}));
+  // Of another shape, so that they don't share a launch.
+  FakeTransport two(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1, 2})}));
   one.Start();
   two.Start();
   ASSERT_TRUE(one.Wait() && two.Wait());

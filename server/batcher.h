@@ -1,0 +1,75 @@
+// Small requests of one shape that wait together go to the device together: one copy in, one launch, one copy out.
+//
+// Nobody waits for company: a request is handed to the lanes at once, and the lane that takes it up takes with it
+// whatever of its shape has come meanwhile. So an idle server runs each request alone, and a busy one ever larger
+// batches. A window makes them larger still under load, at the cost of its length: see BatchWindow.
+// The bits are those that each request has alone.
+//
+// Threads: Submit from any thread; `done` is called on a lane thread.
+// Bounds:  what waits are requests that were admitted. A batch fits a lane's blocks.
+#ifndef PREFIXD_SERVER_BATCHER_H_
+#define PREFIXD_SERVER_BATCHER_H_
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "server/chunk_pipeline.h"
+#include "server/lane_pool.h"
+#include "server/mutex.h"
+#include "server/stop_signal.h"
+
+namespace prefixd {
+
+class Batcher {
+ public:
+  // One request that waits. `pipeline` and `stop` live until done was called.
+  struct Entry {
+    ChunkPipeline* pipeline = nullptr;
+    Piece piece;  // For which the pipeline's IsBatchable holds.
+    const StopSignal* stop = nullptr;
+    // As RunPiece returns it; queue_ns: from Submit until a lane took it up.
+    absl::AnyInvocable<void(const absl::Status& status, std::optional<Reply> reply, int64_t queue_ns)> done;
+    std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
+  };
+
+  // window: how long a lane waits for more where several requests of a shape wait already; zero: not at all.
+  // The lanes outlive the batcher's last entry.
+  Batcher(LanePool* lanes, absl::Duration window) : lanes_(lanes), window_(window) {}
+
+  void Submit(Entry entry);
+
+ private:
+  // What the requests of a batch have in common.
+  struct Shape {
+    Spec spec;
+    uint64_t num_items = 0;
+
+    friend bool operator==(const Shape&, const Shape&) = default;
+    template <class H>
+    friend H AbslHashValue(H hash, const Shape& shape) {
+      return H::combine(std::move(hash), shape.num_items, shape.spec.dtype, shape.spec.detail.index());
+    }
+  };
+
+  static Shape ShapeOf(const Entry& entry);
+  void Run(BorrowedLane& lane, const Shape& shape);
+  // Entries that one launch takes, the first to come first.
+  std::vector<Entry> Take(const Shape& shape);
+
+  LanePool* const lanes_;
+  const absl::Duration window_;
+  Mutex mutex_;
+  absl::flat_hash_map<Shape, std::vector<Entry>> waiting_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_BATCHER_H_
