@@ -19,7 +19,7 @@ from prefixd.v1 import admin_pb2 as pb, admin_pb2_grpc, types_pb2 as t
 
 QUICK = ("--repetitions", "2", "--sizes", "2^10..2^14")
 # Goes on for minutes where nobody ends it.
-LONG = ("scan", "--repetitions", "1000", "--sizes", ",".join(["2^12"] + ["2^20"] * 500))
+LONG = ("scan", "--repetitions", "50", "--sizes", ",".join(["2^12"] + ["2^20"] * 4000))
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -1,0 +1,442 @@
+// What the data path leaves of the transport: prefixd beside a bare gRPC echo and a bare sink, in one run.
+//   data_path_bench PREFIXD [DEVICE [GIB]]     starts that program on that device (auto), moves GIB (1) a measurement
+//
+// The bare server is a process of its own, as prefixd is, and does nothing but send messages back, or drop them: no
+// service over gRPC can be faster. Both are asked in turns, and the median of the turns counts.
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "prefixd/v1/primitives.grpc.pb.h"
+#include "proto/array_message.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using grpc::ByteBuffer;
+using Stub = grpc::TemplatedGenericStub<ByteBuffer, ByteBuffer>;
+
+constexpr int kTurns = 3;
+constexpr size_t kChunkBytes = size_t{1} << 20;
+constexpr size_t kUnaryItems = 1024;
+constexpr char kScan[] = "/prefixd.v1.PrefixService/Scan";
+constexpr char kStreamScan[] = "/prefixd.v1.PrefixService/StreamScan";
+constexpr char kStreamReduce[] = "/prefixd.v1.PrefixService/StreamReduce";
+
+double Seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+// ---- The bare server -----------------------------------------------------------------------------------------------
+// Reads the next message while the last one is written; at most four are held.
+class EchoReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer> {
+ public:
+  EchoReactor() { StartRead(&in_); }
+  void OnReadDone(bool ok) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    reading_ = false;
+    if (ok) {
+      queue_.emplace_back();
+      queue_.back().Swap(&in_);
+    } else {
+      read_ended_ = true;
+    }
+    Advance();
+  }
+  void OnWriteDone(bool /*ok*/) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    writing_ = false;
+    Advance();
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void Advance() {
+    if (!writing_ && !queue_.empty()) {
+      out_.Clear();
+      out_.Swap(&queue_.front());
+      queue_.pop_front();
+      writing_ = true;
+      StartWrite(&out_);
+    }
+    if (!reading_ && !read_ended_ && queue_.size() < 4) {
+      reading_ = true;
+      StartRead(&in_);
+    }
+    if (read_ended_ && !writing_ && queue_.empty()) Finish(grpc::Status::OK);
+  }
+  std::mutex mutex_;
+  ByteBuffer in_;
+  ByteBuffer out_;
+  std::deque<ByteBuffer> queue_;
+  bool reading_ = true;
+  bool writing_ = false;
+  bool read_ended_ = false;
+};
+
+class SinkReactor final : public grpc::ServerReadReactor<ByteBuffer> {
+ public:
+  explicit SinkReactor(ByteBuffer* response) {
+    grpc::Slice empty;
+    *response = ByteBuffer(&empty, 1);
+    StartRead(&in_);
+  }
+  void OnReadDone(bool ok) override {
+    in_.Clear();
+    if (ok) {
+      StartRead(&in_);
+    } else {
+      Finish(grpc::Status::OK);
+    }
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  ByteBuffer in_;
+};
+
+// Our own methods, so that the callers need not know whom they call.
+using Service = prefixd::v1::PrefixService;
+using RawService = Service::WithRawCallbackMethod_Scan<
+    Service::WithRawCallbackMethod_StreamScan<Service::WithRawCallbackMethod_StreamReduce<Service::Service>>>;
+class BareService final : public RawService {
+  grpc::ServerUnaryReactor* Scan(grpc::CallbackServerContext* call, const ByteBuffer* request,
+                                 ByteBuffer* response) override {
+    *response = *request;
+    grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+  grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* StreamScan(grpc::CallbackServerContext* /*call*/) override {
+    return new EchoReactor;
+  }
+  grpc::ServerReadReactor<ByteBuffer>* StreamReduce(grpc::CallbackServerContext* /*call*/,
+                                                    ByteBuffer* response) override {
+    return new SinkReactor(response);
+  }
+};
+
+// Writes its port to `ready`, and serves until it is killed.
+[[noreturn]] void ServeBare(int ready) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  BareService service;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&service);
+  const auto server = builder.BuildAndStart();
+  if (server == nullptr || write(ready, &port, sizeof(port)) != sizeof(port)) _exit(1);
+  server->Wait();
+  _exit(0);
+}
+
+// ---- A server, as its client sees it -------------------------------------------------------------------------------
+struct Peer {
+  std::string address;
+  pid_t pid = 0;
+
+  // User and system time of the process.
+  double CpuSeconds() const {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string all((std::istreambuf_iterator<char>(file)), {});
+    unsigned long user = 0;
+    unsigned long system = 0;
+    std::sscanf(all.c_str() + all.rfind(')') + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+                &system);
+    return static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
+};
+
+std::shared_ptr<grpc::Channel> Connect(const Peer& peer) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // A connection of its own.
+  return grpc::CreateCustomChannel(peer.address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+[[noreturn]] void Fail(const std::string& what) {
+  std::fprintf(stderr, "data_path_bench: %s\n", what.c_str());
+  _exit(1);
+}
+
+// One stream: sends the messages of `out` in turn, num_messages in all, and counts what comes back.
+class StreamCall final : public grpc::ClientBidiReactor<ByteBuffer, ByteBuffer> {
+ public:
+  StreamCall(const Peer& peer, const std::string& method, std::vector<ByteBuffer> out, size_t num_messages)
+      : out_(std::move(out)), num_messages_(num_messages), stub_(Connect(peer)) {
+    stub_.PrepareBidiStreamingCall(&context_, method, {}, this);
+  }
+  void Start() {
+    StartWrite(&out_[0]);
+    StartRead(&in_);
+    StartCall();
+  }
+  size_t Wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    wake_.wait(lock, [&] { return done_; });
+    return received_bytes_;
+  }
+  void OnWriteDone(bool ok) override {
+    // The first message has the spec; the others follow in a circle.
+    if (ok && ++num_sent_ < num_messages_) {
+      StartWrite(&out_[1 + (num_sent_ - 1) % (out_.size() - 1)]);
+    } else {
+      StartWritesDone();
+    }
+  }
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    received_bytes_ += in_.Length();
+    in_.Clear();
+    StartRead(&in_);
+  }
+  void OnDone(const grpc::Status& status) override {
+    if (!status.ok()) Fail(status.error_message());
+    const std::lock_guard<std::mutex> lock(mutex_);
+    done_ = true;
+    wake_.notify_one();
+  }
+
+ private:
+  std::vector<ByteBuffer> out_;
+  const size_t num_messages_;
+  size_t num_sent_ = 0;
+  size_t received_bytes_ = 0;
+  ByteBuffer in_;
+  grpc::ClientContext context_;
+  Stub stub_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool done_ = false;
+};
+
+// As many floats as fit size_bytes, random: no cache and no compressor can know them.
+prefixd::Payload RandomFloats(std::mt19937& random, size_t size_bytes) {
+  std::uniform_real_distribution<float> numbers(-1.0F, 1.0F);
+  std::string bytes(size_bytes, '\0');
+  for (size_t i = 0; i + sizeof(float) <= size_bytes; i += sizeof(float)) {
+    const float number = numbers(random);
+    std::copy_n(reinterpret_cast<const char*>(&number), sizeof(number), bytes.data() + i);
+  }
+  return prefixd::Payload(std::move(bytes));
+}
+
+template <class Request>
+Request FirstRequest() {
+  Request request;
+  request.mutable_spec()->set_dtype(prefixd::v1::DTYPE_F32);
+  request.mutable_spec()->set_op(prefixd::v1::OP_SUM);
+  return request;
+}
+
+// 64 chunks, so that the caches hold none of them, and in front of them one with the spec. The bare server gets the
+// same bytes.
+template <class Request>
+std::vector<ByteBuffer> StreamMessages() {
+  std::mt19937 random(1);
+  std::vector<ByteBuffer> messages;
+  for (int i = 0; i <= 64; ++i) {
+    messages.push_back(prefixd::SerializeArrayMessage(i == 0 ? FirstRequest<Request>() : Request(),
+                                                      {{100, {}, RandomFloats(random, kChunkBytes)}}));
+  }
+  return messages;
+}
+
+struct Transfer {
+  double gb_per_second = 0;
+  double cpu_seconds_per_gb = 0;
+};
+
+Transfer MeasureStreams(const Peer& peer, const std::string& method, const std::vector<ByteBuffer>& messages,
+                        int num_streams, size_t total_bytes) {
+  const size_t num_messages = std::max<size_t>(1, total_bytes / kChunkBytes / num_streams);
+  std::vector<std::unique_ptr<StreamCall>> calls;
+  for (int i = 0; i < num_streams; ++i) {
+    calls.push_back(std::make_unique<StreamCall>(peer, method, messages, num_messages));
+  }
+  const double cpu_before = peer.CpuSeconds();
+  const auto start = Clock::now();
+  for (auto& call : calls) call->Start();
+  for (auto& call : calls) call->Wait();
+  const double gb = static_cast<double>(num_messages * kChunkBytes * num_streams) / 1e9;
+  return {gb / Seconds(Clock::now() - start), (peer.CpuSeconds() - cpu_before) / gb};
+}
+
+ByteBuffer UnaryMessage() {
+  std::mt19937 random(2);
+  return prefixd::SerializeArrayMessage(FirstRequest<prefixd::v1::ScanRequest>(),
+                                        {{100, {}, RandomFloats(random, kUnaryItems * sizeof(float))}});
+}
+
+// Callers in a closed loop over that many connections, for two seconds after half a second of warm-up.
+struct Unary {
+  double p50_us = 0;
+  double calls_per_second = 0;
+};
+Unary MeasureUnary(const Peer& peer, int num_callers, int num_channels) {
+  std::vector<std::unique_ptr<Stub>> stubs;
+  for (int i = 0; i < num_channels; ++i) stubs.push_back(std::make_unique<Stub>(Connect(peer)));
+  const ByteBuffer request = UnaryMessage();
+  std::atomic<bool> stop{false};
+  std::atomic<bool> counts{false};
+  std::atomic<int> live{num_callers};
+  std::atomic<long> num_calls{0};
+  std::vector<std::vector<double>> latencies_us(num_callers);
+  struct Call {
+    grpc::ClientContext context;
+    ByteBuffer request, response;
+    Clock::time_point start;
+  };
+  std::function<void(int)> next = [&](int caller) {
+    auto* call = new Call;
+    call->request = request;
+    call->start = Clock::now();
+    stubs[caller % num_channels]->UnaryCall(
+        &call->context, kScan, {}, &call->request, &call->response, [&, call, caller](const grpc::Status& status) {
+          if (!status.ok()) Fail(status.error_message());
+          if (counts) {
+            ++num_calls;
+            latencies_us[caller].push_back(Seconds(Clock::now() - call->start) * 1e6);
+          }
+          delete call;
+          if (stop) {
+            --live;
+          } else {
+            next(caller);
+          }
+        });
+  };
+  for (int i = 0; i < num_callers; ++i) next(i);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  counts = true;
+  const auto start = Clock::now();
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  const double rate = static_cast<double>(num_calls) / Seconds(Clock::now() - start);
+  stop = true;
+  while (live > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::vector<double> all;
+  for (const auto& one : latencies_us) all.insert(all.end(), one.begin(), one.end());
+  return {all.empty() ? 0 : Median(std::move(all)), rate};
+}
+
+// ---- The table -----------------------------------------------------------------------------------------------------
+void Print(const char* figure, double bare, double ours, const char* unit, double ratio, const char* bar) {
+  std::printf("%-46s %12.2f %12.2f  %-8s %8.2f  %s\n", figure, bare, ours, unit, ratio, bar);
+  std::fflush(stdout);
+}
+
+// Both peers in turns. Returns {bare, ours}, each the median of its turns.
+template <class Measure>
+auto InTurns(const Peer& bare, const Peer& ours, Measure measure) {
+  std::vector<decltype(measure(bare))> bares;
+  std::vector<decltype(measure(bare))> all_ours;
+  for (int i = 0; i < kTurns; ++i) {
+    bares.push_back(measure(bare));
+    all_ours.push_back(measure(ours));
+  }
+  return std::pair(bares, all_ours);
+}
+
+template <class T>
+double MedianOf(const std::vector<T>& samples, double T::*figure) {
+  std::vector<double> values;
+  for (const T& sample : samples) values.push_back(sample.*figure);
+  return Median(std::move(values));
+}
+
+void Run(const Peer& bare, const Peer& ours, size_t total_bytes) {
+  std::printf("%-46s %12s %12s  %-8s %8s  %s\n", "", "bare gRPC", "prefixd", "", "ratio", "bar");
+  const auto scans = StreamMessages<prefixd::v1::ScanRequest>();
+  const auto reduces = StreamMessages<prefixd::v1::ReduceRequest>();
+  for (const int streams : {1, 8}) {
+    const auto [echo, scan] = InTurns(
+        bare, ours, [&](const Peer& peer) { return MeasureStreams(peer, kStreamScan, scans, streams, total_bytes); });
+    const double rates[] = {MedianOf(echo, &Transfer::gb_per_second), MedianOf(scan, &Transfer::gb_per_second)};
+    Print(streams == 1 ? "StreamScan of f32, 1 stream" : "StreamScan of f32, 8 streams", rates[0], rates[1], "GB/s",
+          rates[1] / rates[0], streams == 1 ? ">= 0.90" : ">= 0.85");
+    const double cpu[] = {MedianOf(echo, &Transfer::cpu_seconds_per_gb), MedianOf(scan, &Transfer::cpu_seconds_per_gb)};
+    Print("  server CPU", cpu[0], cpu[1], "s/GB", cpu[1] / cpu[0], "<= 1.40");
+    const auto [sink, reduce] = InTurns(bare, ours, [&](const Peer& peer) {
+      return MeasureStreams(peer, kStreamReduce, reduces, streams, total_bytes);
+    });
+    const double in[] = {MedianOf(sink, &Transfer::gb_per_second), MedianOf(reduce, &Transfer::gb_per_second)};
+    Print(streams == 1 ? "StreamReduce of f32, 1 stream" : "StreamReduce of f32, 8 streams", in[0], in[1], "GB/s",
+          in[1] / in[0], streams == 1 ? ">= 0.90" : ">= 0.80");
+  }
+  const auto [one_bare, one] = InTurns(bare, ours, [&](const Peer& peer) { return MeasureUnary(peer, 1, 1); });
+  const double p50[] = {MedianOf(one_bare, &Unary::p50_us), MedianOf(one, &Unary::p50_us)};
+  Print("unary scan of 1,024 f32, 1 caller, p50", p50[0], p50[1], "us", p50[1] / p50[0], "<= bare + 40 us");
+  const auto [many_bare, many] = InTurns(bare, ours, [&](const Peer& peer) { return MeasureUnary(peer, 64, 8); });
+  const double rate[] = {MedianOf(many_bare, &Unary::calls_per_second), MedianOf(many, &Unary::calls_per_second)};
+  Print("unary scan of 1,024 f32, 64 callers", rate[0], rate[1], "calls/s", rate[1] / rate[0], ">= 0.70");
+}
+
+// The port that prefixd writes to a file once it serves.
+int WaitForPort(const std::string& path) {
+  for (int i = 0; i < 600; ++i) {
+    int port = 0;
+    if (std::ifstream(path) >> port) return port;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) Fail("usage: data_path_bench PREFIXD [DEVICE [GIB]]");
+  const std::string device = argc > 2 ? argv[2] : "auto";
+  const double gib = argc > 3 ? std::atof(argv[3]) : 1.0;
+  int ready[2];
+  if (pipe(ready) != 0) Fail("no pipe");
+  Peer bare;
+  bare.pid = fork();
+  if (bare.pid == 0) ServeBare(ready[1]);
+  int bare_port = 0;
+  if (read(ready[0], &bare_port, sizeof(bare_port)) != sizeof(bare_port)) Fail("the bare server did not start");
+  bare.address = "127.0.0.1:" + std::to_string(bare_port);
+
+  const std::string port_file = "/tmp/data_path_bench." + std::to_string(getpid());
+  Peer ours;
+  ours.pid = fork();
+  if (ours.pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execl(argv[1], argv[1], "--listen", "127.0.0.1:0", "--port-file", port_file.c_str(), "--device", device.c_str(),
+          "--log-level", "warn", nullptr);
+    _exit(127);
+  }
+  const int port = WaitForPort(port_file);
+  unlink(port_file.c_str());
+  if (port == 0) Fail(std::string(argv[1]) + " did not start");
+  ours.address = "127.0.0.1:" + std::to_string(port);
+
+  std::printf("# gRPC %s, %u cores, loopback, %.2f GiB a measurement in messages of 1 MiB, median of %d\n",
+              grpc::Version().c_str(), std::thread::hardware_concurrency(), gib, kTurns);
+  Run(bare, ours, static_cast<size_t>(gib * static_cast<double>(size_t{1} << 30)));
+  for (const pid_t pid : {bare.pid, ours.pid}) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+  std::fflush(stdout);
+  _exit(0);  // gRPC 1.51 takes ten seconds to end its callback threads.
+}
