@@ -286,6 +286,8 @@ Client::Client(std::string_view address, const ClientOptions& options) : connect
   // A server is reached directly: an http_proxy of the environment, which gRPC would obey even for loopback, is meant
   // for the web.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Otherwise gRPC gives channels to one address, with the same arguments, one connection.
+  if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   connection_->channel = grpc::CreateCustomChannel(std::string(address), grpc::InsecureChannelCredentials(), arguments);
   connection_->options = options;
 }

@@ -158,6 +158,13 @@ class Client {
   using BenchmarkSink = absl::FunctionRef<absl::Status(const BenchmarkResult& result)>;
   absl::Status RunBenchmark(const BenchmarkSpec& spec, BenchmarkSink sink, const CallOptions& call = {});
 
+  // Has the server send the source's bytes back as they came: what the wire takes for them, without any work. One
+  // message if they fit it (1 MiB), else a stream of such messages, as the calls of arrays.
+  // Needs:  a source of bytes, whose Next does not block.
+  // Errors: UNIMPLEMENTED from a server without DiagnosticsService; INTERNAL if another number of bytes came back.
+  // Retry:  never, so that what is measured is one attempt.
+  absl::Status Echo(ChunkSource& source, const CallOptions& call = {});
+
   // ---- Element types known at run time, arrays larger than memory ----
   // As the calls above, from a source to a sink: one unary call where the first chunk is the last and fits, else a
   // stream. The sink gets the result in order, in pieces, on the calling thread; an error from it ends the call with

@@ -19,6 +19,8 @@ struct ClientOptions {
   absl::Duration max_backoff = absl::Seconds(1);
   // How long one attempt waits for a host that does not answer at all.
   absl::Duration connect_timeout = absl::Seconds(2);
+  // Clients of one address share a connection, and with it what one TCP stream carries. True: this one has its own.
+  bool own_connection = false;
 };
 
 struct CallOptions {

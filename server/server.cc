@@ -101,6 +101,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
                       .on_device_lost = [server = server.get()](const absl::Status& s) { server->OnDeviceLost(s); }};
   server->prefix_service_ = std::make_unique<PrefixService>(&server->context_);
   server->admin_service_ = std::make_unique<AdminService>(&server->context_);
+  server->diagnostics_service_ = std::make_unique<DiagnosticsService>(&server->context_);
   PREFIXD_RETURN_IF_ERROR(server->Listen(options));
   return server;
 }
@@ -119,6 +120,7 @@ absl::Status Server::Listen(const Options& options) {
   if (!options.port_file.empty()) unlink(options.port_file.c_str());  // A crash may have left one, with an old port.
   builder.RegisterService(prefix_service_.get());
   builder.RegisterService(admin_service_.get());
+  builder.RegisterService(diagnostics_service_.get());
   std::vector<int> bound(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
     const std::string& address = options.listen[i];

@@ -23,6 +23,7 @@
 #include "server/admission.h"
 #include "server/batcher.h"
 #include "server/benchmark.h"
+#include "server/diagnostics_service.h"
 #include "server/lane_pool.h"
 #include "server/options.h"
 #include "server/service.h"
@@ -72,6 +73,7 @@ class Server {
   std::atomic<bool> device_lost_{false};
   std::unique_ptr<PrefixService> prefix_service_;
   std::unique_ptr<AdminService> admin_service_;
+  std::unique_ptr<DiagnosticsService> diagnostics_service_;
   std::shared_ptr<grpc::Server> grpc_;
   std::shared_ptr<absl::Notification> closed_;                       // Drain's: when grpc_ has shut down.
   std::atomic<grpc::HealthCheckServiceInterface*> health_{nullptr};  // Once grpc_ serves.
