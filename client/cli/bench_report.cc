@@ -47,26 +47,12 @@ std::optional<double> ShareOfCopy(const BenchmarkResult& result) {
   return result.GbPerS() / result.CopyGbPerS();
 }
 
-// To three digits, which stand in their places in a column.
-std::string NumberText(double number) {
-  return absl::StrFormat("%.*f", number < 9.995 ? 2 : number < 99.95 ? 1 : 0, number);
-}
-
 std::string TimeText(int64_t ns) { return NumberText(static_cast<double>(ns) / 1000); }
 std::string RateText(double gb_per_s) { return gb_per_s == 0 ? "-" : NumberText(gb_per_s); }
 
 std::string ShareText(const BenchmarkResult& result) {
   const std::optional<double> share = ShareOfCopy(result);
   return share ? absl::StrFormat("%.0f%%", *share * 100) : "-";
-}
-
-std::string CsvCell(const Json& value) {
-  if (!value.is_string()) return value.dump();
-  const auto& text = value.get_ref<const std::string&>();
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
-  return quoted + "\"";
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "client/cli/bench.h"
 #include "client/cli/commands.h"
 #include "client/cli/file.h"
+#include "client/cli/load.h"
 #include "client/client.h"
 #include "kernels/status.h"
 #include "kernels/types.h"
@@ -24,6 +25,7 @@ using prefixd::cli::ArrayFlags;
 using prefixd::cli::BenchFlags;
 using prefixd::cli::Format;
 using prefixd::cli::GlobalFlags;
+using prefixd::cli::LoadFlags;
 
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
@@ -178,6 +180,53 @@ void AddBenchFlags(CLI::App* app, BenchFlags* flags) {
       "read and written; share is that of the device's own copy of as many bytes. Ctrl-C keeps what came so far.\n");
 }
 
+// An option whose text `parse` turns into *out.
+template <class Parse, class Out>
+CLI::Option* AddParsed(CLI::App* app, const std::string& flag, Parse parse, const std::string& what, Out* out) {
+  const auto set = [flag, parse, out](const std::string& text) {
+    auto parsed = parse(text);
+    if (!parsed.ok()) throw CLI::ValidationError(flag, std::string(parsed.status().message()));
+    *out = *std::move(parsed);
+  };
+  return app->add_option_function<std::string>(flag, set, what);
+}
+
+void AddLoadFlags(CLI::App* app, LoadFlags* flags) {
+  using prefixd::cli::ParseCounts;
+  AddParsed(
+      app, "--callers", [](auto& text) { return ParseCounts(text, prefixd::cli::kMaxCallers); },
+      "Requests under way at once, a load for each number (default 1,4,16); with --rate-per-second, at most (64)",
+      &flags->callers)
+      ->type_name("COUNTS");
+  AddParsed(
+      app, "--rate-per-second", [](auto& text) { return ParseCounts(text, prefixd::cli::kMaxRatePerSecond); },
+      "Requests that arrive a second, whether or not earlier ones have ended, a load for each number",
+      &flags->rates_per_second)
+      ->type_name("RATES");
+  AddParsed(app, "--mix", prefixd::cli::ParseMix, "What is asked for, as PRIMITIVE:TYPE:SIZE=WEIGHT, by commas",
+            &flags->mix)
+      ->type_name("OPERATIONS")
+      ->default_str("scan:f32:1024");
+  app->add_option("--channels", flags->channels, "Connections, which callers share, 1 to 64")
+      ->check(CLI::Range(1, 64))
+      ->type_name("COUNT")
+      ->capture_default_str();
+  app->add_option("--warmup-seconds", flags->warmup_seconds, "Time at each load before it is measured, 0 to 600")
+      ->check(CLI::Range(0.0, 600.0))
+      ->type_name("TIME")
+      ->capture_default_str();
+  app->add_option("--seconds", flags->seconds, "Time that each load is measured, in three windows, 0.1 to 3600")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->type_name("TIME")
+      ->capture_default_str();
+  app->add_flag("--stable", flags->stable,
+                "Measure on until the last three windows agree within 10 %, ten windows at most");
+  app->add_option("--seed", flags->seed, "Repeats the order of a mix's requests (default: a random one, printed)")
+      ->type_name("NUMBER");
+  app->add_flag("--csv", flags->csv, "Print CSV, with times in nanoseconds");
+  app->add_option("--plot", flags->plot, "SVG file for a plot: latency over load")->type_name("FILE")->check(kNotEmpty);
+}
+
 absl::Duration ParseTimeout(const std::string& text) {
   absl::Duration timeout;
   if (text == "none" || text == "0") return absl::InfiniteDuration();
@@ -244,7 +293,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option_function<std::string>(
          "--timeout", [&](const std::string& text) { global.timeout = ParseTimeout(text); },
-         "Such as 30s; 0 or none for no limit (default: none, but 5s for algorithms, info and health)")
+         "Such as 30s; 0 or none for no limit (default: none, but 5s for algorithms, info and health, 10s for load's "
+         "requests)")
       ->type_name("DURATION");
   app.add_flag("--json", global.json, "Print one JSON object on standard output");
 
@@ -280,6 +330,23 @@ int main(int argc, char** argv) {
   CLI::App* bench = app.add_subcommand("bench", "How fast the server's device is, beside its own copy");
   AddBenchFlags(bench, &bench_flags);
 
+  LoadFlags load_flags;
+  CLI::App* load = app.add_subcommand("load", "How the server answers many callers: rates, latencies, errors");
+  AddLoadFlags(load, &load_flags);
+  load->footer(
+      "Scans and reduces are sums, a compact keeps half; arrays above 1 MiB are streamed. With --callers each caller\n"
+      "asks again when it was answered; with --rate-per-second requests arrive at times fixed before, and wait where\n"
+      "no caller is free, which counts. stable: rate and p50 of the last three windows agree within 10 %. unsent:\n"
+      "still waiting at the end, and in the percentiles with the wait so far. --timeout is a request's (10s).\n"
+      "Ctrl-C keeps what came so far.\n");
+  LoadFlags wire_flags;
+  CLI::App* wire = app.add_subcommand("wire", "The same requests, sent back unread: what the wire alone takes");
+  AddLoadFlags(wire, &wire_flags);
+  wire->footer(
+      "The server sends each message back without looking at it, whatever the operation: of a scan the reply has that\n"
+      "size, of a reduce and a compact it would be smaller. Where load is not much slower than wire, the wire is the\n"
+      "limit; where it is, the work. Flags and columns are those of prefixctl load.\n");
+
   CLI::App* algorithms = app.add_subcommand("algorithms", "What the server's device can run, and what each costs");
   algorithms->footer(
       "Costs are for n elements: work in operations, depth in the longest chain of them, traffic in elements read and\n"
@@ -290,7 +357,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty())
-      throw CLI::RequiredError("A command (scan, reduce, compact, bench, algorithms, info or health)");
+      throw CLI::RequiredError("A command (scan, reduce, compact, bench, load, wire, algorithms, info or health)");
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     const auto commands = app.get_subcommands();
@@ -310,11 +377,14 @@ int main(int argc, char** argv) {
   if (reduce->parsed()) status = RunReduce(global, reduce_flags);
   if (compact->parsed()) status = RunCompact(global, compact_flags);
   if (bench->parsed()) status = RunBench(global, bench_flags);
+  if (load->parsed()) status = RunLoads(global, prefixd::load::Target::kDevice, load_flags);
+  if (wire->parsed()) status = RunLoads(global, prefixd::load::Target::kEcho, wire_flags);
   if (algorithms->parsed()) status = RunAlgorithms(global);
   if (info->parsed()) status = RunInfo(global);
   if (health->parsed()) status = RunHealth(global);
   if (status.ok()) return 0;
   std::optional<absl::Duration> timeout = global.timeout;
   if (!timeout && (algorithms->parsed() || info->parsed() || health->parsed())) timeout = prefixd::cli::kStatusTimeout;
+  if (!timeout && (load->parsed() || wire->parsed())) timeout = prefixd::cli::kRequestTimeout;
   return ReportError(app.get_subcommands().front()->get_name(), global, timeout, status);
 }

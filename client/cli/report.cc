@@ -237,6 +237,19 @@ std::string AlgorithmTable(const client::ServerInfo& info) {
   return table;
 }
 
+std::string NumberText(double number) {
+  return absl::StrFormat("%.*f", number < 9.995 ? 2 : number < 99.95 ? 1 : 0, number);
+}
+
+std::string CsvCell(const Json& value) {
+  if (!value.is_string()) return value.dump();
+  const auto& text = value.get_ref<const std::string&>();
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted + "\"";
+}
+
 absl::Status PrintText(std::string_view text) {
   PREFIXD_ASSIGN_OR_RETURN(auto file, OutputFile::Open("-"));
   PREFIXD_RETURN_IF_ERROR(file->Write(text));

@@ -32,6 +32,11 @@ std::string Table(const client::ServerInfo& info);
 // The algorithms, a row each, with what each costs, and a head that explains.
 std::string AlgorithmTable(const client::ServerInfo& info);
 
+// To three digits, which stand in their places in a column: 0.41, 19.5, 2410.
+std::string NumberText(double number);
+// As RFC 4180 has it.
+std::string CsvCell(const Json& value);
+
 // Errors: the file system's: a full disk, a closed pipe.
 absl::Status PrintText(std::string_view text);
 absl::Status PrintJson(const Json& json);

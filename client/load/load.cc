@@ -1,0 +1,149 @@
+#include "client/load/load.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "client/client.h"
+#include "client/load/schedule.h"
+#include "kernels/status.h"
+
+namespace prefixd::load {
+namespace {
+
+constexpr absl::Duration kProgressInterval = absl::Milliseconds(200);
+constexpr absl::Duration kPauseAfterError = absl::Milliseconds(100);
+
+// The callers of one load, from the constructor to Stop.
+class Callers {
+ public:
+  Callers(const Load& load, const Mix& mix, const Sender& send, const client::Cancellation& cancellation,
+          Recorder* recorder)
+      : mix_(mix), send_(send), cancellation_(cancellation), recorder_(*recorder) {
+    if (load.rate_per_second) schedule_.emplace(*load.rate_per_second);
+    for (size_t i = 0; i < load.num_callers; ++i) threads_.emplace_back([this, i] { Run(i); });
+  }
+  ~Callers() { Stop(); }
+  Callers(const Callers&) = delete;
+  Callers& operator=(const Callers&) = delete;
+
+  // Sends nothing more, and waits for what is under way.
+  void Stop() {
+    stop_.Cancel();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+  // What had arrived when the load ended, and was not sent. Needs: Stop.
+  void RecordUnsent(Clock::time_point end) {
+    if (!schedule_) return;
+    const uint64_t num_arrived = schedule_->NumArrived(end - began_);
+    for (uint64_t number = next_; number < num_arrived; ++number) {
+      recorder_.RecordUnsent(mix_.Pick(number), end - began_ - schedule_->Arrival(number));
+    }
+  }
+
+ private:
+  void Run(size_t caller) {
+    // Linux wakes sleepers 50 us late, to save power. In an open loop that would be latency of our own making.
+    prctl(PR_SET_TIMERSLACK, 1);
+    while (!stop_.cancelled()) {
+      const uint64_t number = next_++;
+      Clock::time_point arrival = Clock::now();
+      if (schedule_) {
+        arrival = began_ + schedule_->Arrival(number);
+        // One that arrives only after the end is not wanted any more; one that has arrived is sent in any case.
+        if (!SleepUntil(arrival) && Clock::now() < arrival) return;
+      }
+      const size_t operation = mix_.Pick(number);
+      const Outcome outcome = send_(caller, operation);
+      if (absl::IsCancelled(outcome.status) && cancellation_.cancelled()) return;
+      recorder_.Record(operation, Clock::now() - arrival, outcome);
+      if (outcome.status.ok() || schedule_) continue;
+      stop_.SleepUnlessCancelled(client::RetryDelay(outcome.status).value_or(kPauseAfterError));
+    }
+  }
+
+  // False, perhaps early, once stopped.
+  bool SleepUntil(Clock::time_point time) const {
+    const absl::Duration left = absl::FromChrono(time - Clock::now());
+    return left <= absl::ZeroDuration() ? !stop_.cancelled() : stop_.SleepUnlessCancelled(left);
+  }
+
+  const Mix& mix_;
+  const Sender& send_;
+  const client::Cancellation& cancellation_;
+  Recorder& recorder_;
+  std::optional<Schedule> schedule_;
+  const Clock::time_point began_ = Clock::now();
+  std::atomic<uint64_t> next_ = 0;
+  client::Cancellation stop_;
+  std::vector<std::thread> threads_;
+};
+
+std::string SecondsText(absl::Duration duration) { return absl::StrFormat("%.1f s", absl::ToDoubleSeconds(duration)); }
+
+bool IsHopeless(const Window& window) {
+  const Tally all = window.All();
+  return all.num_ok == 0 && all.num_failed > 0;
+}
+
+// Lets a stretch of time pass. False if it was cut short.
+bool Pass(absl::Duration duration, const std::string& what, const Recorder& recorder,
+          const client::Cancellation& cancellation, OnProgress on_progress) {
+  const Clock::time_point began = Clock::now();
+  for (;;) {
+    const absl::Duration passed = absl::FromChrono(Clock::now() - began);
+    if (passed >= duration) return true;
+    const Recorder::Counts counts = recorder.counts();
+    on_progress(StrCat(what, ", ", SecondsText(passed), " of ", SecondsText(duration), ": ", counts.num_ok, " requests",
+                       counts.num_failed == 0 ? "" : StrCat(", ", counts.num_failed, " failed")));
+    if (!cancellation.SleepUnlessCancelled(std::min(duration - passed, kProgressInterval))) return false;
+  }
+}
+
+}  // namespace
+
+LoadResult RunLoad(const Plan& plan, const Load& load, const Mix& mix, const Sender& send,
+                   client::Cancellation& cancellation, OnProgress on_progress) {
+  const size_t num_operations = mix.operations().size();
+  LoadResult result(load, num_operations);
+  Recorder recorder(num_operations);
+  Callers callers(load, mix, send, cancellation, &recorder);
+  bool goes_on = Pass(plan.warm_up, "warm-up", recorder, cancellation, on_progress);
+  std::vector<Window> windows;
+  Window warm_up = recorder.Cut();
+  result.hopeless = IsHopeless(warm_up);
+  if (result.hopeless) result.measured.Merge(warm_up);  // There is nothing better to tell.
+  while (goes_on && !result.hopeless) {
+    goes_on =
+        Pass(plan.measure / kStableWindows, StrCat("window ", windows.size() + 1), recorder, cancellation, on_progress);
+    windows.push_back(recorder.Cut());
+    result.hopeless = IsHopeless(windows.back());
+    result.stable = goes_on && IsStable(windows);
+    if (windows.size() == kMaxWindows) break;
+    if (windows.size() >= kStableWindows && (result.stable || !plan.until_stable)) break;
+  }
+  const Clock::time_point end = Clock::now();
+  callers.Stop();
+  callers.RecordUnsent(end);
+  result.num_windows = windows.size();
+  const size_t num_used = std::min(windows.size(), kStableWindows);
+  for (size_t i = windows.size() - num_used; i < windows.size(); ++i) result.measured.Merge(windows[i]);
+  // What ended later counts for latencies, not for the rate.
+  Window rest = recorder.Cut();
+  for (Tally& tally : rest.tallies) {
+    tally.num_late = std::exchange(tally.num_ok, 0);
+    tally.num_bytes = 0;
+  }
+  rest.duration = {};
+  if (!windows.empty()) result.measured.Merge(rest);
+  return result;
+}
+
+}  // namespace prefixd::load

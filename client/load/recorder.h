@@ -1,0 +1,106 @@
+// What requests came to: latencies, rates, errors and the server's own times, by window of time.
+#ifndef PREFIXD_CLIENT_LOAD_RECORDER_H_
+#define PREFIXD_CLIENT_LOAD_RECORDER_H_
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "client/load/histogram.h"
+#include "client/spec.h"
+
+namespace prefixd::load {
+
+using Clock = std::chrono::steady_clock;
+
+// The stages of client::Timing.
+enum class Stage : uint8_t { kServer, kQueue, kHostCopy, kToDevice, kKernel, kFromDevice };
+inline constexpr size_t kNumStages = 6;
+
+// How one request ended.
+struct Outcome {
+  absl::Status status;
+  client::Timing timing = {};  // Of one that succeeded; empty where the server has not measured.
+  uint64_t num_bytes = 0;      // Of arrays, sent and received.
+};
+
+// The mean of a stage, over the requests for which the server measured it.
+struct StageMean {
+  int64_t sum_ns = 0;
+  uint64_t count = 0;
+};
+
+// What the requests of one operation came to. Latencies and stages are those of requests that succeeded, and of those
+// that were still waiting to be sent when the load ended: their wait until then, which is less than they would have
+// had.
+struct Tally {
+  Histogram latency;
+  std::array<StageMean, kNumStages> stages;
+  uint64_t num_ok = 0;    // That ended in time: what a rate is made of.
+  uint64_t num_late = 0;  // That succeeded, but after the time was over.
+  uint64_t num_failed = 0;
+  uint64_t num_unsent = 0;  // That were still waiting when the load ended.
+  uint64_t num_bytes = 0;   // Of num_ok.
+
+  void Merge(const Tally& other);
+};
+
+struct ErrorCount {
+  uint64_t count = 0;
+  absl::Status first;
+};
+
+// What came in one stretch of time.
+struct Window {
+  explicit Window(size_t num_operations) : tallies(num_operations) {}
+
+  std::vector<Tally> tallies;                // By operation.
+  std::map<std::string, ErrorCount> errors;  // "RESOURCE_EXHAUSTED (REQUEST_BUDGET)"
+  std::chrono::nanoseconds duration = {};
+
+  Tally All() const;
+  void Merge(const Window& other);
+};
+
+// Whether a load has settled: in the last three windows the rates, and the medians of the latencies, lie within 10 % of
+// each other. A load that the server can't keep up with never settles, for its latencies grow.
+// Example: rates of 100, 109, 104 have, of 100, 111, 104 have not.
+inline constexpr size_t kStableWindows = 3;
+bool IsStable(absl::Span<const Window> windows);
+
+// Threads: any.
+class Recorder {
+ public:
+  explicit Recorder(size_t num_operations);
+
+  // A request for this operation has ended now.
+  void Record(size_t operation, std::chrono::nanoseconds latency, const Outcome& outcome);
+  // A request was not sent, after so long a wait.
+  void RecordUnsent(size_t operation, std::chrono::nanoseconds wait);
+
+  // Ends a window, and begins the next.
+  Window Cut();
+
+  // Of the window so far.
+  struct Counts {
+    uint64_t num_ok = 0;
+    uint64_t num_failed = 0;
+  };
+  Counts counts() const;
+
+ private:
+  mutable std::mutex mutex_;
+  Window window_;
+  Clock::time_point began_ = Clock::now();
+};
+
+}  // namespace prefixd::load
+
+#endif  // PREFIXD_CLIENT_LOAD_RECORDER_H_

@@ -1,0 +1,119 @@
+#include "client/load/server_sender.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "kernels/status.h"
+
+namespace prefixd::load {
+namespace {
+
+using client::Bytes;
+
+// Elements from 0 to 99, which every type has; half of them are above 49.
+constexpr int kNumValues = 100;
+constexpr int kHalf = 49;
+
+std::string Elements(DType dtype, uint64_t num_items) {
+  std::string block(num_items * SizeOf(dtype), '\0');
+  VisitDType(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::minstd_rand random;  // The same in every run: only time is measured.
+    for (uint64_t i = 0; i < num_items; ++i) {
+      const T value = static_cast<T>(random() % kNumValues);
+      std::memcpy(block.data() + i * sizeof(T), &value, sizeof(T));
+    }
+  });
+  return block;
+}
+
+// An array of so many bytes that is its first block over and over.
+class RepeatedSource : public client::ChunkSource {
+ public:
+  // item_bytes: of what Next counts.
+  RepeatedSource(Bytes block, size_t item_bytes, uint64_t num_bytes)
+      : block_(block), item_bytes_(item_bytes), num_bytes_(num_bytes) {}
+  absl::StatusOr<client::Chunk> Next(size_t max_items) override {
+    const uint64_t count = std::min<uint64_t>({max_items * item_bytes_, block_.size(), num_bytes_ - next_});
+    next_ += count;
+    return client::Chunk{.values = block_.first(count), .last = next_ == num_bytes_};
+  }
+  bool Rewind() override {
+    next_ = 0;
+    return true;
+  }
+
+ private:
+  const Bytes block_;
+  const size_t item_bytes_;
+  const uint64_t num_bytes_;
+  uint64_t next_ = 0;
+};
+
+}  // namespace
+
+ServerSender::ServerSender(std::string_view address, size_t num_channels, Target target,
+                           const std::vector<Operation>& operations, absl::Duration timeout,
+                           client::Cancellation* cancellation)
+    : target_(target), call_({.timeout = timeout, .cancellation = cancellation}) {
+  for (size_t i = 0; i < num_channels; ++i) {
+    clients_.push_back(std::make_unique<client::Client>(
+        address, client::ClientOptions{.retry_window = absl::ZeroDuration(), .own_connection = true}));
+  }
+  for (const Operation& operation : operations) {
+    const uint64_t block_items =
+        std::min<uint64_t>(operation.num_items, client::kMaxPayloadBytes / SizeOf(operation.dtype));
+    prepared_.push_back({operation, Elements(operation.dtype, block_items)});
+  }
+}
+
+Outcome ServerSender::Send(size_t caller, size_t operation) {
+  absl::StatusOr<Outcome> outcome = SendTo(*clients_[caller % clients_.size()], prepared_[operation]);
+  return outcome.ok() ? *std::move(outcome) : Outcome{.status = outcome.status()};
+}
+
+absl::StatusOr<Outcome> ServerSender::SendTo(client::Client& client, const Prepared& prepared) {
+  const Operation& operation = prepared.operation;
+  const uint64_t num_bytes = operation.bytes();
+  const Bytes block = client::AsBytes(prepared.block);
+  if (target_ == Target::kEcho) {
+    RepeatedSource source(block, 1, num_bytes);
+    PREFIXD_RETURN_IF_ERROR(client.Echo(source, call_));
+    return Outcome{.num_bytes = 2 * num_bytes};
+  }
+  RepeatedSource source(block, SizeOf(operation.dtype), num_bytes);
+  Outcome outcome = {.num_bytes = num_bytes};
+  const auto receive = [&](Bytes values) {
+    outcome.num_bytes += values.size();
+    return absl::OkStatus();
+  };
+  switch (operation.primitive) {
+    case Primitive::kScan: {
+      const client::ScanSpec spec = {.dtype = operation.dtype};
+      PREFIXD_ASSIGN_OR_RETURN(outcome.timing, client.ScanChunks(spec, source, receive, call_));
+      return outcome;
+    }
+    case Primitive::kReduce: {
+      PREFIXD_ASSIGN_OR_RETURN(client::ReduceReply reply,
+                               client.ReduceChunks({.dtype = operation.dtype}, source, call_));
+      outcome.timing = std::move(reply.timing);
+      return outcome;
+    }
+    case Primitive::kCompact: {
+      const client::Predicate above = VisitDType(operation.dtype, [](auto tag) {
+        using T = typename decltype(tag)::type;
+        return client::Predicate{Comparison::kGreater, Value::Of(static_cast<T>(kHalf))};
+      });
+      const client::CompactSpec spec = {.dtype = operation.dtype, .predicate = above};
+      PREFIXD_ASSIGN_OR_RETURN(outcome.timing,
+                               client.CompactChunks(
+                                   spec, source, [&](Bytes values, Bytes) { return receive(values); }, call_));
+      return outcome;
+    }
+  }
+  return absl::InternalError("no such primitive");
+}
+
+}  // namespace prefixd::load
