@@ -22,7 +22,7 @@ namespace prefixd::cli {
 inline constexpr absl::Duration kRequestTimeout = absl::Seconds(10);
 
 inline constexpr uint64_t kMaxCallers = 1024;
-inline constexpr uint64_t kMaxRatePerSecond = 1'000'000;
+inline constexpr uint64_t kMaxRatePerSecond = 100'000;
 
 struct LoadFlags {
   std::vector<uint64_t> callers;           // A closed loop each; of open loops one number at most. Empty: the default.

@@ -126,8 +126,8 @@ std::string LoadTable::Line(const std::vector<std::string>& cells, const std::ve
 
 std::string LoadTable::Head() const {
   return StrCat(What(setup_), ": ", Conditions(setup_), ".\nLatency in us, from ",
-                setup_.open_loop ? "a request's arrival, waits for a caller among it," : "sending",
-                " to the end of its reply. MB/s: bytes of arrays, both ways.\n\n", Line(titles_, widths_));
+                setup_.open_loop ? "a request's arrival, with its wait for a free caller," : "sending",
+                " to the end of its reply.\nMB/s: bytes of arrays, both ways.\n\n", Line(titles_, widths_));
 }
 
 std::string LoadTable::Rows(const LoadResult& result) const {

@@ -115,11 +115,14 @@ LoadResult RunLoad(const Plan& plan, const Load& load, const Mix& mix, const Sen
   LoadResult result(load, num_operations);
   Recorder recorder(num_operations);
   Callers callers(load, mix, send, cancellation, &recorder);
-  bool goes_on = Pass(plan.warm_up, "warm-up", recorder, cancellation, on_progress);
+  bool goes_on = true;
+  if (plan.warm_up > absl::ZeroDuration()) {
+    goes_on = Pass(plan.warm_up, "warm-up", recorder, cancellation, on_progress);
+    const Window warm_up = recorder.Cut();
+    result.hopeless = IsHopeless(warm_up);
+    if (result.hopeless) result.measured.Merge(warm_up);  // There is nothing better to tell.
+  }
   std::vector<Window> windows;
-  Window warm_up = recorder.Cut();
-  result.hopeless = IsHopeless(warm_up);
-  if (result.hopeless) result.measured.Merge(warm_up);  // There is nothing better to tell.
   while (goes_on && !result.hopeless) {
     goes_on =
         Pass(plan.measure / kStableWindows, StrCat("window ", windows.size() + 1), recorder, cancellation, on_progress);

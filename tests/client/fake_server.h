@@ -16,6 +16,7 @@
 #include "google/rpc/status.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "prefixd/v1/admin.grpc.pb.h"
+#include "prefixd/v1/diagnostics.grpc.pb.h"
 #include "prefixd/v1/primitives.grpc.pb.h"
 
 namespace prefixd::client {
@@ -78,6 +79,31 @@ class FakeAdminService : public v1::AdminService::Service {
   }
 };
 
+// Sends back what it gets, but for the bytes that the test has it lose, of each message.
+class FakeDiagnosticsService : public v1::DiagnosticsService::Service {
+ public:
+  size_t lost_bytes = 0;
+  std::vector<size_t> sizes;  // Of the messages of the last stream.
+  grpc::Status status;        // How a call ends.
+
+ private:
+  grpc::Status Echo(grpc::ServerContext*, const v1::EchoRequest* request, v1::EchoResponse* response) override {
+    response->set_data(request->data().substr(lost_bytes));
+    return status;
+  }
+  grpc::Status StreamEcho(grpc::ServerContext*,
+                          grpc::ServerReaderWriter<v1::EchoResponse, v1::EchoRequest>* stream) override {
+    sizes.clear();
+    v1::EchoResponse response;
+    for (v1::EchoRequest request; status.ok() && stream->Read(&request);) {
+      sizes.push_back(request.data().size());
+      response.set_data(request.data().substr(lost_bytes));
+      stream->Write(response);
+    }
+    return status;
+  }
+};
+
 class FakeHealthService : public grpc::health::v1::Health::Service {
  public:
   grpc::health::v1::HealthCheckResponse::ServingStatus status = grpc::health::v1::HealthCheckResponse::SERVING;
@@ -98,6 +124,7 @@ class FakeServer {
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(&prefix);
     builder.RegisterService(&admin);
+    builder.RegisterService(&diagnostics);
     builder.RegisterService(&health);
     server_ = builder.BuildAndStart();
   }
@@ -108,6 +135,7 @@ class FakeServer {
 
   FakePrefixService prefix;
   FakeAdminService admin;
+  FakeDiagnosticsService diagnostics;
   FakeHealthService health;
 
  private:

@@ -1,0 +1,394 @@
+// The load generator, with a sender of the test's own. No test depends on how long something takes: those that need
+// time to pass ask for at least some of it.
+#include "client/load/load.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "client/load/histogram.h"
+#include "client/load/mix.h"
+#include "client/load/recorder.h"
+#include "client/load/schedule.h"
+#include "kernels/status.h"
+
+namespace prefixd::load {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+// ---- Schedule ------------------------------------------------------------------------------------------------------
+TEST(Schedule, IsExactHoweverLongItRuns) {
+  const Schedule thirds(3);
+  EXPECT_EQ(thirds.Arrival(0).count(), 0);
+  EXPECT_EQ(thirds.Arrival(1).count(), 333333333);
+  EXPECT_EQ(thirds.Arrival(2).count(), 666666666);
+  EXPECT_EQ(thirds.Arrival(3).count(), 1000000000);
+  for (const uint64_t rate : {1, 7, 1000, 30011, 100000}) {
+    // A year later it is still on the second.
+    const uint64_t year = uint64_t{365} * 86400;
+    EXPECT_EQ(Schedule(rate).Arrival(rate * year).count(), static_cast<int64_t>(year * 1000000000)) << rate;
+  }
+}
+
+TEST(Schedule, NumArrivedCountsTheArrivals) {
+  for (const uint64_t rate : {1, 3, 7, 1000, 99991}) {
+    const Schedule schedule(rate);
+    EXPECT_EQ(schedule.NumArrived(nanoseconds(-1)), 0);
+    EXPECT_EQ(schedule.NumArrived(nanoseconds(0)), 0);
+    for (uint64_t number = 0; number < 3 * rate; ++number) {
+      ASSERT_EQ(schedule.NumArrived(schedule.Arrival(number)), number) << rate;
+      ASSERT_EQ(schedule.NumArrived(schedule.Arrival(number) + nanoseconds(1)), number + 1) << rate;
+    }
+  }
+}
+
+// ---- Mix -----------------------------------------------------------------------------------------------------------
+Mix MixOf(std::vector<uint32_t> weights, uint64_t seed) {
+  std::vector<Operation> operations;
+  for (const uint32_t weight : weights) operations.push_back({.weight = weight});
+  return Mix(operations, seed);
+}
+
+std::vector<uint64_t> Picks(const Mix& mix, uint64_t count) {
+  std::vector<uint64_t> picks(mix.operations().size());
+  for (uint64_t i = 0; i < count; ++i) ++picks[mix.Pick(i)];
+  return picks;
+}
+
+TEST(Mix, FollowsTheWeights) {
+  for (const uint64_t seed : {0, 1, 42}) {
+    const std::vector<uint64_t> picks = Picks(MixOf({8, 1, 1}, seed), 100000);
+    // Six standard deviations.
+    EXPECT_NEAR(static_cast<double>(picks[0]), 80000, 6 * std::sqrt(100000 * 0.8 * 0.2)) << seed;
+    EXPECT_NEAR(static_cast<double>(picks[1]), 10000, 6 * std::sqrt(100000 * 0.1 * 0.9)) << seed;
+  }
+  EXPECT_THAT(Picks(MixOf({5}, 3), 1000), ElementsAre(1000));
+}
+
+TEST(Mix, ASeedRepeatsIt) {
+  const Mix mix = MixOf({1, 1}, 7);
+  const Mix same = MixOf({1, 1}, 7);
+  const Mix other = MixOf({1, 1}, 8);
+  int num_different = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    ASSERT_EQ(mix.Pick(i), same.Pick(i));
+    num_different += mix.Pick(i) != other.Pick(i) ? 1 : 0;
+  }
+  EXPECT_GT(num_different, 300);
+}
+
+TEST(Mix, OperationsHaveNames) {
+  EXPECT_EQ(Name({Primitive::kScan, DType::kF32, 1000, 8}), "scan:f32:1000");
+  EXPECT_EQ(Name({Primitive::kReduce, DType::kF64, 65536}), "reduce:f64:2^16");
+  EXPECT_EQ(Name({Primitive::kCompact, DType::kI8, 512}), "compact:i8:512");
+}
+
+// ---- Histogram -----------------------------------------------------------------------------------------------------
+constexpr double kShares[] = {0.001, 0.25, 0.5, 0.9, 0.99, 0.999, 1};
+
+// The least value that a share of all do not exceed, of all values in order.
+int64_t Oracle(const std::vector<int64_t>& sorted, double share) {
+  size_t rank = 1;
+  while (static_cast<double>(rank) / static_cast<double>(sorted.size()) < share - 1e-12) ++rank;
+  return sorted[rank - 1];
+}
+
+TEST(Histogram, PercentilesAreThoseOfASortedList) {
+  std::mt19937_64 random(5);
+  for (const int magnitude : {4, 8, 12, 20, 40, 62}) {
+    for (const size_t count : {1, 2, 10, 1000, 1001}) {
+      Histogram histogram;
+      std::vector<int64_t> values;
+      for (size_t i = 0; i < count; ++i) {
+        values.push_back(static_cast<int64_t>(random() >> (64 - magnitude)));
+        histogram.Add(values.back());
+      }
+      std::sort(values.begin(), values.end());
+      for (const double share : kShares) {
+        const int64_t exact = Oracle(values, share);
+        EXPECT_GE(histogram.Percentile(share), exact) << magnitude << " " << count << " " << share;
+        EXPECT_LE(static_cast<double>(histogram.Percentile(share)), static_cast<double>(exact) * 1.008)
+            << magnitude << " " << count << " " << share;
+      }
+      EXPECT_EQ(histogram.max_ns(), values.back());
+      EXPECT_EQ(histogram.count(), count);
+    }
+  }
+}
+
+TEST(Histogram, SmallValuesAreExact) {
+  Histogram histogram;
+  for (const int64_t value : {4, 3, 2, 1}) histogram.Add(value);
+  EXPECT_EQ(histogram.Percentile(0.5), 2);
+  EXPECT_EQ(histogram.Percentile(0.51), 3);
+  EXPECT_EQ(histogram.Percentile(1), 4);
+  EXPECT_EQ(histogram.MeanNs(), 2.5);
+}
+
+TEST(Histogram, OfNothingAndOfTheSmallestAndLargest) {
+  Histogram histogram;
+  EXPECT_EQ(histogram.Percentile(0.5), 0);
+  EXPECT_EQ(histogram.MeanNs(), 0);
+  histogram.Add(-5);
+  EXPECT_EQ(histogram.Percentile(1), 0);
+  histogram.Add(std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(histogram.Percentile(1), std::numeric_limits<int64_t>::max());
+}
+
+TEST(Histogram, MergedIsAsIfAddedToOne) {
+  Histogram one;
+  Histogram other;
+  Histogram both;
+  for (int64_t i = 0; i < 1000; ++i) {
+    (i % 3 == 0 ? one : other).Add(i * i);
+    both.Add(i * i);
+  }
+  one.Merge(other);
+  for (const double share : kShares) EXPECT_EQ(one.Percentile(share), both.Percentile(share));
+  EXPECT_EQ(one.count(), both.count());
+  EXPECT_EQ(one.max_ns(), both.max_ns());
+  EXPECT_EQ(one.MeanNs(), both.MeanNs());
+}
+
+// ---- Windows -------------------------------------------------------------------------------------------------------
+// A second of so many requests with this latency.
+Window WindowOf(uint64_t num_ok, int64_t latency_ns) {
+  Window window(2);
+  for (uint64_t i = 0; i < num_ok; ++i) {
+    Tally& tally = window.tallies[i % 2];
+    ++tally.num_ok;
+    tally.latency.Add(latency_ns);
+  }
+  window.duration = std::chrono::seconds(1);
+  return window;
+}
+
+TEST(IsStable, ThreeWindowsWithinTenPercent) {
+  const auto stable = [](std::vector<std::pair<uint64_t, int64_t>> of) {
+    std::vector<Window> windows;
+    for (const auto& [num_ok, latency_ns] : of) windows.push_back(WindowOf(num_ok, latency_ns));
+    return IsStable(windows);
+  };
+  EXPECT_TRUE(stable({{100, 100}, {110, 100}, {104, 110}}));
+  EXPECT_FALSE(stable({{100, 100}, {111, 100}, {104, 100}}));
+  EXPECT_FALSE(stable({{100, 100}, {100, 111}, {100, 100}}));
+  EXPECT_FALSE(stable({{100, 100}, {100, 100}}));
+  EXPECT_TRUE(stable({{500, 9}, {100, 100}, {100, 100}, {100, 100}}));
+  EXPECT_FALSE(stable({{100, 100}, {100, 100}, {100, 100}, {500, 9}}));
+  EXPECT_FALSE(stable({{0, 0}, {0, 0}, {0, 0}}));
+}
+
+TEST(IsStable, ARateIsOfAWindowsOwnTime) {
+  std::vector<Window> windows = {WindowOf(100, 50), WindowOf(100, 50), WindowOf(200, 50)};
+  EXPECT_FALSE(IsStable(windows));
+  windows[2].duration *= 2;
+  EXPECT_TRUE(IsStable(windows));
+}
+
+TEST(Recorder, CountsByOperationAndErrorsByCode) {
+  Recorder recorder(2);
+  recorder.Record(0, nanoseconds(10), {.timing = {.queue_ns = 3, .server_total_ns = 7}, .num_bytes = 100});
+  recorder.Record(0, nanoseconds(30), {.timing = {.server_total_ns = 9}, .num_bytes = 100});
+  const auto busy = [](const char* message) {
+    return Error(absl::StatusCode::kResourceExhausted, "REQUEST_BUDGET", "", message);
+  };
+  recorder.Record(1, nanoseconds(50), {.status = busy("first"), .num_bytes = 100});
+  recorder.Record(0, nanoseconds(50), {.status = busy("second")});
+  recorder.Record(1, nanoseconds(50), {.status = absl::UnavailableError("gone")});
+  recorder.RecordUnsent(1, nanoseconds(70));
+  EXPECT_EQ(recorder.counts().num_ok, 2);
+  EXPECT_EQ(recorder.counts().num_failed, 3);
+  Window window = recorder.Cut();
+  EXPECT_EQ(recorder.counts().num_ok, 0);
+  EXPECT_GT(window.duration.count(), 0);
+  const Tally& first = window.tallies[0];
+  EXPECT_EQ(first.num_ok, 2);
+  EXPECT_EQ(first.num_failed, 1);
+  EXPECT_EQ(first.num_bytes, 200);
+  EXPECT_EQ(first.latency.count(), 2);
+  EXPECT_EQ(first.latency.max_ns(), 30);
+  const auto stage = [&](Stage s) { return first.stages[static_cast<size_t>(s)]; };
+  EXPECT_EQ(stage(Stage::kServer).sum_ns, 16);
+  EXPECT_EQ(stage(Stage::kServer).count, 2);
+  EXPECT_EQ(stage(Stage::kQueue).sum_ns, 3);
+  EXPECT_EQ(stage(Stage::kQueue).count, 1);
+  EXPECT_EQ(stage(Stage::kKernel).count, 0);
+  EXPECT_EQ(window.tallies[1].num_unsent, 1);
+  EXPECT_EQ(window.tallies[1].latency.max_ns(), 70);
+  ASSERT_THAT(window.errors, SizeIs(2));
+  EXPECT_EQ(window.errors["RESOURCE_EXHAUSTED (REQUEST_BUDGET)"].count, 2);
+  EXPECT_EQ(window.errors["RESOURCE_EXHAUSTED (REQUEST_BUDGET)"].first.message(), "first");
+  EXPECT_EQ(window.errors["UNAVAILABLE"].count, 1);
+
+  recorder.Record(1, nanoseconds(5), {.status = busy("third")});
+  window.Merge(recorder.Cut());
+  EXPECT_EQ(window.errors["RESOURCE_EXHAUSTED (REQUEST_BUDGET)"].count, 3);
+  EXPECT_EQ(window.errors["RESOURCE_EXHAUSTED (REQUEST_BUDGET)"].first.message(), "first");
+  EXPECT_EQ(window.All().num_failed, 4);
+}
+
+// ---- Loads ---------------------------------------------------------------------------------------------------------
+const auto kNoProgress = [](const std::string&) {};
+
+Plan PlanOf(absl::Duration measure) { return {.warm_up = absl::ZeroDuration(), .measure = measure}; }
+
+TEST(RunLoad, AClosedLoopCountsAllThatItSent) {
+  std::atomic<uint64_t> sent = 0;
+  std::array<std::atomic<uint64_t>, 3> by_caller = {};
+  const Sender send = [&](size_t caller, size_t operation) {
+    ++sent;
+    ++by_caller.at(caller);
+    std::this_thread::sleep_for(milliseconds(1));
+    Outcome outcome = {.num_bytes = 10};
+    if (operation == 1) outcome.status = absl::UnavailableError("no");
+    return outcome;
+  };
+  client::Cancellation cancellation;
+  // So seldom that the pause after it does not end the load without a success.
+  const LoadResult result =
+      RunLoad(PlanOf(absl::Milliseconds(300)), {.num_callers = 3}, MixOf({20, 1}, 1), send, cancellation, kNoProgress);
+  const Tally all = result.measured.All();
+  EXPECT_EQ(all.num_ok + all.num_late + all.num_failed, sent);
+  EXPECT_EQ(all.latency.count(), all.num_ok + all.num_late);
+  EXPECT_EQ(all.num_bytes, 10 * all.num_ok);
+  EXPECT_EQ(result.measured.tallies[0].num_failed, 0);
+  EXPECT_EQ(result.measured.tallies[1].num_ok, 0);
+  EXPECT_EQ(result.num_windows, 3);
+  EXPECT_GE(result.measured.duration, milliseconds(300));
+  for (const auto& count : by_caller) EXPECT_GT(count, 0);
+}
+
+TEST(RunLoad, AWarmUpDoesNotCount) {
+  std::atomic<uint64_t> ended = 0;
+  const Sender send = [&](size_t, size_t) {
+    std::this_thread::sleep_for(milliseconds(1));
+    ++ended;
+    return Outcome();
+  };
+  client::Cancellation cancellation;
+  Plan plan = PlanOf(absl::Milliseconds(60));
+  plan.warm_up = absl::Milliseconds(300);
+  uint64_t ended_while_warm = 0;
+  const LoadResult result = RunLoad(plan, {}, MixOf({1}, 1), send, cancellation, [&](const std::string& what) {
+    if (what.starts_with("warm-up") && ended > 0) ended_while_warm = ended - 1;  // One may not have been counted yet.
+  });
+  EXPECT_GT(ended_while_warm, 1);
+  EXPECT_LE(result.measured.All().latency.count(), ended - ended_while_warm);
+}
+
+TEST(RunLoad, AnOpenLoopDropsNothing) {
+  std::atomic<uint64_t> sent = 0;
+  const Sender send = [&](size_t, size_t) {
+    ++sent;
+    std::this_thread::sleep_for(milliseconds(3));
+    return Outcome();
+  };
+  client::Cancellation cancellation;
+  // Ten times as many as one caller can send.
+  const LoadResult result = RunLoad(PlanOf(absl::Milliseconds(300)), {.rate_per_second = 3000, .num_callers = 1},
+                                    MixOf({1, 1}, 1), send, cancellation, kNoProgress);
+  const Tally all = result.measured.All();
+  EXPECT_EQ(all.num_ok + all.num_late, sent);
+  EXPECT_GT(all.num_unsent, 0);
+  EXPECT_EQ(all.latency.count(), sent + all.num_unsent);
+  // The schedule begins a little after the first window.
+  EXPECT_GE(sent + all.num_unsent, Schedule(3000).NumArrived(result.measured.duration - milliseconds(100)));
+  EXPECT_FALSE(result.stable);
+}
+
+TEST(RunLoad, AStallOfAnOpenLoopShowsInAllThatItHeldUp) {
+  std::atomic<bool> stalled = true;
+  const Sender send = [&](size_t, size_t) {
+    while (stalled) std::this_thread::sleep_for(milliseconds(1));
+    return Outcome();
+  };
+  client::Cancellation cancellation;
+  const LoadResult result = RunLoad(
+      PlanOf(absl::Milliseconds(300)), {.rate_per_second = 1000, .num_callers = 2}, MixOf({1}, 1), send, cancellation,
+      [&](const std::string& what) { stalled = stalled && what.find("window 3") == std::string::npos; });
+  // The first hundred arrived in the first 100 ms, and nothing ended in the first 200.
+  const Histogram& latency = result.measured.tallies[0].latency;
+  const double count = static_cast<double>(latency.count());
+  EXPECT_GE(latency.Percentile(1 - 99 / count), 100'000'000);
+}
+
+TEST(RunLoad, AnOpenLoopSendsNothingEarly) {
+  std::atomic<uint64_t> sent = 0;
+  const Sender send = [&](size_t, size_t) {
+    ++sent;
+    return Outcome();
+  };
+  client::Cancellation cancellation;
+  const Clock::time_point began = Clock::now();
+  const LoadResult result = RunLoad(PlanOf(absl::Milliseconds(200)), {.rate_per_second = 100, .num_callers = 8},
+                                    MixOf({1}, 1), send, cancellation, kNoProgress);
+  EXPECT_GE(sent, 20);
+  EXPECT_LE(sent, Schedule(100).NumArrived(Clock::now() - began));
+  EXPECT_EQ(result.measured.All().num_unsent, 0);
+}
+
+TEST(RunLoad, WhereNothingSucceedsItEndsAtOnce) {
+  const Sender send = [](size_t, size_t) { return Outcome{.status = absl::UnavailableError("gone")}; };
+  client::Cancellation cancellation;
+  for (const std::optional<uint64_t> rate : {std::optional<uint64_t>(), std::optional<uint64_t>(1000)}) {
+    Plan plan = PlanOf(absl::Seconds(3 * 3600));
+    plan.warm_up = absl::Milliseconds(50);
+    const LoadResult result =
+        RunLoad(plan, {.rate_per_second = rate, .num_callers = 2}, MixOf({1}, 1), send, cancellation, kNoProgress);
+    EXPECT_TRUE(result.hopeless);
+    EXPECT_FALSE(result.stable);
+    EXPECT_GT(result.measured.All().num_failed, 0);
+    EXPECT_EQ(result.measured.errors.at("UNAVAILABLE").count, result.measured.All().num_failed);
+  }
+}
+
+TEST(RunLoad, CancellationKeepsWhatCame) {
+  client::Cancellation cancellation;
+  std::atomic<uint64_t> sent = 0;
+  const Sender send = [&](size_t, size_t) {
+    std::this_thread::sleep_for(milliseconds(1));
+    if (cancellation.cancelled()) return Outcome{.status = absl::CancelledError("the call was cancelled")};
+    ++sent;
+    return Outcome();
+  };
+  const LoadResult result = RunLoad(PlanOf(absl::Seconds(3 * 3600)), {.num_callers = 4}, MixOf({1}, 1), send,
+                                    cancellation, [&](const std::string&) {
+                                      if (sent > 20) cancellation.Cancel();
+                                    });
+  EXPECT_FALSE(result.stable);
+  EXPECT_FALSE(result.hopeless);
+  EXPECT_EQ(result.num_windows, 1);
+  const Tally all = result.measured.All();
+  EXPECT_EQ(all.num_ok + all.num_late, sent);
+  EXPECT_EQ(all.num_failed, 0);
+}
+
+TEST(RunLoad, UntilStableEndsAfterTenWindowsAtTheLatest) {
+  std::atomic<int> window = 0;
+  // Windows differ by more than ten times.
+  const Sender send = [&](size_t, size_t) {
+    std::this_thread::sleep_for(milliseconds(window % 2 == 0 ? 1 : 40));
+    return Outcome();
+  };
+  client::Cancellation cancellation;
+  Plan plan = PlanOf(absl::Milliseconds(360));
+  const auto follow = [&](const std::string& what) { window = std::stoi(what.substr(std::string("window ").size())); };
+  EXPECT_EQ(RunLoad(plan, {}, MixOf({1}, 1), send, cancellation, follow).num_windows, 3);
+  plan.until_stable = true;
+  const LoadResult result = RunLoad(plan, {}, MixOf({1}, 1), send, cancellation, follow);
+  EXPECT_EQ(result.num_windows, kMaxWindows);
+  EXPECT_FALSE(result.stable);
+}
+
+}  // namespace
+}  // namespace prefixd::load
