@@ -99,9 +99,8 @@ LoadTable::LoadTable(const LoadSetup& setup) : setup_(setup) {
   stage_titles_ = {load, "operation", "client"};
   for (const StageName& stage : kStages) stage_titles_.emplace_back(stage.title);
   const auto widths = [&](const std::vector<std::string>& titles) {
-    std::vector<size_t> widths;
-    // Of 1234567 us.
-    for (const std::string& title : titles) widths.push_back(std::max<size_t>(title.size(), widths.size() < 2 ? 0 : 7));
+    std::vector<size_t> widths(titles.size(), 7);  // Of 1234567 us.
+    for (size_t i = 0; i < titles.size(); ++i) widths[i] = std::max(titles[i].size(), widths[i]);
     for (const load::Operation& operation : setup.mix.operations()) {
       widths[1] = std::max(widths[1], Name(operation).size());
     }

@@ -33,6 +33,7 @@ TEST(Schedule, IsExactHoweverLongItRuns) {
   EXPECT_EQ(thirds.Arrival(1).count(), 333333333);
   EXPECT_EQ(thirds.Arrival(2).count(), 666666666);
   EXPECT_EQ(thirds.Arrival(3).count(), 1000000000);
+  EXPECT_EQ(Schedule(7).Arrival(6).count(), 857142857);
   for (const uint64_t rate : {1, 7, 1000, 30011, 100000}) {
     // A year later it is still on the second.
     const uint64_t year = uint64_t{365} * 86400;
