@@ -239,7 +239,8 @@ class ForeignClientTest(E2ETest):
         # ServerReflectionRequest{list_services: ""} and its answer, as bytes: the proto of reflection is not ours.
         call = self.channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
         answer = next(call(iter([b"\x3a\x00"])))
-        for service in (b"prefixd.v1.PrefixService", b"prefixd.v1.AdminService", b"grpc.health.v1.Health"):
+        for service in (b"prefixd.v1.PrefixService", b"prefixd.v1.AdminService", b"prefixd.v1.DiagnosticsService",
+                        b"grpc.health.v1.Health"):
             self.assertIn(service, answer)
 
     def test_health(self):
