@@ -6,14 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <thread>
-#include <type_traits>
 #include <utility>
 
+#include "client/array_call.h"
 #include "client/convert.h"
 #include "client/rpc.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "prefixd/v1/admin.grpc.pb.h"
-#include "prefixd/v1/primitives.grpc.pb.h"
 
 namespace prefixd::client {
 namespace {
@@ -30,8 +29,8 @@ absl::Status ExplainDeadline(const absl::Status& status, std::string_view what) 
   return absl::DeadlineExceededError(AbslView(what));
 }
 
-absl::Status UnaryStatus(const grpc::Status& status) {
-  return ExplainDeadline(FromWire(status), "the server had not answered when the timeout passed");
+absl::Status UnaryStatus(const absl::Status& status) {
+  return ExplainDeadline(status, "the server had not answered when the timeout passed");
 }
 
 // Runs attempts until one succeeds or there is no point in another.
@@ -81,9 +80,10 @@ class SourceGuard {
 
 // Sends `chunk`, and what next() brings. Returns the source's error; that the call has ended is none.
 template <class Stream, class Next>
-absl::Status WriteAll(Stream& stream, Next next, Chunk chunk, uint64_t* sent_bytes, bool* sent_all) {
+absl::Status WriteAll(Stream& stream, Next next, Chunk chunk, const Lender& lender, uint64_t* sent_bytes,
+                      bool* sent_all) {
   for (;;) {
-    const absl::Status written = stream.Write(chunk);
+    const absl::Status written = stream.Write(chunk, lender);
     if (absl::IsAborted(written)) return absl::OkStatus();
     PREFIXD_RETURN_IF_ERROR(written);
     *sent_bytes += chunk.values.size();
@@ -97,21 +97,21 @@ absl::Status WriteAll(Stream& stream, Next next, Chunk chunk, uint64_t* sent_byt
 
 // Writes on a thread of its own and reads here, so that replies flow while chunks still go out, and a call that ends is
 // noticed while the source blocks.
-template <class Reply, class Stream, class Next, class OnReply>
-Outcome Exchange(Stream& stream, ChunkSource& source, Next next, const Chunk& first, uint64_t* sent_bytes,
-                 OnReply on_reply) {
+template <class Stream, class Next, class OnReply>
+Outcome Exchange(Stream& stream, ChunkSource& source, Next next, const Chunk& first, const Lender& lender,
+                 uint64_t* sent_bytes, OnReply on_reply) {
   std::atomic<bool> replies_ended = false;
   absl::Status source_status;
   bool sent_all = false;
   std::thread writer([&] {
-    absl::Status status = WriteAll(stream, next, first, sent_bytes, &sent_all);
+    absl::Status status = WriteAll(stream, next, first, lender, sent_bytes, &sent_all);
     if (status.ok() || replies_ended) return;
     source_status = std::move(status);
     stream.Cancel();
   });
   absl::Status sink_status;
   bool replied = false;
-  for (Reply reply; stream.Read(&reply);) {
+  for (ArrayReply<typename Stream::Response> reply; stream.Read(&reply);) {
     replied = true;
     if (!sink_status.ok()) continue;
     sink_status = on_reply(reply);
@@ -138,39 +138,19 @@ absl::Status WrongLength(std::string_view what, uint64_t got_bytes, uint64_t exp
       StrCat("the server returned ", got_bytes, " bytes of ", what, " where ", expected_bytes, " were due"));
 }
 
-void SetInline(Bytes bytes, v1::Operand* operand) { operand->mutable_inline_()->set_data(bytes.data(), bytes.size()); }
-
-template <class Request, class Response>
-using UnaryMethod = grpc::Status (v1::PrefixService::Stub::*)(grpc::ClientContext*, const Request&, Response*);
-
-// One attempt of a unary call with the whole array in `chunk`.
-template <class Request, class Response, class Spec, class OnResponse>
-Outcome CallUnary(UnaryMethod<Request, Response> method, const std::shared_ptr<grpc::Channel>& channel,
-                  const Spec& spec, const Chunk& chunk, const CallOptions& call, absl::Time deadline,
-                  OnResponse on_response) {
-  Request request;
-  auto wire_spec = ToWire(spec);
-  if (!wire_spec.ok()) return {wire_spec.status()};
-  *request.mutable_spec() = *std::move(wire_spec);
-  request.set_request_id(call.request_id);
-  SetInline(chunk.values, request.mutable_values());
-  if constexpr (std::is_same_v<Spec, CompactSpec>) {
-    if (!spec.predicate) SetInline(chunk.mask, request.mutable_mask());
-  }
-  Response response;
-  AttemptContext context(call, deadline);
-  absl::Status status =
-      UnaryStatus((v1::PrefixService::NewStub(channel).get()->*method)(context.get(), request, &response));
-  if (!status.ok()) return {std::move(status), true};
-  return {on_response(std::move(response))};
+// Elements are not cut: each reply has whole ones.
+absl::Status CheckWholeItems(std::string_view what, const Payload& elements, size_t item_bytes) {
+  if (elements.size() % item_bytes == 0) return absl::OkStatus();
+  return absl::InternalError(StrCat("the server returned ", elements.size(), " bytes of ", what,
+                                    ", no multiple of the ", item_bytes, " of an element"));
 }
 
-// Runs a call whose first chunk decides its form: unary where it is the last, else the stream that open(options) makes.
+// Runs a call whose first chunk decides its form: unary where it is the last, else a stream.
 // Returns the bytes of the elements sent.
-template <class Reply, class Request, class Response, class Spec, class Open, class OnReply>
+template <class Spec, class OnReply>
 absl::StatusOr<uint64_t> RunChunks(const std::shared_ptr<grpc::Channel>& channel, const ClientOptions& options,
-                                   const Spec& spec, ChunkSource& source, const CallOptions& call,
-                                   UnaryMethod<Request, Response> method, Open open, OnReply on_reply) {
+                                   const Spec& spec, ChunkSource& source, const Lender& lender, const CallOptions& call,
+                                   OnReply on_reply) {
   const absl::Time deadline = Deadline(call);
   const size_t chunk_items = ChunkItems(spec);
   Backoff backoff(options, call, deadline);
@@ -187,15 +167,10 @@ absl::StatusOr<uint64_t> RunChunks(const std::shared_ptr<grpc::Channel>& channel
   PREFIXD_RETURN_IF_ERROR(Retry(std::move(backoff), [&]() -> Outcome {
     if (first.last) {
       sent_bytes = first.values.size();
-      return CallUnary(method, channel, spec, first, call, deadline, [&](Response&& response) -> absl::Status {
-        if constexpr (std::is_same_v<Reply, ReduceReply>) {
-          PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, FromWire(response, spec.output()));
-          return on_reply(reply);
-        } else {
-          Reply reply = FromWire(std::move(response));
-          return on_reply(reply);
-        }
-      });
+      ArrayReply<typename Contract<Spec>::Response> reply;
+      absl::Status status = UnaryStatus(CallUnary(*channel, spec, first, lender, call, deadline, &reply));
+      if (!status.ok()) return {std::move(status), true};
+      return {on_reply(reply)};
     }
     if (!first_is_fresh) {
       auto again = next();
@@ -205,10 +180,10 @@ absl::StatusOr<uint64_t> RunChunks(const std::shared_ptr<grpc::Channel>& channel
     first_is_fresh = false;
     CallOptions rest = call;
     rest.timeout = deadline - absl::Now();
-    auto stream = open(rest);
+    auto stream = ArrayStream<Spec>::Open(channel, options, spec, rest);
     if (!stream.ok()) return {stream.status()};
     sent_bytes = 0;
-    Outcome outcome = Exchange<Reply>(**stream, source, next, first, &sent_bytes, on_reply);
+    Outcome outcome = Exchange(**stream, source, next, first, lender, &sent_bytes, on_reply);
     // Only what is tried again needs the source from its beginning.
     if (absl::IsUnavailable(outcome.status) && outcome.may_retry) outcome.may_retry = source.Rewind();
     return outcome;
@@ -216,24 +191,112 @@ absl::StatusOr<uint64_t> RunChunks(const std::shared_ptr<grpc::Channel>& channel
   return sent_bytes;
 }
 
+// The three calls, whose elements go to `take` as each reply has them.
+template <class Take>
+absl::StatusOr<Timing> RunScan(const std::shared_ptr<grpc::Channel>& channel, const ClientOptions& options,
+                               const ScanSpec& spec, ChunkSource& source, const Lender& lender, const CallOptions& call,
+                               Take take) {
+  const size_t item_bytes = SizeOf(spec.output());
+  Timing timing;
+  uint64_t received_bytes = 0;
+  const auto on_reply = [&](ArrayReply<v1::ScanResponse>& reply) {
+    timing = TimingOf(reply.message).value_or(std::move(timing));
+    received_bytes += reply.values.size();
+    PREFIXD_RETURN_IF_ERROR(CheckWholeItems("values", reply.values, item_bytes));
+    return take(reply.values);
+  };
+  PREFIXD_ASSIGN_OR_RETURN(const uint64_t sent_bytes,
+                           RunChunks(channel, options, spec, source, lender, call, on_reply));
+  PREFIXD_RETURN_IF_ERROR(WrongLength("values", received_bytes, sent_bytes / SizeOf(spec.dtype) * item_bytes));
+  return timing;
+}
+
+absl::StatusOr<ReduceReply> RunReduce(const std::shared_ptr<grpc::Channel>& channel, const ClientOptions& options,
+                                      const ReduceSpec& spec, ChunkSource& source, const Lender& lender,
+                                      const CallOptions& call) {
+  v1::ReduceResponse last;
+  const auto on_reply = [&](ArrayReply<v1::ReduceResponse>& reply) {
+    last = std::move(reply.message);
+    return absl::OkStatus();
+  };
+  PREFIXD_RETURN_IF_ERROR(RunChunks(channel, options, spec, source, lender, call, on_reply).status());
+  return FromWire(last, spec.output());
+}
+
+template <class Take>
+absl::StatusOr<Timing> RunCompact(const std::shared_ptr<grpc::Channel>& channel, const ClientOptions& options,
+                                  const CompactSpec& spec, ChunkSource& source, const Lender& lender,
+                                  const CallOptions& call, Take take) {
+  const size_t item_bytes = SizeOf(spec.dtype);
+  Timing timing;
+  uint64_t kept = 0;
+  const auto on_reply = [&](ArrayReply<v1::CompactResponse>& reply) -> absl::Status {
+    timing = TimingOf(reply.message).value_or(std::move(timing));
+    PREFIXD_RETURN_IF_ERROR(CheckWholeItems("values", reply.values, item_bytes));
+    const uint64_t count = reply.values.size() / item_bytes;
+    kept += count;
+    PREFIXD_RETURN_IF_ERROR(WrongLength("values", kept * item_bytes, reply.message.count() * item_bytes));
+    const uint64_t index_bytes = spec.return_indices ? count * sizeof(uint64_t) : 0;
+    PREFIXD_RETURN_IF_ERROR(WrongLength("indices", reply.indices.size(), index_bytes));
+    return take(reply.values, reply.indices);
+  };
+  PREFIXD_RETURN_IF_ERROR(RunChunks(channel, options, spec, source, lender, call, on_reply).status());
+  return timing;
+}
+
+// The elements, in one piece until the next call.
+class Joined {
+ public:
+  Bytes operator()(const Payload& elements) {
+    bytes_.resize(elements.size());
+    elements.CopyTo(bytes_.data(), 0, elements.size());
+    return bytes_;
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+absl::Status CopyInto(internal::Room room, const Payload& elements) {
+  elements.CopyTo(room(elements.size()), 0, elements.size());
+  return absl::OkStatus();
+}
+
 size_t MaskBytes(size_t num_items, MaskKind kind) { return kind == MaskKind::kBits ? (num_items + 7) / 8 : num_items; }
+
+// An array in memory.
+class MemorySource : public ChunkSource {
+ public:
+  MemorySource(Bytes values, size_t item_bytes, Bytes mask = {}, MaskKind mask_kind = MaskKind::kBytes)
+      : values_(values), item_bytes_(item_bytes), mask_(mask), mask_kind_(mask_kind) {}
+
+  absl::StatusOr<Chunk> Next(size_t max_items) override {
+    const size_t num_items = values_.size() / item_bytes_;
+    const size_t count = std::min(max_items, num_items - next_item_);
+    Chunk chunk = {values_.subspan(next_item_ * item_bytes_, count * item_bytes_)};
+    if (!mask_.empty()) {
+      chunk.mask = mask_.subspan(MaskBytes(next_item_, mask_kind_), MaskBytes(count, mask_kind_));
+    }
+    next_item_ += count;
+    chunk.last = next_item_ == num_items;
+    return chunk;
+  }
+  bool Rewind() override {
+    next_item_ = 0;
+    return true;
+  }
+
+ private:
+  const Bytes values_;
+  const size_t item_bytes_;
+  const Bytes mask_;
+  const MaskKind mask_kind_;
+  size_t next_item_ = 0;
+};
 
 }  // namespace
 
 namespace internal {
-
-absl::StatusOr<Chunk> MemorySource::Next(size_t max_items) {
-  const size_t num_items = values_.size() / item_bytes_;
-  const size_t count = std::min(max_items, num_items - next_item_);
-  Chunk chunk = {values_.subspan(next_item_ * item_bytes_, count * item_bytes_)};
-  if (!mask_.empty()) {
-    chunk.mask = mask_.subspan(MaskBytes(next_item_, mask_kind_), MaskBytes(count, mask_kind_));
-  }
-  next_item_ += count;
-  chunk.last = next_item_ == num_items;
-  return chunk;
-}
-
 namespace {
 
 absl::Status CheckWhole(Bytes values, DType dtype) {
@@ -296,57 +359,44 @@ Client::~Client() = default;
 
 absl::StatusOr<Timing> Client::ScanChunks(const ScanSpec& spec, ChunkSource& source, ScanSink sink,
                                           const CallOptions& call) {
-  Timing timing;
-  uint64_t received_bytes = 0;
-  const auto on_reply = [&](ScanReply& reply) {
-    if (reply.timing) timing = *std::move(reply.timing);
-    received_bytes += reply.values.size();
-    return sink(AsBytes(reply.values));
-  };
-  PREFIXD_ASSIGN_OR_RETURN(
-      const uint64_t sent_bytes,
-      RunChunks<ScanReply>(
-          connection_->channel, connection_->options, spec, source, call, &v1::PrefixService::Stub::Scan,
-          [&](const CallOptions& rest) { return OpenScan(spec, rest); }, on_reply));
-  const uint64_t due_bytes = sent_bytes / SizeOf(spec.dtype) * SizeOf(spec.output());
-  PREFIXD_RETURN_IF_ERROR(WrongLength("values", received_bytes, due_bytes));
-  return timing;
+  Joined joined;
+  return RunScan(connection_->channel, connection_->options, spec, source, Lender(), call,
+                 [&](const Payload& values) { return sink(joined(values)); });
+}
+
+absl::StatusOr<Timing> Client::ScanBytes(const ScanSpec& spec, Bytes values, internal::Room room,
+                                         const CallOptions& call) {
+  MemorySource source(values, SizeOf(spec.dtype));
+  return RunScan(connection_->channel, connection_->options, spec, source, Lender(connection_->channel, call), call,
+                 [&](const Payload& scanned) { return CopyInto(room, scanned); });
 }
 
 absl::StatusOr<ReduceReply> Client::ReduceChunks(const ReduceSpec& spec, ChunkSource& source, const CallOptions& call) {
-  ReduceReply result;
-  const auto on_reply = [&](ReduceReply& reply) {
-    result = std::move(reply);
-    return absl::OkStatus();
-  };
-  PREFIXD_RETURN_IF_ERROR(RunChunks<ReduceReply>(
-                              connection_->channel, connection_->options, spec, source, call,
-                              &v1::PrefixService::Stub::Reduce,
-                              [&](const CallOptions& rest) { return OpenReduce(spec, rest); }, on_reply)
-                              .status());
-  return result;
+  return RunReduce(connection_->channel, connection_->options, spec, source, Lender(), call);
+}
+
+absl::StatusOr<ReduceReply> Client::ReduceBytes(const ReduceSpec& spec, Bytes values, const CallOptions& call) {
+  MemorySource source(values, SizeOf(spec.dtype));
+  return RunReduce(connection_->channel, connection_->options, spec, source, Lender(connection_->channel, call), call);
 }
 
 absl::StatusOr<Timing> Client::CompactChunks(const CompactSpec& spec, ChunkSource& source, CompactSink sink,
                                              const CallOptions& call) {
-  const size_t item_bytes = SizeOf(spec.dtype);
-  Timing timing;
-  uint64_t kept = 0;
-  const auto on_reply = [&](CompactReply& reply) -> absl::Status {
-    if (reply.timing) timing = *std::move(reply.timing);
-    const uint64_t count = reply.values.size() / item_bytes;
-    kept += count;
-    PREFIXD_RETURN_IF_ERROR(WrongLength("values", kept * item_bytes, reply.count * item_bytes));
-    const uint64_t index_bytes = spec.return_indices ? count * sizeof(uint64_t) : 0;
-    PREFIXD_RETURN_IF_ERROR(WrongLength("indices", reply.indices.size(), index_bytes));
-    return sink(AsBytes(reply.values), AsBytes(reply.indices));
-  };
-  PREFIXD_RETURN_IF_ERROR(RunChunks<CompactReply>(
-                              connection_->channel, connection_->options, spec, source, call,
-                              &v1::PrefixService::Stub::Compact,
-                              [&](const CallOptions& rest) { return OpenCompact(spec, rest); }, on_reply)
-                              .status());
-  return timing;
+  Joined values;
+  Joined indices;
+  return RunCompact(connection_->channel, connection_->options, spec, source, Lender(), call,
+                    [&](const Payload& kept, const Payload& places) { return sink(values(kept), indices(places)); });
+}
+
+absl::StatusOr<Timing> Client::CompactBytes(const CompactSpec& spec, Bytes values, Bytes mask,
+                                            internal::Room value_room, internal::Room index_room,
+                                            const CallOptions& call) {
+  MemorySource source(values, SizeOf(spec.dtype), mask, spec.mask_kind);
+  return RunCompact(connection_->channel, connection_->options, spec, source, Lender(connection_->channel, call), call,
+                    [&](const Payload& kept, const Payload& indices) {
+                      PREFIXD_RETURN_IF_ERROR(CopyInto(value_room, kept));
+                      return CopyInto(index_room, indices);
+                    });
 }
 
 absl::StatusOr<ServerInfo> Client::GetServerInfo(const CallOptions& call) {
@@ -355,7 +405,7 @@ absl::StatusOr<ServerInfo> Client::GetServerInfo(const CallOptions& call) {
   PREFIXD_RETURN_IF_ERROR(Retry(Backoff(connection_->options, call, deadline), [&]() -> Outcome {
     AttemptContext context(call, deadline);
     auto stub = v1::AdminService::NewStub(connection_->channel);
-    return {UnaryStatus(stub->GetServerInfo(context.get(), {}, &response)), true};
+    return {UnaryStatus(FromWire(stub->GetServerInfo(context.get(), {}, &response))), true};
   }));
   return FromWire(response);
 }
@@ -366,7 +416,7 @@ absl::StatusOr<bool> Client::CheckHealth(const CallOptions& call) {
   PREFIXD_RETURN_IF_ERROR(Retry(Backoff(connection_->options, call, deadline), [&]() -> Outcome {
     AttemptContext context(call, deadline);
     auto stub = grpc::health::v1::Health::NewStub(connection_->channel);
-    return {UnaryStatus(stub->Check(context.get(), {}, &response)), true};
+    return {UnaryStatus(FromWire(stub->Check(context.get(), {}, &response))), true};
   }));
   return response.status() == grpc::health::v1::HealthCheckResponse::SERVING;
 }

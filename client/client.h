@@ -18,8 +18,8 @@
 #ifndef PREFIXD_CLIENT_CLIENT_H_
 #define PREFIXD_CLIENT_CLIENT_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -106,6 +106,11 @@ class ChunkSource {
   virtual void Interrupt() {}
 };
 
+namespace internal {
+// Where the next elements of a result go.
+using Room = absl::FunctionRef<std::byte*(size_t size_bytes)>;
+}  // namespace internal
+
 // A connection to one server.
 // Threads: every method from any thread, any number at once.
 // Cost:    the constructor does not connect; a wrong address shows in the first call.
@@ -117,7 +122,8 @@ class Client {
   // Scan of a whole array.
   // Shape:  as many results as values.
   // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM) for reverse above 1 MiB, of values or of results.
-  // Cost:   the array crosses the wire twice, and is copied twice on this side.
+  // Cost:   the array crosses the wire twice, and is copied once on this side: into the result. With a timeout or a
+  //         Cancellation also on the way out, for then gRPC may still hold it when the call has ended.
   // Example: [3,1,2,4], sum, exclusive, init 10 -> [10,13,14,16]
   template <class T, class Out = T>
   absl::StatusOr<ScanResult<Out>> Scan(absl::Span<const T> values, const ScanOptions<Out>& options = {},
@@ -193,6 +199,12 @@ class Client {
   absl::StatusOr<CompactResult<T>> CompactArray(absl::Span<const T> values, CompactSpec spec, Bytes mask,
                                                 const CompactOptions& options, const CallOptions& call);
 
+  // The calls of arrays in memory, which the results are copied into once.
+  absl::StatusOr<Timing> ScanBytes(const ScanSpec& spec, Bytes values, internal::Room room, const CallOptions& call);
+  absl::StatusOr<ReduceReply> ReduceBytes(const ReduceSpec& spec, Bytes values, const CallOptions& call);
+  absl::StatusOr<Timing> CompactBytes(const CompactSpec& spec, Bytes values, Bytes mask, internal::Room value_room,
+                                      internal::Room index_room, const CallOptions& call);
+
   struct Connection;
   std::unique_ptr<Connection> connection_;
 };
@@ -208,37 +220,18 @@ bool IsCallStatus(const absl::Status& status);
 // ---- Implementation details below ---------------------------------------------------------------------------------
 namespace internal {
 
-// An array in memory.
-class MemorySource : public ChunkSource {
- public:
-  MemorySource(Bytes values, size_t item_bytes) : values_(values), item_bytes_(item_bytes) {}
-  MemorySource(Bytes values, size_t item_bytes, Bytes mask, MaskKind mask_kind)
-      : values_(values), item_bytes_(item_bytes), mask_(mask), mask_kind_(mask_kind) {}
-  absl::StatusOr<Chunk> Next(size_t max_items) override;
-  bool Rewind() override {
-    next_item_ = 0;
-    return true;
-  }
-
- private:
-  const Bytes values_;
-  const size_t item_bytes_;
-  const Bytes mask_ = {};
-  const MaskKind mask_kind_ = MaskKind::kBytes;
-  size_t next_item_ = 0;
-};
-
 // What is wrong with a chunk can be seen here, before anything is sent.
 absl::Status CheckMaskLength(size_t mask_bytes, size_t num_items, MaskKind kind);
 absl::Status CheckChunk(const Chunk& chunk, const ScanSpec& spec);
 absl::Status CheckChunk(const Chunk& chunk, const ReduceSpec& spec);
 absl::Status CheckChunk(const Chunk& chunk, const CompactSpec& spec);
 
+// Adds elements of so many bytes, and returns where they go.
 template <class T>
-void Append(Bytes bytes, std::vector<T>* out) {
-  const size_t old_size = out->size();
-  out->resize(old_size + bytes.size() / sizeof(T));
-  if (!bytes.empty()) std::memcpy(out->data() + old_size, bytes.data(), (out->size() - old_size) * sizeof(T));
+std::byte* Grow(size_t size_bytes, std::vector<T>* elements) {
+  const size_t old_size = elements->size();
+  elements->resize(old_size + size_bytes / sizeof(T));
+  return reinterpret_cast<std::byte*>(elements->data() + old_size);
 }
 
 // What a spec says of the output type: nothing where it is T.
@@ -266,14 +259,10 @@ absl::StatusOr<ScanResult<Out>> Client::Scan(absl::Span<const T> values, const S
                          .reverse = options.reverse,
                          .algorithm = options.algorithm,
                          .num_items = values.size()};
-  internal::MemorySource source(AsBytes(values), sizeof(T));
   ScanResult<Out> result;
   result.values.reserve(values.size());
-  const auto append = [&](Bytes bytes) {
-    internal::Append(bytes, &result.values);
-    return absl::OkStatus();
-  };
-  PREFIXD_ASSIGN_OR_RETURN(result.timing, ScanChunks(spec, source, append, call));
+  const auto room = [&](size_t size_bytes) { return internal::Grow(size_bytes, &result.values); };
+  PREFIXD_ASSIGN_OR_RETURN(result.timing, ScanBytes(spec, AsBytes(values), room, call));
   return result;
 }
 
@@ -286,8 +275,7 @@ absl::StatusOr<ReduceResult<Out>> Client::Reduce(absl::Span<const T> values, con
                            .init = internal::ToValue(options.init),
                            .algorithm = options.algorithm,
                            .num_items = values.size()};
-  internal::MemorySource source(AsBytes(values), sizeof(T));
-  PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReduceChunks(spec, source, call));
+  PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReduceBytes(spec, AsBytes(values), call));
   return ReduceResult<Out>{reply.value.As<Out>(), reply.count, reply.index, std::move(reply.timing)};
 }
 
@@ -313,14 +301,10 @@ absl::StatusOr<CompactResult<T>> Client::CompactArray(absl::Span<const T> values
   spec.return_indices = options.return_indices;
   spec.algorithm = options.algorithm;
   spec.num_items = values.size();
-  internal::MemorySource source(AsBytes(values), sizeof(T), mask, spec.mask_kind);
   CompactResult<T> result;
-  const auto append = [&](Bytes kept, Bytes indices) {
-    internal::Append(kept, &result.values);
-    internal::Append(indices, &result.indices);
-    return absl::OkStatus();
-  };
-  PREFIXD_ASSIGN_OR_RETURN(result.timing, CompactChunks(spec, source, append, call));
+  const auto value_room = [&](size_t size_bytes) { return internal::Grow(size_bytes, &result.values); };
+  const auto index_room = [&](size_t size_bytes) { return internal::Grow(size_bytes, &result.indices); };
+  PREFIXD_ASSIGN_OR_RETURN(result.timing, CompactBytes(spec, AsBytes(values), mask, value_room, index_room, call));
   return result;
 }
 

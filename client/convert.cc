@@ -148,22 +148,6 @@ Timing FromWire(const v1::Timing& wire) {
   return timing;
 }
 
-ScanReply FromWire(v1::ScanResponse&& response) {
-  ScanReply reply;
-  reply.values = std::move(*response.mutable_values()->mutable_inline_()->mutable_data());
-  if (response.has_timing()) reply.timing = FromWire(response.timing());
-  return reply;
-}
-
-CompactReply FromWire(v1::CompactResponse&& response) {
-  CompactReply reply;
-  reply.values = std::move(*response.mutable_values()->mutable_inline_()->mutable_data());
-  reply.indices = std::move(*response.mutable_indices()->mutable_inline_()->mutable_data());
-  reply.count = response.count();
-  if (response.has_timing()) reply.timing = FromWire(response.timing());
-  return reply;
-}
-
 absl::StatusOr<ReduceReply> FromWire(const v1::ReduceResponse& response, DType dtype) {
   if (!IsSupported(dtype)) return absl::UnimplementedError("this client has no values of this type");
   const v1::Scalar& scalar = response.value();

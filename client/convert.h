@@ -21,8 +21,11 @@ absl::StatusOr<v1::ReduceSpec> ToWire(const ReduceSpec& spec);
 absl::StatusOr<v1::CompactSpec> ToWire(const CompactSpec& spec);
 
 Timing FromWire(const v1::Timing& timing);
-ScanReply FromWire(v1::ScanResponse&& response);
-CompactReply FromWire(v1::CompactResponse&& response);
+// Of a response: the last one has it.
+template <class Response>
+std::optional<Timing> TimingOf(const Response& response) {
+  return response.has_timing() ? std::optional(FromWire(response.timing())) : std::nullopt;
+}
 // dtype: of the value. Errors: INTERNAL if it is not one of that.
 absl::StatusOr<ReduceReply> FromWire(const v1::ReduceResponse& response, DType dtype);
 ServerInfo FromWire(const v1::GetServerInfoResponse& response);

@@ -1,0 +1,73 @@
+#include "client/array_call.h"
+
+#include <grpcpp/impl/client_unary_call.h>
+#include <grpcpp/impl/rpc_method.h>
+
+#include <algorithm>
+#include <string>
+
+#include "absl/time/clock.h"
+
+namespace prefixd::client {
+
+using grpc::internal::RpcMethod;
+
+Lender::Lender(std::shared_ptr<grpc::Channel> channel, const CallOptions& call) : channel_(std::move(channel)) {
+  if (call.cancellation != nullptr || call.timeout < absl::InfiniteDuration()) return;
+  loan_ = Payload::Owner(this, [this](const void*) { given_back_.Notify(); });
+}
+
+Lender::~Lender() {
+  if (loan_ == nullptr) return;
+  loan_.reset();
+  while (!given_back_.HasBeenNotified()) {
+    // gRPC works on a connection only while somebody waits for something.
+    channel_->WaitForStateChange(channel_->GetState(false), absl::ToChronoTime(absl::Now() + absl::Milliseconds(5)));
+  }
+}
+
+Payload Lender::Lend(Bytes bytes) const {
+  const std::string_view part(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return loan_ != nullptr ? Payload(part, loan_) : Payload(std::string(part));
+}
+
+grpc::Status CallMethod(grpc::Channel& channel, const char* method, grpc::ClientContext* context,
+                        const grpc::ByteBuffer& request, grpc::ByteBuffer* response) {
+  return grpc::internal::BlockingUnaryCall(&channel, RpcMethod(method, RpcMethod::NORMAL_RPC), context, request,
+                                           response);
+}
+
+ByteStream::ByteStream(const std::shared_ptr<grpc::Channel>& channel, const ClientOptions& options, const char* method,
+                       const CallOptions& call)
+    : context_(call, Deadline(call)) {
+  const absl::Time end = absl::Now() + std::min(options.retry_window, call.timeout);
+  while (channel->GetState(/*try_to_connect=*/true) != GRPC_CHANNEL_READY) {
+    // In short steps, so that a cancelled call does not wait.
+    if (absl::Now() >= end || (call.cancellation != nullptr && call.cancellation->cancelled())) break;
+    channel->WaitForConnected(absl::ToChronoTime(std::min(end, absl::Now() + absl::Milliseconds(50))));
+  }
+  rpc_.reset(grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(
+      channel.get(), RpcMethod(method, RpcMethod::BIDI_STREAMING), context_.get()));
+}
+
+ByteStream::~ByteStream() {
+  if (status_) return;
+  Cancel();
+  Finish().IgnoreError();
+}
+
+absl::Status ByteStream::Finish() {
+  if (!status_) {
+    for (grpc::ByteBuffer dropped; rpc_->Read(&dropped);) continue;
+    status_ = FromWire(rpc_->Finish());
+  }
+  return *status_;
+}
+
+void ByteStream::Fail(absl::Status status) {
+  Cancel();
+  Finish().IgnoreError();
+  status_ = std::move(status);
+}
+
+}  // namespace prefixd::client
