@@ -12,10 +12,8 @@ namespace prefixd::client {
 
 using grpc::internal::RpcMethod;
 
-Lender::Lender(std::shared_ptr<grpc::Channel> channel, const CallOptions& call) : channel_(std::move(channel)) {
-  if (call.cancellation != nullptr || call.timeout < absl::InfiniteDuration()) return;
-  loan_ = Payload::Owner(this, [this](const void*) { given_back_.Notify(); });
-}
+Lender::Lender(std::shared_ptr<grpc::Channel> channel)
+    : channel_(std::move(channel)), loan_(this, [this](const void*) { given_back_.Notify(); }) {}
 
 Lender::~Lender() {
   if (loan_ == nullptr) return;

@@ -56,16 +56,16 @@ struct Contract<CompactSpec> {
 
 // What the messages of a call are made of: copies of its elements, or the elements' own memory.
 //
-// gRPC may hold a message after the call has ended: one that was cancelled, or refused half-way, until the connection
-// has taken the bytes, and where the server has stopped reading that is when the connection is given up. Whoever set a
-// timeout or wants to cancel can't wait for that. So memory is lent only to calls that have neither, and which would
-// wait for the connection anyway.
+// gRPC does not promise to be done with a message when the call has ended: a call that was cancelled, refused or too
+// late may leave it with bytes that the connection has not taken yet. It lets go of them when the connection has, or is
+// given up, which a Write under way waits for too: where the server's host has stopped, ten seconds (Client's
+// keep-alive).
 class Lender {
  public:
   // Copies.
   Lender() = default;
-  // Lends where the call allows it. Needs: what is lent stays as it is until the destructor has returned.
-  Lender(std::shared_ptr<grpc::Channel> channel, const CallOptions& call);
+  // Lends. Needs: what is lent stays as it is until the destructor has returned.
+  explicit Lender(std::shared_ptr<grpc::Channel> channel);
   // Waits until gRPC holds none of what was lent.
   ~Lender();
   Lender(const Lender&) = delete;

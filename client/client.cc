@@ -367,7 +367,7 @@ absl::StatusOr<Timing> Client::ScanChunks(const ScanSpec& spec, ChunkSource& sou
 absl::StatusOr<Timing> Client::ScanBytes(const ScanSpec& spec, Bytes values, internal::Room room,
                                          const CallOptions& call) {
   MemorySource source(values, SizeOf(spec.dtype));
-  return RunScan(connection_->channel, connection_->options, spec, source, Lender(connection_->channel, call), call,
+  return RunScan(connection_->channel, connection_->options, spec, source, Lender(connection_->channel), call,
                  [&](const Payload& scanned) { return CopyInto(room, scanned); });
 }
 
@@ -377,7 +377,7 @@ absl::StatusOr<ReduceReply> Client::ReduceChunks(const ReduceSpec& spec, ChunkSo
 
 absl::StatusOr<ReduceReply> Client::ReduceBytes(const ReduceSpec& spec, Bytes values, const CallOptions& call) {
   MemorySource source(values, SizeOf(spec.dtype));
-  return RunReduce(connection_->channel, connection_->options, spec, source, Lender(connection_->channel, call), call);
+  return RunReduce(connection_->channel, connection_->options, spec, source, Lender(connection_->channel), call);
 }
 
 absl::StatusOr<Timing> Client::CompactChunks(const CompactSpec& spec, ChunkSource& source, CompactSink sink,
@@ -392,7 +392,7 @@ absl::StatusOr<Timing> Client::CompactBytes(const CompactSpec& spec, Bytes value
                                             internal::Room value_room, internal::Room index_room,
                                             const CallOptions& call) {
   MemorySource source(values, SizeOf(spec.dtype), mask, spec.mask_kind);
-  return RunCompact(connection_->channel, connection_->options, spec, source, Lender(connection_->channel, call), call,
+  return RunCompact(connection_->channel, connection_->options, spec, source, Lender(connection_->channel), call,
                     [&](const Payload& kept, const Payload& indices) {
                       PREFIXD_RETURN_IF_ERROR(CopyInto(value_room, kept));
                       return CopyInto(index_room, indices);

@@ -122,8 +122,9 @@ class Client {
   // Scan of a whole array.
   // Shape:  as many results as values.
   // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM) for reverse above 1 MiB, of values or of results.
-  // Cost:   the array crosses the wire twice, and is copied once on this side: into the result. With a timeout or a
-  //         Cancellation also on the way out, for then gRPC may still hold it when the call has ended.
+  // Cost:   the array crosses the wire twice, and is copied once on this side, into the result: it is sent from where
+  // it
+  //         is, and the call returns when gRPC has let go of it.
   // Example: [3,1,2,4], sum, exclusive, init 10 -> [10,13,14,16]
   template <class T, class Out = T>
   absl::StatusOr<ScanResult<Out>> Scan(absl::Span<const T> values, const ScanOptions<Out>& options = {},

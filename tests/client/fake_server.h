@@ -118,9 +118,13 @@ class FakeHealthService : public grpc::health::v1::Health::Service {
 
 class FakeServer {
  public:
-  // Listens on a port of the system's choice, or on the one asked for.
-  explicit FakeServer(int port = 0) : port_(port) {
+  // Listens on a port of the system's choice, or on the one asked for. window_bytes: how much of a stream a client may
+  // send before it is read, if not 0.
+  explicit FakeServer(int port = 0, int window_bytes = 0) : port_(port) {
     grpc::ServerBuilder builder;
+    if (window_bytes != 0) {
+      builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, window_bytes);
+    }
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(&prefix);
     builder.RegisterService(&admin);
