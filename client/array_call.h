@@ -200,8 +200,9 @@ class ArrayStream {
     grpc::ByteBuffer bytes;
     if (!bytes_.Read(&bytes)) return false;
     absl::Status status = ParseReply(bytes, reply);
-    if (!status.ok()) bytes_.Fail(std::move(status));
-    return status.ok();
+    if (status.ok()) return true;
+    bytes_.Fail(std::move(status));
+    return false;
   }
   absl::Status Finish() { return bytes_.Finish(); }
   void Cancel() { bytes_.Cancel(); }
