@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,11 +17,26 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+// Bytes of an array in memory.
+class BytesSource final : public ChunkSource {
+ public:
+  explicit BytesSource(Bytes bytes) : rest_(bytes) {}
+  absl::StatusOr<Chunk> Next(size_t max_items) override {
+    const Bytes next = rest_.first(std::min(max_items, rest_.size()));
+    rest_.remove_prefix(next.size());
+    return Chunk{.values = next, .last = rest_.empty()};
+  }
+  bool Rewind() override { return false; }
+
+ private:
+  Bytes rest_;
+};
+
 class EchoTest : public testing::Test {
  protected:
   absl::Status Echo(size_t num_bytes, const CallOptions& call = {}) {
     const std::string data(num_bytes, 'x');
-    internal::MemorySource source(AsBytes(data), 1);
+    BytesSource source(AsBytes(data));
     return Client(server_.address()).Echo(source, call);
   }
   FakeServer server_;
