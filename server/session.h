@@ -96,9 +96,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Nothing of the request is under way any more; logs it. `delivered`: the caller could be told how it ended.
   void OnDone(bool delivered);
 
-  // Bytes that a stream is charged for: what it may hold at once.
+  // Bytes that a stream is charged for: what it may hold at once. Messages, replies, and on the device an open group.
   static constexpr uint64_t StreamBytes(uint64_t max_message_bytes) {
-    return (kMaxHeldChunks + 1) * max_message_bytes + 2 * kMaxReplyPayloadBytes;
+    return (kMaxHeldChunks + 1) * max_message_bytes + 2 * kMaxReplyPayloadBytes + kMaxOpenGroupBytes;
   }
 
  private:
