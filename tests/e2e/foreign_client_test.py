@@ -121,6 +121,24 @@ class ForeignClientTest(E2ETest):
         np.testing.assert_array_equal(np.frombuffer(out, np.int64), np.cumsum(x))
         self.assertEqual(last.timing.num_items, len(x))
 
+    def test_cuts_do_not_show_in_the_bits(self):
+        rng = np.random.default_rng()
+        x = rng.standard_normal(400_003).astype(np.float32)
+        spec = scan_request(x[:0]).spec
+
+        def scanned(parts):
+            requests = [chunk(part) for part in parts]
+            requests[0].spec.CopyFrom(spec)
+            return b"".join(reply.values.inline.data for reply in self.stub.StreamScan(iter(requests)))
+
+        whole = scanned(np.split(x, [1 << 17, 2 << 17, 3 << 17]))
+        head = self.stub.Scan(scan_request(x[: 1 << 18])).values.inline.data
+        self.assertEqual(whole[: len(head)], head)
+        for _ in range(3):
+            cuts = np.sort(rng.integers(0, len(x), 30))
+            singles = np.arange(cuts[5], min(cuts[5] + 20, len(x)))
+            self.assertEqual(scanned(np.split(x, np.unique(np.concatenate([cuts, singles])))), whole)
+
     def test_compact_by_bit_mask(self):
         x = np.arange(1001, dtype=np.float32)
         keep = np.random.default_rng().random(len(x)) < 0.3
