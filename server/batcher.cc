@@ -44,9 +44,16 @@ class Together {
     share_.num_items = num_items_;
     share_.size = static_cast<uint32_t>(entries_.size());
     std::vector<std::optional<Reply>> replies;
+    std::vector<ChunkPipeline::BatchShare> shares;
+    const auto start = Clock::now();
     for (size_t i = 0; i < entries_.size(); ++i) {
       std::visit([&](const auto& detail) { replies.push_back(ReplyOf(detail, i)); }, spec_.detail);
-      entries_[i].pipeline->AcceptShare(share_);
+      shares.push_back(share_);
+    }
+    const int64_t copy_out_ns = NanosecondsSince(start);
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      shares[i].host_copy_ns += copy_out_ns;
+      entries_[i].pipeline->AcceptShare(shares[i]);
     }
     return replies;
   }
@@ -170,7 +177,7 @@ void Batcher::Submit(Entry entry) {
   const Shape shape = ShapeOf(entry);
   {
     MutexLock lock(mutex_);
-    waiting_[shape].push_back(std::move(entry));
+    waiting_[shape].entries.push_back(std::move(entry));
   }
   // One task an entry: where an earlier one took it along, its own finds nothing left.
   lanes_->Submit(TaskSize::kSmall, [this, shape](BorrowedLane& lane) { Run(lane, shape); });
@@ -182,7 +189,7 @@ std::vector<Batcher::Entry> Batcher::Take(const Shape& shape) {
   MutexLock lock(mutex_);
   const auto found = waiting_.find(shape);
   if (found == waiting_.end()) return {};
-  std::vector<Entry>& entries = found->second;
+  std::vector<Entry>& entries = found->second.entries;
   if (entries.size() <= most) {
     std::vector<Entry> all = std::move(entries);
     waiting_.erase(found);
@@ -194,35 +201,54 @@ std::vector<Batcher::Entry> Batcher::Take(const Shape& shape) {
   return taken;
 }
 
-void Batcher::Run(BorrowedLane& lane, const Shape& shape) {
-  if (window_ > absl::ZeroDuration()) {
-    bool has_company = false;
-    {
-      MutexLock lock(mutex_);
-      const auto found = waiting_.find(shape);
-      has_company = found != waiting_.end() && found->second.size() > 1;
-    }
-    if (has_company) absl::SleepFor(window_);
+bool Batcher::Gather(const Shape& shape) {
+  {
+    MutexLock lock(mutex_);
+    const auto found = waiting_.find(shape);
+    if (found == waiting_.end()) return true;
+    if (found->second.is_gathered) return false;
+    if (found->second.entries.size() == 1) return true;
+    found->second.is_gathered = true;
   }
-  std::vector<Entry> entries = Take(shape);
-  if (entries.empty()) return;
+  absl::SleepFor(window_);
+  MutexLock lock(mutex_);
+  waiting_[shape].is_gathered = false;  // It is there still: nobody else took of it meanwhile.
+  return true;
+}
+
+void Batcher::Run(BorrowedLane& lane, const Shape& shape) {
+  const bool has_window = window_ > absl::ZeroDuration();
+  if (has_window && !Gather(shape)) return;
+  // Tasks that found a window open left their entries to it, so that those of several batches may be here.
+  do {
+    std::vector<Entry> entries = Take(shape);
+    if (entries.empty()) return;
+    RunEntries(lane, std::move(entries));
+  } while (has_window);
+}
+
+void Batcher::RunEntries(BorrowedLane& lane, std::vector<Entry> entries) {
   const auto begin = Clock::now();
-  const auto queue_ns = [&](const Entry& entry) { return std::chrono::nanoseconds(begin - entry.submitted).count(); };
   // Those that nobody waits for any more drop out.
   const auto wanted_end = std::stable_partition(entries.begin(), entries.end(),
                                                 [](const Entry& entry) { return entry.stop->Check().ok(); });
   const absl::Span<Entry> wanted(entries.data(), static_cast<size_t>(wanted_end - entries.begin()));
   absl::StatusOr<std::vector<std::optional<Reply>>> replies = std::vector<std::optional<Reply>>();
   if (wanted.size() > 1) {
-    const uint64_t batch_bytes = wanted.size() * shape.num_items * BytesPerItem(shape.spec);
+    const Spec& spec = wanted.front().pipeline->spec();
+    const uint64_t batch_bytes = wanted.size() * wanted.front().piece.num_items * BytesPerItem(spec);
     replies = Together(lane, batch_bytes <= lane.direct_bytes, wanted).Run();
+    if (!replies.ok()) on_failure_(replies.status());
   }
+  const size_t num_served = replies.ok() ? replies->size() : 0;
   for (size_t i = 0; i < entries.size(); ++i) {
-    Entry& entry = entries[i];
-    if (i < wanted.size() && wanted.size() > 1 && replies.ok()) {
-      entry.done(absl::OkStatus(), std::move((*replies)[i]), queue_ns(entry));
+    // A request that is answered goes at once, with its place in the budgets: its caller may be back before the last.
+    Entry entry = std::move(entries[i]);
+    const int64_t queue_ns = std::chrono::nanoseconds(begin - entry.submitted).count();
+    if (i < num_served) {
+      entry.done(absl::OkStatus(), std::move((*replies)[i]), queue_ns);
     } else {
-      RunAlone(lane, entry, queue_ns(entry));  // What fails in company may do alone; what was stopped says why.
+      RunAlone(lane, entry, queue_ns);  // What fails in company may do alone; what was stopped says why.
     }
   }
 }

@@ -2,7 +2,7 @@
 //
 // Nobody waits for company: a request is handed to the lanes at once, and the lane that takes it up takes with it
 // whatever of its shape has come meanwhile. So an idle server runs each request alone, and a busy one ever larger
-// batches. A window makes them larger still under load, at the cost of its length: see BatchWindow.
+// batches. A window makes them larger still under load, at the cost of its length.
 // The bits are those that each request has alone.
 //
 // Threads: Submit from any thread; `done` is called on a lane thread.
@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -41,8 +42,10 @@ class Batcher {
   };
 
   // window: how long a lane waits for more where several requests of a shape wait already; zero: not at all.
+  // on_failure: called where a launch for several failed, before each of them is run alone.
   // The lanes outlive the batcher's last entry.
-  Batcher(LanePool* lanes, absl::Duration window) : lanes_(lanes), window_(window) {}
+  Batcher(LanePool* lanes, absl::Duration window, std::function<void(const absl::Status&)> on_failure)
+      : lanes_(lanes), window_(window), on_failure_(std::move(on_failure)) {}
 
   void Submit(Entry entry);
 
@@ -59,15 +62,24 @@ class Batcher {
     }
   };
 
+  struct Waiting {
+    std::vector<Entry> entries;
+    bool is_gathered = false;  // A lane waits for the window, and will take them all.
+  };
+
   static Shape ShapeOf(const Entry& entry);
   void Run(BorrowedLane& lane, const Shape& shape);
+  void RunEntries(BorrowedLane& lane, std::vector<Entry> entries);
+  // Waits for the window where there is reason to. False if another lane does.
+  bool Gather(const Shape& shape);
   // Entries that one launch takes, the first to come first.
   std::vector<Entry> Take(const Shape& shape);
 
   LanePool* const lanes_;
   const absl::Duration window_;
+  const std::function<void(const absl::Status&)> on_failure_;
   Mutex mutex_;
-  absl::flat_hash_map<Shape, std::vector<Entry>> waiting_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Shape, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace prefixd

@@ -327,9 +327,16 @@ absl::Status ChunkPipeline::Run(const CompactSpec& compact, BorrowedLane& lane, 
   return absl::OkStatus();
 }
 
+TaskSize ChunkPipeline::SizeOfTask(uint64_t num_items) const {
+  const uint64_t widest = std::max<uint64_t>(SizeOf(spec_.dtype), reply_bytes_per_item_);
+  // Of an algorithm that is there to be compared with, a few items may take long.
+  const bool is_small = FollowsNumerics(spec_.algorithm) && (open_items_ + num_items) * widest <= kMaxSmallBytes;
+  return is_small ? TaskSize::kSmall : TaskSize::kLarge;
+}
+
 bool ChunkPipeline::IsBatchable(const Piece& piece) const {
-  return shape_ == CallShape::kUnary && piece.is_last && items_done_ == 0 && FollowsNumerics(spec_.algorithm) &&
-         piece.num_items * std::max<uint64_t>(SizeOf(spec_.dtype), reply_bytes_per_item_) <= kMaxSmallBytes;
+  return shape_ == CallShape::kUnary && piece.is_last && items_done_ == 0 &&
+         SizeOfTask(piece.num_items) == TaskSize::kSmall;
 }
 
 void ChunkPipeline::AcceptShare(const BatchShare& share) {

@@ -64,6 +64,9 @@ class ChunkPipeline {
   // As RunPiece, of no items.
   absl::Status RunEnd(BorrowedLane& lane, const StopSignal& stop);
 
+  // What the piece of so many items, or the end, which has none, takes of a lane; with the open group before it.
+  TaskSize SizeOfTask(uint64_t num_items) const;
+
   // Whether a batch may run the piece, in the place of RunPiece: the whole array, and a small one.
   bool IsBatchable(const Piece& piece) const;
   // What a batch made of it.

@@ -77,6 +77,9 @@ void LanePool::Wait(const BorrowedLane& lane) {
   first_waits_ = true;
   wake_first_.Wait(mutex_);
   first_waits_ = false;
+  // Another lane may have been woken for a large task and have taken the small one that this was woken for.
+  const auto& [small, large] = queues_;
+  if (small.empty() && !large.empty()) wake_others_.NotifyOne();
 }
 
 void LanePool::RunLane(BorrowedLane& lane) {

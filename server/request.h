@@ -73,6 +73,7 @@ struct Message {
   std::optional<Spec> spec;
   std::string request_id;  // Empty: the server makes one up.
   Chunk chunk;
+  uint64_t wire_bytes = 0;  // Of the whole message.
 };
 
 // A part of the answer; together at most kMaxReplyPayloadBytes.

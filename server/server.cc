@@ -87,7 +87,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
   server->on_device_lost_ = std::move(on_device_lost);
   server->admission_ = std::make_unique<Admission>(options.max_requests, options.max_request_bytes);
   PREFIXD_ASSIGN_OR_RETURN(server->lanes_, LanePool::Create(*server->device_, options.lanes, options.staging_bytes));
-  server->batcher_ = std::make_unique<Batcher>(server->lanes_.get(), absl::Microseconds(options.batch_window_us));
+  server->batcher_ = std::make_unique<Batcher>(
+      server->lanes_.get(), absl::Microseconds(options.batch_window_us), [](const absl::Status& status) {
+        LogWarning(StrCat("a batch failed, its requests are run alone: ", status.message()));
+      });
   server->benchmarks_.enabled = !options.no_benchmark;
   server->benchmarks_.max_bytes = options.max_benchmark_bytes;
   server->context_ = {.device = server->device_.get(),

@@ -44,6 +44,7 @@ void Receive(const ByteBuffer& bytes, Session* session) {
   }
   auto message = Decode(std::shared_ptr<const Request>(request), std::move(payloads));
   if (message.ok()) {
+    message->wire_bytes = bytes.Length();
     session->OnMessage(*std::move(message));
   } else {
     session->OnInvalidMessage(message.status(), request->request_id());
@@ -142,7 +143,10 @@ class BidiReactor final : public ReadingReactor<grpc::ServerBidiReactor<ByteBuff
     response_ = Pack<Response>(nullptr, &result);
     this->StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
   }
-  void OnWriteDone(bool ok) override { this->session_->OnWriteDone(ok); }
+  void OnWriteDone(bool ok) override {
+    response_.Clear();  // Or an idle stream would keep the block that its last reply was sent from.
+    this->session_->OnWriteDone(ok);
+  }
 
  private:
   ByteBuffer response_;

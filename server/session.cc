@@ -97,7 +97,7 @@ absl::Status Session::Begin(Message& message) {
   }
   spec_ = message.spec;
   const uint64_t bytes = call_.shape == CallShape::kStream ? StreamBytes(context_->max_message_bytes)
-                                                           : num_bytes_in_ + kMaxReplyPayloadBytes;
+                                                           : message.wire_bytes + kMaxReplyPayloadBytes;
   PREFIXD_ASSIGN_OR_RETURN(ticket_, context_->admission->Admit(bytes));
   PREFIXD_ASSIGN_OR_RETURN(pipeline_, ChunkPipeline::Create(*context_->device, *spec_, call_.shape));
   return absl::OkStatus();
@@ -213,8 +213,7 @@ void Session::SubmitPiece(ChunkPipeline* pipeline, std::optional<Piece> piece) {
         {.pipeline = pipeline, .piece = *std::move(piece), .stop = &stop_, .done = std::move(done)});
     return;
   }
-  const bool is_small = num_items * SizeOf(pipeline->spec().dtype) <= kMaxSmallBytes;
-  context_->lanes->Submit(is_small ? TaskSize::kSmall : TaskSize::kLarge,
+  context_->lanes->Submit(pipeline->SizeOfTask(num_items),
                           [this, pipeline, piece = std::move(piece), done = std::move(done),
                            submitted = std::chrono::steady_clock::now()](BorrowedLane& lane) {
                             const std::chrono::nanoseconds queue = std::chrono::steady_clock::now() - submitted;

@@ -106,6 +106,21 @@ class FaultsTest(E2ETest):
             call.cancel()
         self.assert_all_is_freed()
 
+    def test_idle_streams_hold_nothing_that_replies_are_sent_from(self):
+        starving = [Requests() for _ in range(20)]
+        stub = self.connect()
+        calls = [stub.StreamScan(iter(requests)) for requests in starving]
+        for requests, call in zip(starving, calls):
+            requests.put(scan_request(CHUNK))
+            self.assertEqual(len(next(call).values.inline.data), MIB)
+        wait_until(lambda: self.info().staging_bytes.used == self.idle_staging_bytes)
+        self.assertEqual(self.info().requests.used, len(calls))
+        for requests in starving:
+            requests.end()
+        for call in calls:
+            self.assertEqual([len(reply.values.inline.data) for reply in call], [0])
+        self.assert_all_is_freed()
+
     def test_a_hundred_writers_that_crawl(self):
         crawlers = [Requests() for _ in range(100)]
         stub = self.connect()

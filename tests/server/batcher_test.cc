@@ -1,6 +1,8 @@
 // Requests that share a launch: each has the result it has alone.
 #include "server/batcher.h"
 
+#include <algorithm>
+#include <atomic>
 #include <memory>
 #include <random>
 #include <string>
@@ -34,7 +36,8 @@ class BatcherTest : public testing::TestWithParam<bool> {
   BatcherTest() {
     device_.set_direct_bytes(GetParam() ? UINT64_MAX : 0);
     lanes_ = *LanePool::Create(device_, 1, kStagingBytes);
-    batcher_ = std::make_unique<Batcher>(lanes_.get(), absl::ZeroDuration());
+    batcher_ =
+        std::make_unique<Batcher>(lanes_.get(), absl::ZeroDuration(), [this](const absl::Status&) { ++failures_; });
   }
   ~BatcherTest() override { lanes_.reset(); }
 
@@ -102,6 +105,7 @@ class BatcherTest : public testing::TestWithParam<bool> {
   }
 
   FakeDevice device_;
+  std::atomic<int> failures_{0};
   std::unique_ptr<Batcher> batcher_;
   std::unique_ptr<LanePool> lanes_;
   std::vector<std::unique_ptr<Request>> requests_;
@@ -204,6 +208,7 @@ TEST_P(BatcherTest, WhereTheLaunchFailsEachIsRunAlone) {
   };
   RunTogether();
   EXPECT_EQ(works, 5);
+  EXPECT_EQ(failures_, 1);
   EXPECT_EQ(requests_[1]->status.message(), "the second request");
   for (const int i : {0, 2, 3}) {
     EXPECT_EQ(requests_[i]->result.timing.batch_size, 1u);
@@ -221,7 +226,7 @@ TEST_P(BatcherTest, ABatchFitsTheBlocks) {
 }
 
 TEST_P(BatcherTest, UnderLoadALaneWaitsForTheWindow) {
-  batcher_ = std::make_unique<Batcher>(lanes_.get(), absl::Milliseconds(200));
+  batcher_ = std::make_unique<Batcher>(lanes_.get(), absl::Milliseconds(200), [](const absl::Status&) {});
   Gate go_on;
   Gate ended;
   for (int i = 0; i < 3; ++i) Add({.detail = ScanSpec{}}, std::string(40, static_cast<char>(i + 1)));
@@ -233,6 +238,58 @@ TEST_P(BatcherTest, UnderLoadALaneWaitsForTheWindow) {
   Submit(*requests_[2], &ended);
   ASSERT_TRUE(ended.WaitFor(3));
   for (const auto& request : requests_) EXPECT_EQ(request->result.timing.batch_size, 3u);
+}
+
+// With several lanes, one waits and takes all; the others go on.
+TEST_P(BatcherTest, OneLaneWaitsForTheWindow) {
+  lanes_ = *LanePool::Create(device_, 3, kStagingBytes);
+  batcher_ = std::make_unique<Batcher>(lanes_.get(), absl::Milliseconds(200), [](const absl::Status&) {});
+  Gate held;
+  Gate go_on;
+  for (int i = 0; i < 3; ++i) {
+    lanes_->Submit(TaskSize::kSmall, [&](BorrowedLane&) {
+      held.Arrive();
+      EXPECT_TRUE(go_on.WaitFor(1));
+    });
+  }
+  ASSERT_TRUE(held.WaitFor(3));
+  const size_t n = kMaxSmallBytes / sizeof(int32_t);
+  for (int i = 0; i < 40; ++i) Add({.detail = ScanSpec{}}, Bytes(std::vector<int32_t>(n, i)));
+  Gate ended;
+  for (const auto& request : requests_) Submit(*request, &ended);
+  Gate ran;
+  for (int i = 0; i < 2; ++i) lanes_->Submit(TaskSize::kSmall, [&](BorrowedLane&) { ran.Arrive(); });
+  const int works_before = device_.works();
+  go_on.Arrive();
+  EXPECT_TRUE(ran.WaitFor(2));
+  EXPECT_EQ(device_.works(), works_before);  // These two did not wait for the window.
+  ASSERT_TRUE(ended.WaitFor(40));
+  for (const auto& request : requests_) EXPECT_TRUE(request->status.ok());
+}
+
+// Whoever was answered may come again before the last of the batch has his answer.
+TEST_P(BatcherTest, AnAnsweredRequestIsLetGoAtOnce) {
+  std::vector<std::weak_ptr<int>> held;
+  Gate go_on;
+  Gate ended;
+  std::vector<size_t> alive;
+  lanes_->Submit(TaskSize::kSmall, [&](BorrowedLane&) { EXPECT_TRUE(go_on.WaitFor(1)); });
+  for (int i = 0; i < 4; ++i) {
+    Request& request = Add({.detail = ScanSpec{}}, std::string(40, static_cast<char>(i + 1)));
+    auto session = std::make_shared<int>(i);
+    held.push_back(session);
+    batcher_->Submit({.pipeline = request.pipeline.get(),
+                      .piece = request.pipeline->Cut(request.chunk, 0, /*ends=*/true),
+                      .stop = &request.stop,
+                      .done = [&, session](const absl::Status&, const std::optional<Reply>&, int64_t) {
+                        alive.push_back(
+                            std::count_if(held.begin(), held.end(), [](const auto& h) { return !h.expired(); }));
+                        ended.Arrive();
+                      }});
+  }
+  go_on.Arrive();
+  ASSERT_TRUE(ended.WaitFor(4));
+  EXPECT_EQ(alive, (std::vector<size_t>{4, 3, 2, 1}));
 }
 
 TEST_P(BatcherTest, LargePartialAndStreamedArraysAreNoneOfItsBusiness) {

@@ -156,6 +156,22 @@ TEST_P(ChunkPipelineTest, IntegersHaveNoOpenGroup) {
   EXPECT_EQ(result_.timing.device.num_bytes, 2 * 100 * sizeof(int32_t));
 }
 
+// What counts is the work, not what has come.
+TEST_P(ChunkPipelineTest, AFewItemsAreALargeTaskWhereMuchIsRunWithThem) {
+  const Spec spec = {.dtype = DType::kF32, .detail = ReduceSpec{}};
+  const std::string values(kGroupItems, '\0');
+  ASSERT_TRUE(Run(spec, values.substr(0, 400), {100}, false).ok());
+  EXPECT_EQ(pipeline_->SizeOfTask(1), TaskSize::kSmall);
+  ASSERT_TRUE(Run(spec, values, {kGroupItems / sizeof(float)}, false).ok());
+  EXPECT_EQ(pipeline_->SizeOfTask(1), TaskSize::kLarge);
+  EXPECT_EQ(pipeline_->SizeOfTask(0), TaskSize::kLarge);  // The end.
+  const auto size_of = [&](const Spec& one, uint64_t num_items) {
+    return (*ChunkPipeline::Create(device_, one, CallShape::kUnary))->SizeOfTask(num_items);
+  };
+  EXPECT_EQ(size_of({.algorithm = {Strategy::kNaive}, .detail = ScanSpec{}}, 1), TaskSize::kLarge);
+  EXPECT_EQ(size_of({.dtype = DType::kU8, .detail = CompactSpec{.return_indices = true}}, 10'000), TaskSize::kLarge);
+}
+
 TEST_P(ChunkPipelineTest, LargeRepliesLeaveInTheirBlockWhileThereAreOthers) {
   const Spec spec = {.dtype = DType::kI32, .detail = ScanSpec{}};
   const std::string values = Bytes(std::vector<int32_t>(kMaxReplyPayloadBytes / sizeof(int32_t), 1));

@@ -48,7 +48,7 @@ class SessionTest : public testing::Test {
     lanes_.reset();
     admission_ = std::make_unique<Admission>(max_requests, uint64_t{1} << 30);
     lanes_ = *LanePool::Create(device_, num_lanes, kStagingBytes);
-    batcher_ = std::make_unique<Batcher>(lanes_.get(), absl::ZeroDuration());
+    batcher_ = std::make_unique<Batcher>(lanes_.get(), absl::ZeroDuration(), [](const absl::Status&) {});
     context_ = {.device = &device_,
                 .lanes = lanes_.get(),
                 .batcher = batcher_.get(),
