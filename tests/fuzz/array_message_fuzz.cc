@@ -11,9 +11,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static google::protobuf::LogSilencer silencer;  // Of what it thinks of strings that are not UTF-8.
-  if (size < 2) return 0;
-  const std::string difference =
-      prefixd::AnyDifference({reinterpret_cast<const char*>(data) + 2, size - 2}, {data[0] % 64 + size_t{1}, data[1]});
+  const std::string difference = prefixd::FuzzedDifference({reinterpret_cast<const char*>(data), size});
   if (!difference.empty()) {
     std::fputs(difference.c_str(), stderr);
     std::abort();

@@ -1,6 +1,9 @@
 // Array messages against protobuf itself: the same bytes out, the same message in.
 #include "proto/array_message.h"
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -187,6 +190,18 @@ TEST(ArrayMessage, UnusualEncodingsMeanWhatTheyMeanToProtobuf) {
       EXPECT_EQ(AnyDifference(bytes, sizes), "") << absl::BytesToHexString(bytes);
     }
   }
+}
+
+// What the fuzzer found worth keeping, read as it reads it.
+TEST(ArrayMessage, TheFuzzersCorpusMeansWhatItMeansToProtobuf) {
+  size_t num_files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(PREFIXD_CORPUS_DIR)) {
+    std::ifstream stream(file.path(), std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(stream)), {});
+    EXPECT_EQ(FuzzedDifference(bytes), "") << file.path();
+    ++num_files;
+  }
+  EXPECT_GT(num_files, 50u);
 }
 
 TEST(ArrayMessage, MutatedMessagesMeanWhatTheyMeanToProtobuf) {

@@ -2,6 +2,8 @@
 #ifndef PREFIXD_TESTS_PROTO_DIFFERENTIAL_H_
 #define PREFIXD_TESTS_PROTO_DIFFERENTIAL_H_
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,6 +74,14 @@ inline std::string AnyDifference(std::string_view bytes, const std::vector<size_
   add("ScanResponse", Difference<v1::ScanResponse>(bytes, slice_sizes));
   add("CompactResponse", Difference<v1::CompactResponse>(bytes, slice_sizes));
   return all;
+}
+
+// The same of a fuzzer's bytes, of which the first two say how the others are cut.
+inline std::string FuzzedDifference(std::string_view bytes) {
+  if (bytes.size() < 2) return "";
+  const auto first = static_cast<uint8_t>(bytes[0]);
+  const auto second = static_cast<uint8_t>(bytes[1]);
+  return AnyDifference(bytes.substr(2), {first % 64 + size_t{1}, second});
 }
 
 }  // namespace prefixd
