@@ -327,12 +327,13 @@ Unary MeasureUnary(const Peer& peer, int num_callers, int num_channels) {
         });
   };
   for (int i = 0; i < num_callers; ++i) next(i);
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // The warm-up; the callers are gRPC's threads.
   counts = true;
   const auto start = Clock::now();
-  std::this_thread::sleep_for(std::chrono::seconds(2));
+  std::this_thread::sleep_for(std::chrono::seconds(2));  // What is measured.
   const double rate = static_cast<double>(num_calls) / Seconds(Clock::now() - start);
   stop = true;
+  // The last answers; after the measurement, so that a coarse wait costs nothing.
   while (live > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::vector<double> all;
   for (const auto& one : latencies_us) all.insert(all.end(), one.begin(), one.end());
@@ -391,7 +392,8 @@ void Run(const Peer& bare, const Peer& ours, size_t total_bytes) {
   Print("unary scan of 1,024 f32, 64 callers", rate[0], rate[1], "calls/s", rate[1] / rate[0], ">= 0.70");
 }
 
-// The port that prefixd writes to a file once it serves.
+// The port that prefixd writes to a file once it serves; 0 if it does not within half a minute. Another process's file
+// has nothing to wait on but a look now and then.
 int WaitForPort(const std::string& path) {
   for (int i = 0; i < 600; ++i) {
     int port = 0;

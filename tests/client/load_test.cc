@@ -249,7 +249,7 @@ TEST(RunLoad, AClosedLoopCountsAllThatItSent) {
   const Sender send = [&](size_t caller, size_t operation) {
     ++sent;
     ++by_caller.at(caller);
-    std::this_thread::sleep_for(milliseconds(1));
+    std::this_thread::sleep_for(milliseconds(1));  // A request takes a while, so that every caller gets some.
     Outcome outcome = {.num_bytes = 10};
     if (operation == 1) outcome.status = absl::UnavailableError("no");
     return outcome;
@@ -272,7 +272,7 @@ TEST(RunLoad, AClosedLoopCountsAllThatItSent) {
 TEST(RunLoad, AWarmUpDoesNotCount) {
   std::atomic<uint64_t> ended = 0;
   const Sender send = [&](size_t, size_t) {
-    std::this_thread::sleep_for(milliseconds(1));
+    std::this_thread::sleep_for(milliseconds(1));  // A request takes a while.
     ++ended;
     return Outcome();
   };
@@ -291,7 +291,7 @@ TEST(RunLoad, AnOpenLoopDropsNothing) {
   std::atomic<uint64_t> sent = 0;
   const Sender send = [&](size_t, size_t) {
     ++sent;
-    std::this_thread::sleep_for(milliseconds(3));
+    std::this_thread::sleep_for(milliseconds(3));  // Longer than between arrivals, so that some wait.
     return Outcome();
   };
   client::Cancellation cancellation;
@@ -310,7 +310,7 @@ TEST(RunLoad, AnOpenLoopDropsNothing) {
 TEST(RunLoad, AStallOfAnOpenLoopShowsInAllThatItHeldUp) {
   std::atomic<bool> stalled = true;
   const Sender send = [&](size_t, size_t) {
-    while (stalled) std::this_thread::sleep_for(milliseconds(1));
+    while (stalled) std::this_thread::sleep_for(milliseconds(1));  // The stall itself.
     return Outcome();
   };
   client::Cancellation cancellation;
@@ -357,7 +357,7 @@ TEST(RunLoad, CancellationKeepsWhatCame) {
   client::Cancellation cancellation;
   std::atomic<uint64_t> sent = 0;
   const Sender send = [&](size_t, size_t) {
-    std::this_thread::sleep_for(milliseconds(1));
+    std::this_thread::sleep_for(milliseconds(1));  // A request takes a while.
     if (cancellation.cancelled()) return Outcome{.status = absl::CancelledError("the call was cancelled")};
     ++sent;
     return Outcome();
