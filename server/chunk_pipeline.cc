@@ -26,9 +26,6 @@ uint64_t ReplyBytesPerItem(const Spec& spec) {
          (compact->return_indices ? SizeOf(compact->index_dtype) : 0);
 }
 
-// Host and bus copy at the same time, one step apart.
-constexpr uint64_t kCopyStepBytes = uint64_t{256} << 10;
-
 // Replies below this are copied: a block that is lent has to come back, which costs more.
 constexpr uint64_t kMinLentBytes = uint64_t{16} << 10;
 
@@ -123,15 +120,20 @@ Piece ChunkPipeline::Cut(const Chunk& chunk, uint64_t first, bool ends) const {
   return {.chunk = chunk, .first = first, .num_items = num_items, .is_last = is_last};
 }
 
-absl::Status ChunkPipeline::RunPiece(BorrowedLane& lane, const Piece& piece, const StopSignal& stop,
-                                     std::optional<Reply>* reply) {
+absl::Status ChunkPipeline::Enqueue(BorrowedLane& lane, const Piece& piece, const StopSignal& stop) {
   PREFIXD_RETURN_IF_ERROR(stop.Check());
   const uint64_t widest = std::max<uint64_t>(SizeOf(spec_.dtype), reply_bytes_per_item_);
   const bool touches_open_group = open_items_ > 0 || ClosedItems(piece) != piece.num_items;
-  const Place place = {.direct = !touches_open_group && piece.num_items * widest <= lane.direct_bytes};
-  absl::Status status = CopyIn(lane, piece, place);
+  place_ = {.direct = !touches_open_group && piece.num_items * widest <= lane.direct_bytes};
+  PREFIXD_RETURN_IF_ERROR(CopyIn(lane, piece));
+  return std::visit([&](const auto& detail) { return EnqueueAs(detail, lane, piece); }, spec_.detail);
+}
+
+absl::Status ChunkPipeline::Collect(BorrowedLane& lane, const Piece& piece, absl::Status enqueued,
+                                    std::optional<Reply>* reply) {
+  absl::Status status = std::move(enqueued);
   if (status.ok()) {
-    status = std::visit([&](const auto& detail) { return Run(detail, lane, piece, place, reply); }, spec_.detail);
+    status = std::visit([&](const auto& detail) { return CollectAs(detail, lane, piece, reply); }, spec_.detail);
   }
   PREFIXD_RETURN_IF_ERROR(Settle(lane, std::move(status)));
   items_done_ += piece.num_items;
@@ -164,36 +166,28 @@ uint64_t ChunkPipeline::ClosedItems(const Piece& piece) const {
   return has_open_group_ && !piece.is_last ? num_items - num_items % kGroupItems : num_items;
 }
 
-absl::Status ChunkPipeline::CopyIn(BorrowedLane& lane, const Piece& piece, Place place) {
+absl::Status ChunkPipeline::CopyIn(BorrowedLane& lane, const Piece& piece) {
   const size_t item_bytes = SizeOf(spec_.dtype);
   const uint64_t open_bytes = open_items_ * item_bytes;
   if (open_bytes > 0) {
     PREFIXD_RETURN_IF_ERROR(
         lane.lane->CopyOnDevice(lane.in.device.data(), open_.data(), open_bytes, CopyTiming::kUntimed));
   }
-  PREFIXD_RETURN_IF_ERROR(CopyIn(lane, lane.in, piece.chunk.values, piece.first * item_bytes,
-                                 piece.num_items * item_bytes, open_bytes, place));
+  PREFIXD_RETURN_IF_ERROR(
+      CopyIn(lane, lane.in, piece.chunk.values, piece.first * item_bytes, piece.num_items * item_bytes, open_bytes));
   if (!piece.chunk.mask) return absl::OkStatus();
   const Selector selector = std::get<CompactSpec>(spec_.detail).selector;
   return CopyIn(lane, lane.mask, *piece.chunk.mask, MaskBytesOf(selector, piece.first),
-                MaskBytesOf(selector, piece.num_items), 0, place);
+                MaskBytesOf(selector, piece.num_items), 0);
 }
 
 absl::Status ChunkPipeline::CopyIn(BorrowedLane& lane, const StagingBlock& block, const Payload& payload,
-                                   uint64_t first_byte, uint64_t size_bytes, uint64_t device_offset_bytes,
-                                   Place place) {
-  for (uint64_t done = 0; done < size_bytes;) {
-    const uint64_t step_bytes = place.direct ? size_bytes : std::min(kCopyStepBytes, size_bytes - done);
-    const auto start = std::chrono::steady_clock::now();
-    payload.CopyTo(block.host.data() + done, first_byte + done, step_bytes);
-    AddHostCopy(start);
-    if (!place.direct) {
-      PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToDevice(block.device.data() + device_offset_bytes + done,
-                                                      block.host.data() + done, step_bytes));
-    }
-    done += step_bytes;
-  }
-  return absl::OkStatus();
+                                   uint64_t first_byte, uint64_t size_bytes, uint64_t device_offset_bytes) {
+  const auto start = std::chrono::steady_clock::now();
+  payload.CopyTo(block.host.data(), first_byte, size_bytes);
+  AddHostCopy(start);
+  if (place_.direct) return absl::OkStatus();
+  return lane.lane->CopyToDevice(block.device.data() + device_offset_bytes, block.host.data(), size_bytes);
 }
 
 absl::Status ChunkPipeline::MakeState(BorrowedLane& lane) {
@@ -216,16 +210,15 @@ absl::Status ChunkPipeline::KeepOpen(BorrowedLane& lane, const std::byte* in, ui
   return absl::OkStatus();
 }
 
-absl::Status ChunkPipeline::Run(const ScanSpec& scan, BorrowedLane& lane, const Piece& piece, Place place,
-                                std::optional<Reply>* reply) {
+absl::Status ChunkPipeline::EnqueueAs(const ScanSpec& scan, BorrowedLane& lane, const Piece& piece) {
   if (!piece.is_last) PREFIXD_RETURN_IF_ERROR(MakeState(lane));
   const size_t item_bytes = SizeOf(spec_.dtype);
   const size_t out_bytes = SizeOf(spec_.output());
   const uint64_t open_before = open_items_;
   const uint64_t num_items = open_before + piece.num_items;
   const uint64_t closed = ClosedItems(piece);
-  std::byte* const in = place.Of(lane.in);
-  std::byte* const out = place.Of(lane.values);
+  std::byte* const in = place_.Of(lane.in);
+  std::byte* const out = place_.Of(lane.values);
   ScanArgs args = ArgsOf(spec_, scan);
   if (closed > 0) {
     args.in = in;
@@ -245,12 +238,14 @@ absl::Status ChunkPipeline::Run(const ScanSpec& scan, BorrowedLane& lane, const 
     PREFIXD_RETURN_IF_ERROR(lane.lane->Scan(args));
   }
   PREFIXD_RETURN_IF_ERROR(KeepOpen(lane, in, closed, num_items));
-  const uint64_t size_bytes = piece.num_items * out_bytes;
-  if (!place.direct) {
-    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.values.host.data(), out + open_before * out_bytes, size_bytes));
-  }
+  if (place_.direct) return absl::OkStatus();
+  return lane.lane->CopyToHost(lane.values.host.data(), out + open_before * out_bytes, piece.num_items * out_bytes);
+}
+
+absl::Status ChunkPipeline::CollectAs(const ScanSpec& /*scan*/, BorrowedLane& lane, const Piece& piece,
+                                      std::optional<Reply>* reply) {
   PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
-  *reply = {.values = Take(lane, lane.values, size_bytes), .indices = {}};
+  *reply = {.values = Take(lane, lane.values, piece.num_items * SizeOf(spec_.output())), .indices = {}};
   return absl::OkStatus();
 }
 
@@ -271,19 +266,15 @@ absl::Status ChunkPipeline::ReadState(BorrowedLane& lane) {
   return absl::OkStatus();
 }
 
-absl::Status ChunkPipeline::Run(const ReduceSpec& reduce, BorrowedLane& lane, const Piece& piece, Place place,
-                                std::optional<Reply>* /*reply*/) {
+absl::Status ChunkPipeline::EnqueueAs(const ReduceSpec& reduce, BorrowedLane& lane, const Piece& piece) {
   const uint64_t first_item = items_done_ - open_items_;
   const uint64_t num_items = open_items_ + piece.num_items;
   const uint64_t closed = ClosedItems(piece);
-  const std::byte* const in = place.Of(lane.in);
+  const std::byte* const in = place_.Of(lane.in);
   if (piece.is_last) {
-    PREFIXD_RETURN_IF_ERROR(ReduceInto(place.Of(lane.scalar), reduce, lane, in, num_items, first_item));
-    if (!place.direct) {
-      PREFIXD_RETURN_IF_ERROR(
-          lane.lane->CopyToHost(lane.scalar.host.data(), lane.scalar.device.data(), sizeof(ReduceState)));
-    }
-    return ReadState(lane);
+    PREFIXD_RETURN_IF_ERROR(ReduceInto(place_.Of(lane.scalar), reduce, lane, in, num_items, first_item));
+    if (place_.direct) return absl::OkStatus();
+    return lane.lane->CopyToHost(lane.scalar.host.data(), lane.scalar.device.data(), sizeof(ReduceState));
   }
   PREFIXD_RETURN_IF_ERROR(MakeState(lane));
   if (closed > 0) {
@@ -293,31 +284,38 @@ absl::Status ChunkPipeline::Run(const ReduceSpec& reduce, BorrowedLane& lane, co
   return KeepOpen(lane, in, closed, num_items);
 }
 
-absl::Status ChunkPipeline::Run(const CompactSpec& compact, BorrowedLane& lane, const Piece& piece, Place place,
-                                std::optional<Reply>* reply) {
+absl::Status ChunkPipeline::CollectAs(const ReduceSpec& /*reduce*/, BorrowedLane& lane, const Piece& piece,
+                                      std::optional<Reply>* /*reply*/) {
+  return piece.is_last ? ReadState(lane) : absl::OkStatus();
+}
+
+absl::Status ChunkPipeline::EnqueueAs(const CompactSpec& compact, BorrowedLane& lane, const Piece& piece) {
   CompactArgs args = ArgsOf(spec_, compact);
-  args.mask = place.Of(lane.mask);
-  args.in = place.Of(lane.in);
+  args.mask = place_.Of(lane.mask);
+  args.in = place_.Of(lane.in);
   args.num_items = piece.num_items;
   args.first_item = items_done_;
-  args.values = compact.return_values ? place.Of(lane.values) : nullptr;
-  args.indices = compact.return_indices ? place.Of(lane.indices) : nullptr;
-  args.count = reinterpret_cast<uint64_t*>(place.Of(lane.scalar));
+  args.values = compact.return_values ? place_.Of(lane.values) : nullptr;
+  args.indices = compact.return_indices ? place_.Of(lane.indices) : nullptr;
+  args.count = reinterpret_cast<uint64_t*>(place_.Of(lane.scalar));
   PREFIXD_RETURN_IF_ERROR(lane.lane->Compact(args));
-  if (!place.direct) {
-    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.scalar.host.data(), args.count, sizeof(uint64_t)));
-  }
+  if (place_.direct) return absl::OkStatus();
+  return lane.lane->CopyToHost(lane.scalar.host.data(), args.count, sizeof(uint64_t));
+}
+
+absl::Status ChunkPipeline::CollectAs(const CompactSpec& compact, BorrowedLane& lane, const Piece& /*piece*/,
+                                      std::optional<Reply>* reply) {
   PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
   uint64_t kept = 0;
   std::memcpy(&kept, lane.scalar.host.data(), sizeof(kept));
 
   const uint64_t values_bytes = compact.return_values ? kept * SizeOf(spec_.dtype) : 0;
   const uint64_t indices_bytes = compact.return_indices ? kept * SizeOf(compact.index_dtype) : 0;
-  if (!place.direct && values_bytes > 0) {
-    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.values.host.data(), args.values, values_bytes));
+  if (!place_.direct && values_bytes > 0) {
+    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.values.host.data(), lane.values.device.data(), values_bytes));
   }
-  if (!place.direct && indices_bytes > 0) {
-    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.indices.host.data(), args.indices, indices_bytes));
+  if (!place_.direct && indices_bytes > 0) {
+    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.indices.host.data(), lane.indices.device.data(), indices_bytes));
   }
   PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
   items_kept_ += kept;

@@ -57,7 +57,13 @@ class ChunkPipeline {
   // Runs a piece. Sets *reply, but not for a reduce. The pieces of a chunk, and the chunks, are run in order.
   // Blocks on the device: for lane threads. On return the lane is idle, also after an error.
   // Errors: those of the lane, and of `stop`, which is asked before anything is enqueued.
-  absl::Status RunPiece(BorrowedLane& lane, const Piece& piece, const StopSignal& stop, std::optional<Reply>* reply);
+  absl::Status RunPiece(BorrowedLane& lane, const Piece& piece, const StopSignal& stop, std::optional<Reply>* reply) {
+    return Collect(lane, piece, Enqueue(lane, piece, stop), reply);
+  }
+  // Its halves. The first enqueues the work and does not wait for the device; the second, with what the first returned,
+  // does. Of a small piece the first takes a few microseconds on any thread.
+  absl::Status Enqueue(BorrowedLane& lane, const Piece& piece, const StopSignal& stop);
+  absl::Status Collect(BorrowedLane& lane, const Piece& piece, absl::Status enqueued, std::optional<Reply>* reply);
 
   // Whether RunEnd has to be run once everything came: no piece was the last, and the result is still on the device.
   bool NeedsEnd() const { return spec_.primitive() == Primitive::kReduce && items_done_ > 0 && !reduced_; }
@@ -100,15 +106,16 @@ class ChunkPipeline {
 
   // Items of open group and piece that are run for good: up to a group's end, or to the array's.
   uint64_t ClosedItems(const Piece& piece) const;
-  absl::Status CopyIn(BorrowedLane& lane, const Piece& piece, Place place);
+  absl::Status CopyIn(BorrowedLane& lane, const Piece& piece);
   absl::Status CopyIn(BorrowedLane& lane, const StagingBlock& block, const Payload& payload, uint64_t first_byte,
-                      uint64_t size_bytes, uint64_t device_offset_bytes, Place place);
-  absl::Status Run(const ScanSpec& scan, BorrowedLane& lane, const Piece& piece, Place place,
-                   std::optional<Reply>* reply);
-  absl::Status Run(const ReduceSpec& reduce, BorrowedLane& lane, const Piece& piece, Place place,
-                   std::optional<Reply>* reply);
-  absl::Status Run(const CompactSpec& compact, BorrowedLane& lane, const Piece& piece, Place place,
-                   std::optional<Reply>* reply);
+                      uint64_t size_bytes, uint64_t device_offset_bytes);
+  absl::Status EnqueueAs(const ScanSpec& scan, BorrowedLane& lane, const Piece& piece);
+  absl::Status EnqueueAs(const ReduceSpec& reduce, BorrowedLane& lane, const Piece& piece);
+  absl::Status EnqueueAs(const CompactSpec& compact, BorrowedLane& lane, const Piece& piece);
+  absl::Status CollectAs(const ScanSpec& scan, BorrowedLane& lane, const Piece& piece, std::optional<Reply>* reply);
+  absl::Status CollectAs(const ReduceSpec& reduce, BorrowedLane& lane, const Piece& piece, std::optional<Reply>* reply);
+  absl::Status CollectAs(const CompactSpec& compact, BorrowedLane& lane, const Piece& piece,
+                         std::optional<Reply>* reply);
   // Reduces the state before the open group and num_items from `in` on, which begin at element first_item of the whole
   // array, into *state.
   absl::Status ReduceInto(void* state, const ReduceSpec& reduce, BorrowedLane& lane, const void* in, uint64_t num_items,
@@ -135,6 +142,7 @@ class ChunkPipeline {
   uint64_t items_checked_ = 0;  // Check's.
 
   // The lane's.
+  Place place_;  // Of the piece that is being run.
   uint64_t items_done_ = 0;
   uint64_t items_kept_ = 0;
   bool has_carry_ = false;

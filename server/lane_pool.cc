@@ -1,5 +1,6 @@
 #include "server/lane_pool.h"
 
+#include <cassert>
 #include <utility>
 
 #include "kernels/status.h"
@@ -22,8 +23,8 @@ absl::StatusOr<StagingBlock> MakeBlock(Device& device, Lane& lane, size_t host_b
 absl::StatusOr<std::unique_ptr<LanePool>> LanePool::Create(Device& device, int num_lanes, uint64_t staging_bytes) {
   std::unique_ptr<LanePool> pool(new LanePool(device));
   PREFIXD_ASSIGN_OR_RETURN(pool->replies_, StagingPool::Create(device, staging_bytes, kMaxReplyPayloadBytes));
-  pool->lanes_.resize(num_lanes);
-  for (BorrowedLane& lane : pool->lanes_) {
+  for (int i = 0; i < num_lanes; ++i) {
+    BorrowedLane& lane = pool->workers_.emplace_back(std::make_unique<Worker>())->lane;
     PREFIXD_ASSIGN_OR_RETURN(lane.lane, device.CreateLane());
     lane.direct_bytes = device.info().direct_bytes;
     lane.replies = pool->replies_.get();
@@ -40,8 +41,8 @@ absl::StatusOr<std::unique_ptr<LanePool>> LanePool::Create(Device& device, int n
     PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
   }
   pool->LookAtMemory();
-  for (BorrowedLane& lane : pool->lanes_) {
-    pool->threads_.emplace_back([pool = pool.get(), &lane] { pool->RunLane(lane); });
+  for (const auto& worker : pool->workers_) {
+    worker->thread = std::thread([pool = pool.get(), worker = worker.get()] { pool->RunLane(*worker); });
   }
   return pool;
 }
@@ -51,58 +52,98 @@ LanePool::~LanePool() {
     MutexLock lock(mutex_);
     stopping_ = true;
   }
-  wake_first_.NotifyAll();
-  wake_others_.NotifyAll();
-  for (std::thread& thread : threads_) thread.join();
+  for (const auto& worker : workers_) worker->wake.NotifyOne();
+  for (const auto& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();  // It is not where Create failed.
+  }
 }
 
 void LanePool::Submit(TaskSize size, Task task) {
-  bool wake_first = false;
+  Worker* worker = nullptr;
   {
     MutexLock lock(mutex_);
-    queues_[static_cast<size_t>(size)].push_back({num_submitted_++, std::move(task)});
-    if (size == TaskSize::kSmall) wake_first = std::exchange(first_waits_, false);
+    worker = IdleFor(size);
+    if (worker != nullptr) {
+      worker->idle = false;
+      worker->task = std::move(task);
+    } else {
+      queues_[static_cast<size_t>(size)].push_back({num_submitted_++, std::move(task)});
+    }
   }
-  (wake_first ? wake_first_ : wake_others_).NotifyOne();
+  if (worker != nullptr) worker->wake.NotifyOne();
 }
 
-std::deque<LanePool::QueuedTask>* LanePool::NextQueue(const BorrowedLane& lane) {
+BorrowedLane* LanePool::TryBorrow() {
+  Worker& first = *workers_.front();
+  MutexLock lock(mutex_);
+  return std::exchange(first.idle, false) ? &first.lane : nullptr;
+}
+
+void LanePool::Return(BorrowedLane* lane, Task rest) {
+  Worker& first = *workers_.front();
+  assert(lane == &first.lane);
+  (void)lane;
+  {
+    MutexLock lock(mutex_);
+    first.task = std::move(rest);
+    if (!first.task) first.task = TakeQueued(first);
+    if (!first.task && MayLookAtMemory()) first.task = [](BorrowedLane&) {};  // After which its thread does.
+    if (!first.task) {
+      first.idle = true;
+      return;
+    }
+  }
+  first.wake.NotifyOne();
+}
+
+LanePool::Worker* LanePool::IdleFor(TaskSize size) {
+  for (const auto& worker : workers_) {
+    if (worker->idle && (size == TaskSize::kSmall || !IsReserved(*worker))) return worker.get();
+  }
+  return nullptr;
+}
+
+std::deque<LanePool::QueuedTask>* LanePool::NextQueue(const Worker& worker) {
   auto& [small, large] = queues_;
-  if (large.empty() || IsReserved(lane)) return small.empty() ? nullptr : &small;
+  if (large.empty() || IsReserved(worker)) return small.empty() ? nullptr : &small;
   return !small.empty() && small.front().number < large.front().number ? &small : &large;
 }
 
-void LanePool::Wait(const BorrowedLane& lane) {
-  if (!IsReserved(lane)) return wake_others_.Wait(mutex_);
-  first_waits_ = true;
-  wake_first_.Wait(mutex_);
-  first_waits_ = false;
-  // Another lane may have been woken for a large task and have taken the small one that this was woken for.
-  const auto& [small, large] = queues_;
-  if (small.empty() && !large.empty()) wake_others_.NotifyOne();
+LanePool::Task LanePool::TakeQueued(const Worker& worker) {
+  std::deque<QueuedTask>* const queue = NextQueue(worker);
+  if (queue == nullptr) return nullptr;
+  Task task = std::move(queue->front().task);
+  queue->pop_front();
+  return task;
 }
 
-void LanePool::RunLane(BorrowedLane& lane) {
-  while (true) {
-    Task task;
-    {
-      MutexLock lock(mutex_);
-      std::deque<QueuedTask>* queue = nullptr;
-      while ((queue = NextQueue(lane)) == nullptr && !stopping_) Wait(lane);
-      if (queue == nullptr) return;
-      task = std::move(queue->front().task);
-      queue->pop_front();
-    }
-    task(lane);
+LanePool::Task LanePool::NextTask(Worker& worker) {
+  MutexLock lock(mutex_);
+  if (Task task = TakeQueued(worker)) return task;
+  worker.idle = true;
+  while (!worker.task && !stopping_) worker.wake.Wait(mutex_);
+  worker.idle = false;
+  return std::exchange(worker.task, nullptr);
+}
+
+void LanePool::RunLane(Worker& worker) {
+  while (Task task = NextTask(worker)) {
+    task(worker.lane);
     LookAtMemory();
   }
 }
 
+bool LanePool::MayLookAtMemory() const {
+  return std::chrono::steady_clock::now() - looked_at_memory_.load(std::memory_order_relaxed) >=
+         std::chrono::seconds(1);
+}
+
 void LanePool::LookAtMemory() {
-  const auto now = std::chrono::steady_clock::now();
   auto last = looked_at_memory_.load(std::memory_order_relaxed);
-  if (now - last < std::chrono::seconds(1)) return;
-  if (!looked_at_memory_.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
+  if (!MayLookAtMemory()) return;
+  if (!looked_at_memory_.compare_exchange_strong(last, std::chrono::steady_clock::now(), std::memory_order_relaxed)) {
+    return;
+  }
   free_memory_bytes_.store(device_.FreeMemoryBytes(), std::memory_order_relaxed);
 }
 

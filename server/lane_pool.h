@@ -5,7 +5,10 @@
 // Small tasks don't wait for large ones: where there are several lanes, the first runs small tasks only. The others run
 // both in the order submitted, so that many small tasks can't hold up a large one for ever.
 //
-// Threads: Submit from any thread; tasks run on lane threads, up to num_lanes at once.
+// To wake a thread takes as long as a small task does. So whoever has one may borrow the first lane while that is idle,
+// and run it himself, if it does not block.
+//
+// Threads: any but where a lane is borrowed; tasks run on lane threads, up to num_lanes at once.
 // Bounds:  the queue is as long as the callers' tasks: a session has at most one, so Admission bounds it.
 #ifndef PREFIXD_SERVER_LANE_POOL_H_
 #define PREFIXD_SERVER_LANE_POOL_H_
@@ -64,12 +67,18 @@ class LanePool {
   // Errors: those of the device (no memory).
   static absl::StatusOr<std::unique_ptr<LanePool>> Create(Device& device, int num_lanes, uint64_t staging_bytes);
 
-  // Runs the tasks that are queued, then stops the threads. Needs: no Submit at the same time or later.
+  // Runs the tasks that are queued, then stops the threads. Needs: no Submit at the same time or later, and no lane
+  // that is borrowed.
   ~LanePool();
 
   void Submit(TaskSize size, Task task);
 
-  int num_lanes() const { return static_cast<int>(lanes_.size()); }
+  // The first lane, if it is idle; else null. For a small task, and to be returned soon.
+  BorrowedLane* TryBorrow();
+  // Ends that. rest: what is left of the task, for the lane's thread; null if it is done.
+  void Return(BorrowedLane* lane, Task rest);
+
+  int num_lanes() const { return static_cast<int>(workers_.size()); }
   // Pinned: of the lanes, always in use, and for replies.
   size_t staging_bytes() const { return lane_bytes_ + replies_->size_bytes(); }
   size_t used_staging_bytes() const { return lane_bytes_ + replies_->used_bytes(); }
@@ -82,28 +91,39 @@ class LanePool {
     Task task;
   };
 
+  // A lane with its thread.
+  struct Worker {
+    BorrowedLane lane;
+    std::thread thread;
+    CondVar wake;
+    // The pool's mutex guards these.
+    bool idle = false;  // Its thread waits, and nothing queued is for it.
+    Task task;          // What the thread is to run next.
+  };
+
   explicit LanePool(const Device& device) : device_(device) {}
-  void RunLane(BorrowedLane& lane);
-  bool IsReserved(const BorrowedLane& lane) const { return lanes_.size() > 1 && &lane == &lanes_.front(); }
-  // The queue whose first task the lane is to run next; null: none.
-  std::deque<QueuedTask>* NextQueue(const BorrowedLane& lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Wait(const BorrowedLane& lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunLane(Worker& worker);
+  // What the worker is to run next, for which it waits; null: to end.
+  Task NextTask(Worker& worker);
+  bool IsReserved(const Worker& worker) const { return workers_.size() > 1 && &worker == workers_.front().get(); }
+  // An idle worker that may run a task of that size; null: none.
+  Worker* IdleFor(TaskSize size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The queue whose first task the worker is to run next; null: none.
+  std::deque<QueuedTask>* NextQueue(const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Task TakeQueued(const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayLookAtMemory() const;
   void LookAtMemory();
 
   const Device& device_;
   std::shared_ptr<StagingPool> replies_;
-  std::vector<BorrowedLane> lanes_;
+  std::vector<std::unique_ptr<Worker>> workers_;
   size_t lane_bytes_ = 0;
   std::atomic<uint64_t> free_memory_bytes_{0};
   std::atomic<std::chrono::steady_clock::time_point> looked_at_memory_{};
   Mutex mutex_;
-  CondVar wake_first_;
-  CondVar wake_others_;
-  bool first_waits_ ABSL_GUARDED_BY(mutex_) = false;  // And nobody has woken it.
   uint64_t num_submitted_ ABSL_GUARDED_BY(mutex_) = 0;
   std::array<std::deque<QueuedTask>, 2> queues_ ABSL_GUARDED_BY(mutex_);  // By TaskSize.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::thread> threads_;
 };
 
 }  // namespace prefixd

@@ -26,6 +26,10 @@ __global__ void ProbeKernel() {}
 // More than twice the largest L2 cache yet, 126 MiB on a B200.
 constexpr uint64_t kCacheFlushBytes = uint64_t{256} << 20;
 
+// Arrays up to here are read and written where they are, in pinned memory over the bus: one launch instead of a launch
+// and two copies. See "The data path on one H200" in the README.
+constexpr uint64_t kDirectBytes = uint64_t{64} << 10;
+
 std::vector<AlgorithmInfo> ServedAlgorithms() {
   constexpr std::string_view kMerrill = "Merrill and Garland, NVR-2016-002; text 000";
   constexpr std::string_view kCub = "NVIDIA's library; text 004";
@@ -107,6 +111,7 @@ class CudaLane final : public Lane {
   absl::Status Reduce(const ReduceArgs& args) override;
   absl::Status Compact(const CompactArgs& args) override;
   absl::Status Synchronize() override;
+  bool IsDone() override;
   StageTimes TakeStageTimes() override { return clock_.Take(); }
 
  private:
@@ -305,11 +310,21 @@ absl::Status CudaLane::Synchronize() {
   return Check(clock_.FoldAll(), "cudaEventElapsedTime");
 }
 
+bool CudaLane::IsDone() {
+  if (!Enter().ok()) return true;  // As after any error: Synchronize tells which.
+  if (cudaStreamQuery(context_.stream) != cudaErrorNotReady) return true;
+  cudaGetLastError();  // Not ready is no error that somebody else should find.
+  return false;
+}
+
 // ---- Device --------------------------------------------------------------------------------------------------------
 absl::Status CudaDevice::Init() {
   PREFIXD_RETURN_IF_ERROR(Enter());
   PREFIXD_RETURN_IF_ERROR(health_.Check(cudaGetDeviceProperties(&properties_, ordinal_), "cudaGetDeviceProperties"));
-  info_ = {.name = properties_.name, .memory_bytes = memory_bytes(), .cache_flush_bytes = kCacheFlushBytes};
+  info_ = {.name = properties_.name,
+           .memory_bytes = memory_bytes(),
+           .cache_flush_bytes = kCacheFlushBytes,
+           .direct_bytes = kDirectBytes};
   cudaFuncAttributes attributes = {};
   const cudaError_t probe = cudaFuncGetAttributes(&attributes, ProbeKernel);
   if (probe == cudaErrorNoKernelImageForDevice || probe == cudaErrorInvalidDeviceFunction ||

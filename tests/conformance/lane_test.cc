@@ -46,6 +46,23 @@ TEST_P(LaneTest, CopiesOfAllSizes) {
   }
 }
 
+TEST_P(LaneTest, IsDoneOnceAllIs) {
+  EXPECT_TRUE(lane().IsDone());
+  std::vector<int32_t> in(SmallSizesOnly() ? 1 << 16 : 1 << 24, 1);
+  DeviceArray<int32_t> d_x(lane(), in);
+  Require(lane().Synchronize());
+  bool was_under_way = false;
+  for (int i = 0; i < 10; ++i) {
+    Require(lane().CopyOnDevice(d_x.data(), d_x.data() + in.size() / 2, in.size() / 2 * sizeof(int32_t),
+                                CopyTiming::kUntimed));
+    was_under_way |= !lane().IsDone();
+  }
+  // Work on the CPU is done when the call returns.
+  EXPECT_EQ(was_under_way, GetParam().device != "cpu");
+  Require(lane().Synchronize());
+  EXPECT_TRUE(lane().IsDone());
+}
+
 TEST_P(LaneTest, Describes) {
   const DeviceInfo& info = device().info();
   EXPECT_FALSE(info.name.empty());

@@ -21,6 +21,8 @@ class FakeDevice final : public Device {
   // What AllocatePinned and Allocate return instead of memory, if not OK.
   absl::Status memory_status;
   std::atomic<uint64_t> free_memory_bytes{7};
+  // What IsDone says, where everything is.
+  std::atomic<bool> is_done{true};
   // That every Scan, Reduce and Compact seems to take longer, by the device's clock.
   std::atomic<int64_t> extra_kernel_ns{0};
 
@@ -68,6 +70,7 @@ class FakeDevice final : public Device {
       return Work([&] { return lane_->Compact(args); });
     }
     absl::Status Synchronize() override { return lane_->Synchronize(); }
+    bool IsDone() override { return device_->is_done && lane_->IsDone(); }
     StageTimes TakeStageTimes() override {
       StageTimes times = lane_->TakeStageTimes();
       if (times.kernel_ns) *times.kernel_ns += std::exchange(extra_ns_, 0);

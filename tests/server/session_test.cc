@@ -454,10 +454,33 @@ TEST_F(SessionTest, RequestsRunOnTwoLanesAtTheSameTime) {
   FakeTransport one(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})}));
   // Of another shape, so that they don't share a launch.
   FakeTransport two(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1, 2})}));
-  one.Start();
+  std::thread starts_one([&] { one.Start(); });  // It may run it, too.
   two.Start();
+  starts_one.join();
   ASSERT_TRUE(one.Wait() && two.Wait());
   EXPECT_EQ(met, 2);
+}
+
+// On a quiet server the thread that brings a small request runs it; where many are in flight, a lane's thread does.
+TEST_F(SessionTest, WhoRunsASmallRequest) {
+  for (const int others : {0, 16}) {
+    SCOPED_TRACE(others);
+    std::vector<Admission::Ticket> in_flight;
+    for (int i = 0; i < others; ++i) in_flight.push_back(*admission_->Admit(0));
+    BorrowedLane* lane = nullptr;
+    while (lane == nullptr) lane = lanes_->TryBorrow();  // Its thread has come to rest.
+    lanes_->Return(lane, nullptr);
+    std::thread::id ran_on;
+    device_.before_work = [&] {
+      ran_on = std::this_thread::get_id();
+      return absl::OkStatus();
+    };
+    FakeTransport transport(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({3, 1, 2})}),
+                            FakeTransport::Answers::kInline);
+    ASSERT_TRUE(transport.Run());
+    EXPECT_EQ(transport.values(), Bytes<int32_t>({3, 4, 6}));
+    EXPECT_EQ(ran_on == std::this_thread::get_id(), others == 0);
+  }
 }
 
 TEST_F(SessionTest, CancellationFreesTheLaneBeforeTheNextPiece) {
