@@ -22,9 +22,11 @@ struct Logger {
 };
 Logger* g_log = nullptr;  // Set once, by StartLog.
 
+bool ShouldLog(spdlog::level::level_enum level) { return g_log != nullptr && g_log->logger->should_log(level); }
+
 // A line is a JSON object whose text form is `key=value` pairs; either way the order is the one written here.
 void Log(spdlog::level::level_enum level, const nlohmann::ordered_json& fields) {
-  if (g_log == nullptr || !g_log->logger->should_log(level)) return;
+  if (!ShouldLog(level)) return;
   // Bytes that are no UTF-8 (a caller's metadata) are replaced, never thrown over.
   constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
   if (g_log->json) {
@@ -82,6 +84,8 @@ void FlushLog(absl::Duration limit) {
 void LogRequest(const RequestRecord& record) {
   const Result& result = record.result;
   const Timing& timing = result.timing;
+  const auto level = IsOurs(result.status.code()) ? spdlog::level::err : spdlog::level::info;
+  if (!ShouldLog(level)) return;
   nlohmann::ordered_json fields = {{"message", "request"},
                                    {"id", result.request_id},
                                    {"caller", record.call.caller},
@@ -109,7 +113,7 @@ void LogRequest(const RequestRecord& record) {
   stage("kernel_us", timing.device.kernel_ns);
   stage("device_to_host_us", timing.device.device_to_host_ns);
   stage("total_us", timing.server_total_ns);
-  Log(IsOurs(result.status.code()) ? spdlog::level::err : spdlog::level::info, fields);
+  Log(level, fields);
 }
 
 void LogInfo(const std::string& message) { LogMessage(spdlog::level::info, message); }
