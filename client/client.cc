@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -43,12 +44,13 @@ absl::Status Retry(Backoff backoff, Attempt attempt) {
   }
 }
 
-// Interrupts a source when its call is cancelled or too late, for gRPC sees neither while a chunk is awaited and
-// nothing is sent.
+// Interrupts a source that may block when its call is cancelled or too late, for gRPC sees neither while a chunk is
+// awaited and nothing is sent.
 class SourceGuard {
  public:
   SourceGuard(ChunkSource& source, Cancellation* cancellation, absl::Time deadline)
       : cancellation_(cancellation), deadline_(deadline) {
+    if (!source.MayBlock()) return;
     if (cancellation_ != nullptr) id_ = cancellation_->Add([&source] { source.Interrupt(); });
     if (deadline_ == absl::InfiniteFuture()) return;
     timer_ = std::thread([this, &source] {
@@ -56,7 +58,7 @@ class SourceGuard {
     });
   }
   ~SourceGuard() {
-    if (cancellation_ != nullptr) cancellation_->Remove(id_);
+    if (id_) cancellation_->Remove(*id_);
     ended_.Cancel();
     if (timer_.joinable()) timer_.join();
   }
@@ -73,7 +75,7 @@ class SourceGuard {
  private:
   Cancellation* const cancellation_;
   const absl::Time deadline_;
-  int id_ = 0;
+  std::optional<int> id_;
   Cancellation ended_;
   std::thread timer_;
 };
