@@ -1,5 +1,8 @@
 // What the data path leaves of the transport: prefixd beside a bare gRPC echo and a bare sink, in one run.
-//   data_path_bench PREFIXD [DEVICE [GIB]]     starts that program on that device (auto), moves GIB (1) a measurement
+//   data_path_bench PREFIXD [DEVICE [GIB [FLIGHT_PEER]]]
+//
+// Starts that program on that device (auto), and moves GIB (1) a stream. FLIGHT_PEER: flight_peer.py beside this
+// file; prefixd is then compared with that too.
 //
 // The bare server is a process of its own, as prefixd is, and does nothing but send messages back, or drop them: no
 // service over gRPC can be faster. Both are asked in turns, and the median of the turns counts.
@@ -28,6 +31,7 @@
 
 #include "prefixd/v1/primitives.grpc.pb.h"
 #include "proto/array_message.h"
+#include "proto/message_memory.h"
 
 namespace {
 
@@ -171,7 +175,10 @@ struct Peer {
 std::shared_ptr<grpc::Channel> Connect(const Peer& peer) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // A connection of its own.
-  return grpc::CreateCustomChannel(peer.address, grpc::InsecureChannelCredentials(), arguments);
+  auto channel = grpc::CreateCustomChannel(peer.address, grpc::InsecureChannelCredentials(), arguments);
+  // gRPC 1.51 takes ten seconds to end its callback threads with the last channel: so the first one stays.
+  [[maybe_unused]] static const auto* const kFirst = new std::shared_ptr<grpc::Channel>(channel);
+  return channel;
 }
 
 [[noreturn]] void Fail(const std::string& what) {
@@ -268,8 +275,8 @@ struct Transfer {
 };
 
 Transfer MeasureStreams(const Peer& peer, const std::string& method, const std::vector<ByteBuffer>& messages,
-                        int num_streams, size_t total_bytes) {
-  const size_t num_messages = std::max<size_t>(1, total_bytes / kChunkBytes / num_streams);
+                        int num_streams, size_t stream_bytes) {
+  const size_t num_messages = std::max<size_t>(1, stream_bytes / kChunkBytes);
   std::vector<std::unique_ptr<StreamCall>> calls;
   for (int i = 0; i < num_streams; ++i) {
     calls.push_back(std::make_unique<StreamCall>(peer, method, messages, num_messages));
@@ -288,7 +295,7 @@ ByteBuffer UnaryMessage() {
                                         {{100, {}, RandomFloats(random, kUnaryItems * sizeof(float))}});
 }
 
-// Callers in a closed loop over that many connections, for two seconds after half a second of warm-up.
+// Callers in a closed loop over that many connections, for a second after a quarter of warm-up.
 struct Unary {
   double p50_us = 0;
   double calls_per_second = 0;
@@ -327,10 +334,10 @@ Unary MeasureUnary(const Peer& peer, int num_callers, int num_channels) {
         });
   };
   for (int i = 0; i < num_callers; ++i) next(i);
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // The warm-up; the callers are gRPC's threads.
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));  // The warm-up; the callers are gRPC's threads.
   counts = true;
   const auto start = Clock::now();
-  std::this_thread::sleep_for(std::chrono::seconds(2));  // What is measured.
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // What is measured.
   const double rate = static_cast<double>(num_calls) / Seconds(Clock::now() - start);
   stop = true;
   // The last answers; after the measurement, so that a coarse wait costs nothing.
@@ -365,20 +372,51 @@ double MedianOf(const std::vector<T>& samples, double T::*figure) {
   return Median(std::move(values));
 }
 
-void Run(const Peer& bare, const Peer& ours, size_t total_bytes) {
+// GB/s of so many streams through the Flight server that the script runs; it says itself what went wrong.
+double MeasureFlight(const std::string& script, int num_streams, int num_processes) {
+  const std::string arguments = "' " + std::to_string(num_streams) + " " + std::to_string(num_processes);
+  FILE* const pipe = popen(("python3 '" + script + arguments).c_str(), "r");
+  double gb_per_second = 0;
+  if (pipe == nullptr || std::fscanf(pipe, "%lf", &gb_per_second) != 1 || pclose(pipe) != 0) Fail(script + " failed");
+  return gb_per_second;
+}
+
+// Our callers are one process always.
+void CompareWithFlight(const Peer& ours, const std::string& script) {
+  constexpr size_t kStreamBytes = size_t{256} << 20;  // As the script's.
+  std::printf("%-46s %12s %12s\n", "", "Flight, CuPy", "prefixd");
+  const auto messages = StreamMessages<prefixd::v1::ScanRequest>();
+  const auto measure = [&](int num_streams) {
+    std::vector<Transfer> turns;
+    for (int i = 0; i < kTurns; ++i) {
+      turns.push_back(MeasureStreams(ours, kStreamScan, messages, num_streams, kStreamBytes));
+    }
+    return MedianOf(turns, &Transfer::gb_per_second);
+  };
+  const auto compare = [&](const char* what, int num_streams, int num_processes, const char* bar) {
+    const double flight = MeasureFlight(script, num_streams, num_processes);
+    const double rate = measure(num_streams);
+    Print(what, flight, rate, "GB/s", rate / flight, bar);
+  };
+  compare("scan of 2^26 f32, 1 stream", 1, 1, ">= 1.20");
+  compare("8 streams, Flight's callers one process", 8, 1, ">= 4.00");
+  compare("8 streams, Flight's callers 8 processes", 8, 8, ">= 4.00");
+}
+
+void Run(const Peer& bare, const Peer& ours, size_t stream_bytes) {
   std::printf("%-46s %12s %12s  %-8s %8s  %s\n", "", "bare gRPC", "prefixd", "", "ratio", "bar");
   const auto scans = StreamMessages<prefixd::v1::ScanRequest>();
   const auto reduces = StreamMessages<prefixd::v1::ReduceRequest>();
   for (const int streams : {1, 8}) {
     const auto [echo, scan] = InTurns(
-        bare, ours, [&](const Peer& peer) { return MeasureStreams(peer, kStreamScan, scans, streams, total_bytes); });
+        bare, ours, [&](const Peer& peer) { return MeasureStreams(peer, kStreamScan, scans, streams, stream_bytes); });
     const double rates[] = {MedianOf(echo, &Transfer::gb_per_second), MedianOf(scan, &Transfer::gb_per_second)};
     Print(streams == 1 ? "StreamScan of f32, 1 stream" : "StreamScan of f32, 8 streams", rates[0], rates[1], "GB/s",
           rates[1] / rates[0], streams == 1 ? ">= 0.90" : ">= 0.85");
     const double cpu[] = {MedianOf(echo, &Transfer::cpu_seconds_per_gb), MedianOf(scan, &Transfer::cpu_seconds_per_gb)};
     Print("  server CPU", cpu[0], cpu[1], "s/GB", cpu[1] / cpu[0], "<= 1.40");
     const auto [sink, reduce] = InTurns(bare, ours, [&](const Peer& peer) {
-      return MeasureStreams(peer, kStreamReduce, reduces, streams, total_bytes);
+      return MeasureStreams(peer, kStreamReduce, reduces, streams, stream_bytes);
     });
     const double in[] = {MedianOf(sink, &Transfer::gb_per_second), MedianOf(reduce, &Transfer::gb_per_second)};
     Print(streams == 1 ? "StreamReduce of f32, 1 stream" : "StreamReduce of f32, 8 streams", in[0], in[1], "GB/s",
@@ -406,7 +444,7 @@ int WaitForPort(const std::string& path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) Fail("usage: data_path_bench PREFIXD [DEVICE [GIB]]");
+  if (argc < 2) Fail("usage: data_path_bench PREFIXD [DEVICE [GIB [FLIGHT_PEER]]]");
   const std::string device = argc > 2 ? argv[2] : "auto";
   const double gib = argc > 3 ? std::atof(argv[3]) : 1.0;
   int ready[2];
@@ -417,6 +455,8 @@ int main(int argc, char** argv) {
   int bare_port = 0;
   if (read(ready[0], &bare_port, sizeof(bare_port)) != sizeof(bare_port)) Fail("the bare server did not start");
   bare.address = "127.0.0.1:" + std::to_string(bare_port);
+
+  prefixd::KeepMessageMemory();  // The callers', as prefixctl does; the bare server is as gRPC leaves it.
 
   const std::string port_file = "/tmp/data_path_bench." + std::to_string(getpid());
   Peer ours;
@@ -432,9 +472,10 @@ int main(int argc, char** argv) {
   if (port == 0) Fail(std::string(argv[1]) + " did not start");
   ours.address = "127.0.0.1:" + std::to_string(port);
 
-  std::printf("# gRPC %s, %u cores, loopback, %.2f GiB a measurement in messages of 1 MiB, median of %d\n",
+  std::printf("# gRPC %s, %u cores, loopback, %.2f GiB a stream in messages of 1 MiB, median of %d\n",
               grpc::Version().c_str(), std::thread::hardware_concurrency(), gib, kTurns);
   Run(bare, ours, static_cast<size_t>(gib * static_cast<double>(size_t{1} << 30)));
+  if (argc > 4) CompareWithFlight(ours, argv[4]);
   for (const pid_t pid : {bare.pid, ours.pid}) {
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);

@@ -1,0 +1,164 @@
+"""Whether prefixd's memory stays flat: mixed traffic with cancellations at random, by the clock, not a test.
+
+    PREFIXD_BIN_DIR=build/release/bin PREFIXD_STUBS_DIR=build/release/tests/e2e/stubs \\
+        python3 soak.py [SECONDS [CSV [SVG]]]       600 s by default; from tests/e2e
+
+All at once: callers of every primitive, unary and streamed, by prefixctl load; callers that cancel, at random moments,
+1,000 calls a second; and four readers that stop reading for a minute, vanish, and come back. Once a second the
+server's resident memory and its own gauges are read; a row a half minute is printed, all go to CSV, and to SVG as a
+plot, for which there must be Matplotlib. At the end everything must have been given back.
+"""
+
+import csv
+import json
+import multiprocessing
+import random
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+
+from harness import BIN_DIR, Server, grpc, wait_until  # First: it makes the stubs known.
+from faults_test import CHUNK, Requests
+from foreign_client_test import chunk, scan_request
+
+from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2_grpc
+
+MIX = ("scan:f32:1024=400,reduce:i32:5000=200,compact:f64:20000=100,scan:u8:100001=100,"
+       "scan:f32:2^22=4,compact:i16:2^22=4,reduce:f64:2^21=4,scan:f64:2^24=1")
+CANCELLATIONS_PER_SECOND = 1000
+STALLED_READERS = 4
+STALL_SECONDS = 60
+COLUMNS = ("seconds", "resident_mib", "requests", "request_mib", "staging_mib", "cancelled")
+
+
+def connect(address):
+    channel = grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)])
+    return channel, primitives_pb2_grpc.PrefixServiceStub(channel)
+
+
+def cancel(address, cancelled, stop, seed, per_second):
+    """Starts so many calls a second, half of them streams, and cancels each within 20 ms."""
+    rng = random.Random(seed)
+    channel, stub = connect(address)
+    small, large = scan_request(CHUNK[:1000]), scan_request(CHUNK)
+    under_way = []  # (when, call)
+    start, count = time.monotonic(), 0
+    while not stop.is_set():
+        now = time.monotonic()
+        if count < (now - start) * per_second:
+            call = stub.Scan.future(small) if rng.random() < 0.5 else stub.StreamScan(iter([large, chunk(CHUNK)]))
+            under_way.append((now + rng.random() * 0.02, call))
+            count += 1
+        elif under_way and min(under_way, key=lambda entry: entry[0])[0] > now:
+            time.sleep(0.0005)  # Ahead of both clocks.
+        for entry in [entry for entry in under_way if entry[0] <= now]:
+            entry[1].cancel()
+            under_way.remove(entry)
+            with cancelled.get_lock():
+                cancelled.value += 1
+    channel.close()
+
+
+def stall(address, stop, failures):
+    """A reader that stops with all that it may send on its way, and then is gone; again and again."""
+    while not stop.is_set():
+        channel, stub = connect(address)
+        requests = Requests()
+        for request in [scan_request(CHUNK)] + [chunk(CHUNK)] * 64:
+            requests.put(request)
+        requests.end()
+        call = stub.StreamScan(iter(requests))
+        try:
+            next(call)
+        except grpc.RpcError as error:
+            failures.append(error)
+        stop.wait(STALL_SECONDS)
+        channel.close()
+
+
+def sample(server, admin):
+    info = admin.GetServerInfo(admin_pb2.GetServerInfoRequest(), timeout=60)
+    return {"resident_mib": server.memory_kib() / 1024, "requests": info.requests.used,
+            "request_mib": info.request_bytes.used / 2**20, "staging_mib": info.staging_bytes.used / 2**20}
+
+
+def plot(rows, title, path):
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 3.6))
+    minutes = [float(row["seconds"]) / 60 for row in rows]
+    for name, label in (("resident_mib", "resident"), ("request_mib", "charged to requests in flight"),
+                        ("staging_mib", "pinned memory in use")):
+        values = [float(row[name]) for row in rows]
+        axes.plot(minutes, values, linewidth=1.2)
+        axes.annotate(label, (minutes[-1], values[-1]), xytext=(4, 0), textcoords="offset points", va="center")
+    axes.set(title=title, xlabel="minutes", ylabel="MiB", xlim=(0, minutes[-1]), ylim=(0, None))
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+
+
+def soak(seconds, csv_path, svg_path):
+    rows, failures = [], []
+    with Server("--log-level", "off") as server, grpc.insecure_channel(server.address) as channel:
+        admin = admin_pb2_grpc.AdminServiceStub(channel)
+        idle = sample(server, admin)
+        info = admin.GetServerInfo(admin_pb2.GetServerInfoRequest())
+        # Two, for one is too slow for a thousand calls a second.
+        context = multiprocessing.get_context("spawn")
+        cancelled, stop = context.Value("L", 0), context.Event()
+        cancellers = [context.Process(target=cancel, args=(server.address, cancelled, stop, seed,
+                                                           CANCELLATIONS_PER_SECOND / 2)) for seed in (1, 2)]
+        stalled = [threading.Thread(target=stall, args=(server.address, stop, failures))
+                   for _ in range(STALLED_READERS)]
+        load = subprocess.Popen(
+            [BIN_DIR / "prefixctl", "--server", server.address, "--json", "load", "--mix", MIX, "--callers", "8",
+             "--channels", "4", "--seconds", str(seconds), "--warmup-seconds", "0"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        for worker in cancellers + stalled:
+            worker.start()
+        start = time.monotonic()
+        print("".join(f"{name:>14}" for name in COLUMNS))
+        while load.poll() is None:
+            time.sleep(1)
+            row = {"seconds": time.monotonic() - start, **sample(server, admin), "cancelled": cancelled.value}
+            rows.append(row)
+            if len(rows) % 30 == 0:
+                print("".join(f"{row[name]:14.0f}" for name in COLUMNS), flush=True)
+        measured = json.loads(load.communicate()[0])
+        stop.set()
+        for worker in cancellers + stalled:
+            worker.join()
+        # One that is still counted here was never freed.
+        wait_until(lambda: all(sample(server, admin)[name] == idle[name]
+                               for name in ("requests", "request_mib", "staging_mib")))
+        after = sample(server, admin)
+
+    if csv_path:
+        with open(csv_path, "w", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows({name: round(row[name], 3) for name in COLUMNS} for row in rows)
+    if svg_path:
+        plot(rows, f"prefixd {info.version} on {info.device}: mixed traffic, 1,000 cancellations a second", svg_path)
+    resident = [row["resident_mib"] for row in rows]
+    third = len(resident) // 3
+    total = measured["loads"][0]["total"]
+    print(f"{total['requests']} requests answered, {total['failed']} failed; "
+          f"{rows[-1]['cancelled']} cancelled, {rows[-1]['cancelled'] / rows[-1]['seconds']:.0f} a second")
+    print(f"resident MiB: {idle['resident_mib']:.0f} idle; medians of the three thirds "
+          f"{np.median(resident[:third]):.0f}, {np.median(resident[third:2 * third]):.0f}, "
+          f"{np.median(resident[2 * third:]):.0f}; at most {max(resident):.0f}; "
+          f"{after['resident_mib']:.0f} when everything had ended")
+    if failures:
+        sys.exit(f"a reader that was to stop was refused: {failures[0]}")
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:] + [None] * 3
+    soak(float(arguments[0] or 600), arguments[1], arguments[2])
