@@ -283,6 +283,7 @@ class MemorySource : public ChunkSource {
     chunk.last = next_item_ == num_items;
     return chunk;
   }
+  bool MayBlock() const override { return false; }
   bool Rewind() override {
     next_item_ = 0;
     return true;

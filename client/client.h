@@ -101,8 +101,9 @@ class ChunkSource {
   virtual absl::StatusOr<Chunk> Next(size_t max_items) = 0;
   // Goes back to the first element, for another attempt. False: it can't, so there is none.
   virtual bool Rewind() = 0;
-  // Whether Next may block, on a file or a pipe. A call then has Interrupt called in time, at the cost of a thread.
-  virtual bool MayBlock() const { return false; }
+  // Whether Next may block, on a file or a pipe. Where it may, a call with a timeout has a thread that calls Interrupt
+  // in time; where it says that it does not, Interrupt comes only when a stream has ended.
+  virtual bool MayBlock() const { return true; }
   // The call has ended, or was cancelled, or is too late: a Next that blocks should return soon, with whatever error.
   // May come more than once, and while no Next runs. Must not call the Cancellation back. Rewind undoes it.
   virtual void Interrupt() {}

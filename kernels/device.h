@@ -12,6 +12,7 @@
 // lanes run in parallel. Work on a lane is enqueued and returns at once unless a method says otherwise; pointers
 // handed to it stay valid and unchanged until Synchronize. Work on lane B may use what lane A produced once A was
 // synchronized.
+// Memory:  "Device" below is a lane's Allocate, or, for arrays up to DeviceInfo::direct_bytes, AllocatePinned.
 // Ownership: a Device outlives its lanes, and lanes outlive the buffers they allocated.
 // Errors: argument errors come at once; a device's own errors may come later, from Synchronize. After DEVICE_LOST
 // (UNAVAILABLE) every later call on the device fails the same way.

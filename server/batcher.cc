@@ -187,15 +187,27 @@ Batcher::Shape Batcher::ShapeOf(const Entry& entry) {
 
 void Batcher::Submit(Entry entry) {
   const Shape shape = ShapeOf(entry);
+  if (BorrowedLane* const lane = entry.may_run_here ? BorrowFor(entry, shape) : nullptr) {
+    RunHere(lane, std::move(entry));
+    return;
+  }
+  {
+    MutexLock lock(mutex_);
+    waiting_[shape].entries.push_back(std::move(entry));
+  }
+  // One task an entry: where an earlier one took it along, its own finds nothing left.
+  lanes_->Submit(TaskSize::kSmall, [this, shape](BorrowedLane& lane) { Run(lane, shape); });
+}
+
+BorrowedLane* Batcher::BorrowFor(const Entry& entry, const Shape& shape) {
   BorrowedLane* lane = nullptr;
   {
     MutexLock lock(mutex_);
-    if (entry.may_run_here && !waiting_.contains(shape)) lane = lanes_->TryBorrow();
-    if (lane == nullptr) waiting_[shape].entries.push_back(std::move(entry));
+    if (!waiting_.contains(shape)) lane = lanes_->TryBorrow();
   }
-  if (lane != nullptr) return RunHere(lane, std::move(entry));
-  // One task an entry: where an earlier one took it along, its own finds nothing left.
-  lanes_->Submit(TaskSize::kSmall, [this, shape](BorrowedLane& lane) { Run(lane, shape); });
+  if (lane == nullptr || entry.pipeline->IsTiny(entry.piece, *lane)) return lane;
+  lanes_->Return(nullptr);
+  return nullptr;
 }
 
 void Batcher::RunHere(BorrowedLane* lane, Entry entry) {
@@ -204,16 +216,15 @@ void Batcher::RunHere(BorrowedLane* lane, Entry entry) {
   if (IsDoneSoon(*lane->lane)) {
     std::optional<Reply> reply;
     const absl::Status status = entry.pipeline->Collect(*lane, entry.piece, std::move(enqueued), &reply);
-    lanes_->Return(lane, nullptr);
+    lanes_->Return(nullptr);
     entry.done(status, std::move(reply), queue_ns);
     return;
   }
-  lanes_->Return(
-      lane, [entry = std::move(entry), enqueued = std::move(enqueued), queue_ns](BorrowedLane& borrowed) mutable {
-        std::optional<Reply> reply;
-        const absl::Status status = entry.pipeline->Collect(borrowed, entry.piece, std::move(enqueued), &reply);
-        entry.done(status, std::move(reply), queue_ns);
-      });
+  lanes_->Return([entry = std::move(entry), enqueued = std::move(enqueued), queue_ns](BorrowedLane& borrowed) mutable {
+    std::optional<Reply> reply;
+    const absl::Status status = entry.pipeline->Collect(borrowed, entry.piece, std::move(enqueued), &reply);
+    entry.done(status, std::move(reply), queue_ns);
+  });
 }
 
 std::vector<Batcher::Entry> Batcher::Take(const Shape& shape) {

@@ -1,12 +1,14 @@
 // Small requests of one shape that wait together go to the device together: one copy in, one launch, one copy out.
 //
-// Nobody waits for company. A request that may be run by the thread that brings it is, at once and alone, if the lane
-// for small tasks is idle. Else the lane that takes it up takes with it whatever of its shape has come meanwhile. So an
-// idle server runs each request alone, and a busy one ever larger batches. A window makes them larger still under load,
-// at the cost of its length. The bits are those that each request has alone.
+// Nobody waits for company. A tiny request that may be run by the thread that brings it is, at once and alone, if the
+// lane for small tasks is idle. Else the lane that takes it up takes with it whatever of its shape has come meanwhile.
+// So an idle server runs each request alone, and a busy one ever larger batches. A window makes them larger still under
+// load, at the cost of its length; who is run at once does not wait for it. The bits are those that each request has
+// alone.
 //
-// Threads: Submit from any thread, which it holds up for the tens of microseconds that a small launch takes, at most;
-//          `done` is called on a lane thread, or from inside Submit.
+// Threads: Submit from any thread, which it holds up for some tens of microseconds at most; more where CUDA has to load
+// a
+//          kernel that was never used. `done` is called on a lane thread, or from inside Submit.
 // Bounds:  what waits are requests that were admitted. A batch fits a lane's blocks.
 #ifndef PREFIXD_SERVER_BATCHER_H_
 #define PREFIXD_SERVER_BATCHER_H_
@@ -70,6 +72,9 @@ class Batcher {
   };
 
   static Shape ShapeOf(const Entry& entry);
+  // A lane for the request to run alone on this thread; null where none is idle, or others of its shape wait already,
+  // or it is not tiny.
+  BorrowedLane* BorrowFor(const Entry& entry, const Shape& shape);
   // Runs one alone in a borrowed lane: to its end if that comes soon, else its thread runs the rest.
   void RunHere(BorrowedLane* lane, Entry entry);
   void Run(BorrowedLane& lane, const Shape& shape);

@@ -122,9 +122,7 @@ Piece ChunkPipeline::Cut(const Chunk& chunk, uint64_t first, bool ends) const {
 
 absl::Status ChunkPipeline::Enqueue(BorrowedLane& lane, const Piece& piece, const StopSignal& stop) {
   PREFIXD_RETURN_IF_ERROR(stop.Check());
-  const uint64_t widest = std::max<uint64_t>(SizeOf(spec_.dtype), reply_bytes_per_item_);
-  const bool touches_open_group = open_items_ > 0 || ClosedItems(piece) != piece.num_items;
-  place_ = {.direct = !touches_open_group && piece.num_items * widest <= lane.direct_bytes};
+  place_ = PlaceOf(piece, lane);
   PREFIXD_RETURN_IF_ERROR(CopyIn(lane, piece));
   return std::visit([&](const auto& detail) { return EnqueueAs(detail, lane, piece); }, spec_.detail);
 }
@@ -159,6 +157,12 @@ absl::Status ChunkPipeline::Settle(BorrowedLane& lane, absl::Status status) {
   if (const absl::Status idle = lane.lane->Synchronize(); status.ok()) status = idle;
   device_times_ += lane.lane->TakeStageTimes();
   return status;
+}
+
+ChunkPipeline::Place ChunkPipeline::PlaceOf(const Piece& piece, const BorrowedLane& lane) const {
+  const uint64_t widest = std::max<uint64_t>(SizeOf(spec_.dtype), reply_bytes_per_item_);
+  const bool touches_open_group = open_items_ > 0 || ClosedItems(piece) != piece.num_items;
+  return {.direct = !touches_open_group && piece.num_items * widest <= lane.direct_bytes};
 }
 
 uint64_t ChunkPipeline::ClosedItems(const Piece& piece) const {
@@ -335,6 +339,11 @@ TaskSize ChunkPipeline::SizeOfTask(uint64_t num_items) const {
 bool ChunkPipeline::IsBatchable(const Piece& piece) const {
   return shape_ == CallShape::kUnary && piece.is_last && items_done_ == 0 &&
          SizeOfTask(piece.num_items) == TaskSize::kSmall;
+}
+
+bool ChunkPipeline::IsTiny(const Piece& piece, const BorrowedLane& lane) const {
+  // What is not worked on in place is copied out in the second half, which waits for that.
+  return piece.num_items <= kMaxTinyItems && PlaceOf(piece, lane).direct;
 }
 
 void ChunkPipeline::AcceptShare(const BatchShare& share) {

@@ -30,6 +30,8 @@ enum class CallShape { kUnary, kStream };
 
 // Arrays up to here take a lane about as long as a launch does.
 inline constexpr uint64_t kMaxSmallBytes = uint64_t{64} << 10;
+// And up to here, also where a CPU runs them: some 20 us.
+inline constexpr uint64_t kMaxTinyItems = uint64_t{8} << 10;
 
 // A part of a chunk: what one borrowed lane runs.
 struct Piece {
@@ -61,7 +63,7 @@ class ChunkPipeline {
     return Collect(lane, piece, Enqueue(lane, piece, stop), reply);
   }
   // Its halves. The first enqueues the work and does not wait for the device; the second, with what the first returned,
-  // does. Of a small piece the first takes a few microseconds on any thread.
+  // does.
   absl::Status Enqueue(BorrowedLane& lane, const Piece& piece, const StopSignal& stop);
   absl::Status Collect(BorrowedLane& lane, const Piece& piece, absl::Status enqueued, std::optional<Reply>* reply);
 
@@ -75,6 +77,9 @@ class ChunkPipeline {
 
   // Whether a batch may run the piece, in the place of RunPiece: the whole array, and a small one.
   bool IsBatchable(const Piece& piece) const;
+  // Whether it is so small that a thread which nothing may hold up can run its halves, if the device is done by the
+  // second: some tens of microseconds on a device that works at once.
+  bool IsTiny(const Piece& piece, const BorrowedLane& lane) const;
   // What a batch made of it.
   struct BatchShare {
     uint64_t num_items = 0;
@@ -104,6 +109,7 @@ class ChunkPipeline {
     std::byte* Of(const StagingBlock& block) const { return (direct ? block.host : block.device).data(); }
   };
 
+  Place PlaceOf(const Piece& piece, const BorrowedLane& lane) const;
   // Items of open group and piece that are run for good: up to a group's end, or to the array's.
   uint64_t ClosedItems(const Piece& piece) const;
   absl::Status CopyIn(BorrowedLane& lane, const Piece& piece);

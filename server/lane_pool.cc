@@ -1,6 +1,5 @@
 #include "server/lane_pool.h"
 
-#include <cassert>
 #include <utility>
 
 #include "kernels/status.h"
@@ -79,10 +78,8 @@ BorrowedLane* LanePool::TryBorrow() {
   return std::exchange(first.idle, false) ? &first.lane : nullptr;
 }
 
-void LanePool::Return(BorrowedLane* lane, Task rest) {
+void LanePool::Return(Task rest) {
   Worker& first = *workers_.front();
-  assert(lane == &first.lane);
-  (void)lane;
   {
     MutexLock lock(mutex_);
     first.task = std::move(rest);

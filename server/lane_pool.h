@@ -8,7 +8,8 @@
 // To wake a thread takes as long as a small task does. So whoever has one may borrow the first lane while that is idle,
 // and run it himself, if it does not block.
 //
-// Threads: any but where a lane is borrowed; tasks run on lane threads, up to num_lanes at once.
+// Threads: Submit and TryBorrow from any thread; Return by who borrowed. Tasks run on lane threads, up to num_lanes at
+//          once.
 // Bounds:  the queue is as long as the callers' tasks: a session has at most one, so Admission bounds it.
 #ifndef PREFIXD_SERVER_LANE_POOL_H_
 #define PREFIXD_SERVER_LANE_POOL_H_
@@ -76,7 +77,7 @@ class LanePool {
   // The first lane, if it is idle; else null. For a small task, and to be returned soon.
   BorrowedLane* TryBorrow();
   // Ends that. rest: what is left of the task, for the lane's thread; null if it is done.
-  void Return(BorrowedLane* lane, Task rest);
+  void Return(Task rest);
 
   int num_lanes() const { return static_cast<int>(workers_.size()); }
   // Pinned: of the lanes, always in use, and for replies.

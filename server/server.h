@@ -4,7 +4,8 @@
 //   ... until SIGTERM ...
 //   server->Drain(absl::Seconds(30), [] { return false; });
 //
-// Threads: Start, Drain and the destructor by one thread; on_device_lost is called on a lane thread.
+// Threads: Start, Drain and the destructor by one thread; on_device_lost is called on a lane thread or one of
+//          gRPC's, and must not block.
 #ifndef PREFIXD_SERVER_SERVER_H_
 #define PREFIXD_SERVER_SERVER_H_
 

@@ -5,7 +5,7 @@
 //
 // Threads: the On... methods may be called from any thread, also from inside a Transport's method. The Transport's
 //          methods are called one at a time, without a lock held, from whatever thread had news. Nothing here blocks
-//          but the pipeline, on lane threads.
+//          but the pipeline, on lane threads; a tiny request may run on the thread that brought it (batcher.h).
 // Ownership: made as a shared_ptr; a task on a lane keeps its session. The Transport lives until Finish was called and
 //          every On... that was running has returned. The ServerContext outlives all sessions.
 #ifndef PREFIXD_SERVER_SESSION_H_
@@ -114,7 +114,6 @@ class Session : public std::enable_shared_from_this<Session> {
   void Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has a lane run what there is: the next piece, or after the last one the end.
   void SubmitPiece(ChunkPipeline* pipeline, std::optional<Piece> piece);
-  // On a lane thread.
   void OnPieceDone(uint64_t num_items, const absl::Status& status, std::optional<Reply> reply, int64_t queue_ns);
   void Finish();
   void NameRequest(const std::string& request_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -129,7 +128,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string request_id_ ABSL_GUARDED_BY(mutex_);
   Admission::Ticket ticket_ ABSL_GUARDED_BY(mutex_);
   std::optional<Spec> spec_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<ChunkPipeline> pipeline_ ABSL_GUARDED_BY(mutex_);  // Its RunPiece is called without the lock.
+  std::unique_ptr<ChunkPipeline> pipeline_ ABSL_GUARDED_BY(mutex_);  // It runs pieces without the lock.
   std::deque<Chunk> incoming_ ABSL_GUARDED_BY(mutex_);
   uint64_t first_ ABSL_GUARDED_BY(mutex_) = 0;  // Elements of incoming_.front() that were run.
   std::deque<Reply> outgoing_ ABSL_GUARDED_BY(mutex_);

@@ -23,7 +23,6 @@ class FileSource : public client::ChunkSource {
 
   absl::StatusOr<client::Chunk> Next(size_t max_items) override;
   bool Rewind() override;
-  bool MayBlock() const override { return true; }
   void Interrupt() override;
 
   uint64_t items_read() const { return items_read_; }

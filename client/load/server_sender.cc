@@ -40,6 +40,7 @@ class RepeatedSource : public client::ChunkSource {
     next_ += count;
     return client::Chunk{.values = block_.first(count), .last = next_ == num_bytes_};
   }
+  bool MayBlock() const override { return false; }
   bool Rewind() override {
     next_ = 0;
     return true;

@@ -4,8 +4,9 @@
 // Starts that program on that device (auto), and moves GIB (1) a stream. FLIGHT_PEER: flight_peer.py beside this
 // file; prefixd is then compared with that too.
 //
-// The bare server is a process of its own, as prefixd is, and does nothing but send messages back, or drop them: no
-// service over gRPC can be faster. Both are asked in turns, and the median of the turns counts.
+// The bare server is a process of its own, as prefixd is, and does nothing but send messages back, or drop them: what
+// gRPC takes, as it comes. (prefixd keeps the memory of messages, see proto/message_memory.h; a service that does not
+// has that limit.) Both are asked in turns, and the median of the turns counts.
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>

@@ -69,14 +69,15 @@ def call(port, begin, end):
     values = np.random.default_rng().integers(-1, 2, ITEMS).astype(np.float32)
     client = flight.connect(f"grpc://127.0.0.1:{port}")
     array = pa.array(values)
+    total = values.sum(dtype=np.float64)
     exchange(client, array)  # The warm-up.
     for _ in range(TURNS):
         begin.wait()
         last = exchange(client, array)
+        if last != total:
+            end.abort()
+            raise ValueError(f"the last sum is {last}, not {total}")
         end.wait()
-        if last != values.sum(dtype=np.float64):
-            begin.abort()
-            raise ValueError(f"the last sum is {last}, not {values.sum(dtype=np.float64)}")
 
 
 def call_many(port, begin, end, num_streams):
@@ -102,9 +103,9 @@ def main():
         caller.start()
     rates = []
     for _ in range(TURNS):
-        begin.wait(timeout=120)  # Broken, so that this fails, where a stream was wrong.
+        begin.wait(timeout=120)
         start = time.monotonic()
-        end.wait(timeout=120)
+        end.wait(timeout=120)  # Broken, so that this fails, where a stream was wrong.
         rates.append(num_streams * ITEMS * 4 / 1e9 / (time.monotonic() - start))
     for caller in callers:
         caller.join()

@@ -111,7 +111,6 @@ class BlockingSource : public ChunkSource {
     return absl::CancelledError("interrupted");
   }
   bool Rewind() override { return false; }
-  bool MayBlock() const override { return true; }
   void Interrupt() override {
     if (!already_.exchange(true)) interrupted_.Notify();
   }

@@ -47,8 +47,9 @@ TEST_P(LaneTest, CopiesOfAllSizes) {
 }
 
 TEST_P(LaneTest, IsDoneOnceAllIs) {
+  Require(lane().Synchronize());
   EXPECT_TRUE(lane().IsDone());
-  std::vector<int32_t> in(SmallSizesOnly() ? 1 << 16 : 1 << 24, 1);
+  std::vector<int32_t> in(1 << 24, 1);
   DeviceArray<int32_t> d_x(lane(), in);
   Require(lane().Synchronize());
   bool was_under_way = false;
@@ -61,6 +62,59 @@ TEST_P(LaneTest, IsDoneOnceAllIs) {
   EXPECT_EQ(was_under_way, GetParam().device != "cpu");
   Require(lane().Synchronize());
   EXPECT_TRUE(lane().IsDone());
+}
+
+// Small arrays, results and counts in pinned memory, one array and several: the bits that they have in the device's.
+TEST_P(LaneTest, SmallArraysMayBeInPinnedMemory) {
+  const size_t max_bytes = std::min<uint64_t>(device().info().direct_bytes, uint64_t{64} << 10);
+  if (max_bytes == 0) GTEST_SKIP() << "the device copies arrays of any size";
+  for (const DType dtype : {DType::kU8, DType::kI16, DType::kF32, DType::kI64, DType::kF64}) {
+    for (const uint64_t num_arrays : {1, 3}) {
+      const uint64_t most = max_bytes / SizeOf(dtype) / num_arrays;
+      for (const uint64_t num_items : {uint64_t{1}, 1 + random().Below(most), most}) {
+        SCOPED_TRACE(StrCat(Name(dtype), ", ", num_arrays, " of ", num_items));
+        const size_t size_bytes = num_arrays * num_items * SizeOf(dtype);
+        std::vector<uint8_t> in(size_bytes);
+        for (uint8_t& byte : in) byte = static_cast<uint8_t>(random().Next());
+        // In, scanned, kept, counts and states. Values that were not written are as before.
+        const auto run = [&](bool pinned) {
+          std::vector<Buffer> memory;
+          for (const size_t bytes :
+               {size_bytes, size_bytes, size_bytes, num_arrays * sizeof(uint64_t), num_arrays * sizeof(ReduceState)}) {
+            memory.push_back(Require(pinned ? device().AllocatePinned(bytes) : lane().Allocate(bytes)));
+            const std::vector<uint8_t> filled = memory.size() == 1 ? in : std::vector<uint8_t>(bytes, 0x5a);
+            Require(lane().CopyToDevice(memory.back().data(), filled.data(), bytes));
+            Require(lane().Synchronize());
+          }
+          ScanArgs scan = {.dtype = dtype, .in = memory[0].data(), .out = memory[1].data(), .num_items = num_items};
+          scan.num_arrays = num_arrays;
+          scan.init = ScanStart(Op::kSum, dtype, scan.kind);
+          Require(lane().Scan(scan));
+          CompactArgs compact = {.dtype = dtype, .comparison = Comparison::kGreaterEqual};
+          compact.value = Neutral(Op::kSum, dtype);
+          compact.in = memory[0].data();
+          compact.num_items = num_items;
+          compact.num_arrays = num_arrays;
+          compact.values = memory[2].data();
+          compact.count = reinterpret_cast<uint64_t*>(memory[3].data());
+          Require(lane().Compact(compact));
+          ReduceArgs reduce = {.dtype = dtype, .op = Op::kMax, .in = memory[0].data(), .num_items = num_items};
+          reduce.num_arrays = num_arrays;
+          reduce.init = {Neutral(Op::kMax, dtype), ReduceState::kNothing};
+          reduce.state_out = reinterpret_cast<ReduceState*>(memory[4].data());
+          Require(lane().Reduce(reduce));
+          std::vector<std::vector<uint8_t>> results;
+          for (const Buffer& buffer : memory) {
+            results.emplace_back(buffer.size_bytes());
+            Require(lane().CopyToHost(results.back().data(), buffer.data(), buffer.size_bytes()));
+          }
+          Require(lane().Synchronize());
+          return results;
+        };
+        EXPECT_EQ(run(true), run(false));
+      }
+    }
+  }
 }
 
 TEST_P(LaneTest, Describes) {

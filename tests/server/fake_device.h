@@ -16,7 +16,7 @@ namespace prefixd {
 
 class FakeDevice final : public Device {
  public:
-  // Called on the lane's thread before every Scan, Reduce and Compact; what it returns, if not OK, they return.
+  // Called before every Scan, Reduce and Compact; what it returns, if not OK, they return.
   std::function<absl::Status()> before_work = [] { return absl::OkStatus(); };
   // What AllocatePinned and Allocate return instead of memory, if not OK.
   absl::Status memory_status;

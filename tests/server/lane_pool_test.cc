@@ -73,7 +73,7 @@ TEST(LanePoolTest, SmallTasksRunWhileLargeOnesHoldEveryLaneTheyMay) {
   std::atomic<bool> went_on{true};
   BorrowedLane* const first = Borrow(**pool);
   ASSERT_NE(first, nullptr);
-  (*pool)->Return(first, nullptr);  // It is idle now, and none of the large ones must come to it.
+  (*pool)->Return(nullptr);  // It is idle now, and none of the large ones must come to it.
   for (int i = 0; i < 2 * kLanes; ++i) {
     (*pool)->Submit(TaskSize::kLarge, [&](BorrowedLane&) {
       large_started.Arrive();
@@ -150,7 +150,7 @@ TEST(LanePoolTest, ABorrowedLaneRunsNothingElseUntilItIsReturned) {
       });
     }
     order.push_back(-1);
-    (*pool)->Return(lane, nullptr);
+    (*pool)->Return(nullptr);
     ASSERT_TRUE(ran.WaitFor(2));
     EXPECT_EQ(order, (std::vector<int>{-1, 0, 1}));
   }
@@ -169,7 +169,7 @@ TEST(LanePoolTest, TheRestOfABorrowersTaskRunsFirstAndOnTheLanesThread) {
       order.emplace_back("queued");
       ran.Arrive();
     });
-    (*pool)->Return(lane, [&, here = std::this_thread::get_id()](BorrowedLane& same) {
+    (*pool)->Return([&, here = std::this_thread::get_id()](BorrowedLane& same) {
       EXPECT_EQ(&same, lane);
       EXPECT_NE(std::this_thread::get_id(), here);
       order.emplace_back("rest");
@@ -195,7 +195,7 @@ TEST(LanePoolTest, OthersRunWhileTheFirstLaneIsBorrowed) {
     });
   }
   EXPECT_TRUE(ran.WaitFor(2));
-  (*pool)->Return(lane, nullptr);
+  (*pool)->Return(nullptr);
 }
 
 // Also where nothing ever runs on a lane's own thread: a gauge that stood still would mislead.
@@ -208,7 +208,7 @@ TEST(LanePoolTest, MemoryIsLookedAtWhereLanesAreBorrowedOnly) {
   while ((*pool)->free_memory_bytes() != 1234 && std::chrono::steady_clock::now() < limit) {
     BorrowedLane* const lane = Borrow(**pool);
     ASSERT_NE(lane, nullptr);
-    (*pool)->Return(lane, nullptr);
+    (*pool)->Return(nullptr);
   }
   EXPECT_EQ((*pool)->free_memory_bytes(), 1234u);
 }

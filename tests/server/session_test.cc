@@ -463,13 +463,17 @@ TEST_F(SessionTest, RequestsRunOnTwoLanesAtTheSameTime) {
 
 // On a quiet server the thread that brings a small request runs it; where many are in flight, a lane's thread does.
 TEST_F(SessionTest, WhoRunsASmallRequest) {
+  device_.set_direct_bytes(UINT64_MAX);
+  MakeServer(2);
   for (const int others : {0, 16}) {
     SCOPED_TRACE(others);
     std::vector<Admission::Ticket> in_flight;
     for (int i = 0; i < others; ++i) in_flight.push_back(*admission_->Admit(0));
-    BorrowedLane* lane = nullptr;
-    while (lane == nullptr) lane = lanes_->TryBorrow();  // Its thread has come to rest.
-    lanes_->Return(lane, nullptr);
+    // Its thread comes to rest. Twice: after the first it may look at the device's memory, as it does once a second.
+    for (int i = 0; i < 2; ++i) {
+      while (lanes_->TryBorrow() == nullptr) std::this_thread::yield();
+      lanes_->Return(nullptr);
+    }
     std::thread::id ran_on;
     device_.before_work = [&] {
       ran_on = std::this_thread::get_id();
