@@ -437,7 +437,7 @@ int WaitForPort(const std::string& path) {
   for (int i = 0; i < 600; ++i) {
     int port = 0;
     if (std::ifstream(path) >> port) return port;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // Until the next look.
   }
   return 0;
 }

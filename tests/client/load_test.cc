@@ -378,7 +378,7 @@ TEST(RunLoad, UntilStableEndsAfterTenWindowsAtTheLatest) {
   std::atomic<int> window = 0;
   // Windows differ by more than ten times.
   const Sender send = [&](size_t, size_t) {
-    std::this_thread::sleep_for(milliseconds(window % 2 == 0 ? 1 : 40));
+    std::this_thread::sleep_for(milliseconds(window % 2 == 0 ? 1 : 40));  // How long a request takes, by window.
     return Outcome();
   };
   client::Cancellation cancellation;
