@@ -127,53 +127,56 @@ void Session::Fail(absl::Status status) {
 void Session::Pump() {
   const std::shared_ptr<Session> self = shared_from_this();  // Finish may let go of the last other reference.
   while (true) {
-    std::function<void()> action;
+    Action action;
     {
       MutexLock lock(mutex_);
       if (pumping_) return;  // Whoever is inside will look again.
       action = NextAction();
-      if (!action) return;
-      pumping_ = true;
+      if (!action.run) return;
+      (action.is_write ? in_write_ : pumping_) = true;
     }
-    action();
+    action.run();
     {
       MutexLock lock(mutex_);
-      pumping_ = false;
+      (action.is_write ? in_write_ : pumping_) = false;
     }
   }
 }
 
-std::function<void()> Session::NextAction() {
-  if (finished_) return nullptr;
-  if (!outgoing_.empty() && !writing_) {
-    writing_ = true;
-    auto reply = std::make_shared<Reply>(std::move(outgoing_.front()));
-    outgoing_.pop_front();
-    num_bytes_out_ += reply->values.size() + reply->indices.size();
-    return [this, reply] { transport_->Write(std::move(*reply)); };
-  }
+// What sets others to work comes first, and what takes long, a write, last.
+Session::Action Session::NextAction() {
+  if (finished_) return {};
+  const bool may_write = !outgoing_.empty() && !writing_ && !in_write_;
   // The next piece waits until the reply to the last is on its way: a slow reader holds no lane and no more memory.
-  if (!running_ && outgoing_.empty() && status_.ok()) {
+  const bool is_caught_up = outgoing_.empty() || (may_write && outgoing_.size() == 1);
+  if (!running_ && is_caught_up && status_.ok()) {
     if (!incoming_.empty()) {
       running_ = true;
       const bool ends = read_ended_ && incoming_.size() == 1;
-      return [this, pipeline = pipeline_.get(), piece = pipeline_->Cut(incoming_.front(), first_, ends)] {
+      return {[this, pipeline = pipeline_.get(), piece = pipeline_->Cut(incoming_.front(), first_, ends)] {
         SubmitPiece(pipeline, piece);
-      };
+      }};
     }
     if (read_ended_ && pipeline_ != nullptr && pipeline_->NeedsEnd()) {
       running_ = true;
-      return [this, pipeline = pipeline_.get()] { SubmitPiece(pipeline, std::nullopt); };
+      return {[this, pipeline = pipeline_.get()] { SubmitPiece(pipeline, std::nullopt); }};
     }
   }
   if (status_.ok() && !reading_ && !read_ended_ && incoming_.size() < kMaxHeldChunks) {
     reading_ = true;
-    return [this] { transport_->Read(); };
+    return {[this] { transport_->Read(); }};
+  }
+  if (may_write) {
+    writing_ = true;
+    auto reply = std::make_shared<Reply>(std::move(outgoing_.front()));
+    outgoing_.pop_front();
+    num_bytes_out_ += reply->values.size() + reply->indices.size();
+    return {[this, reply] { transport_->Write(std::move(*reply)); }, /*is_write=*/true};
   }
   const bool complete = read_ended_ && incoming_.empty() && outgoing_.empty();
-  if (running_ || writing_ || (status_.ok() && !complete)) return nullptr;
+  if (running_ || writing_ || in_write_ || (status_.ok() && !complete)) return {};
   finished_ = true;
-  return [this] { Finish(); };
+  return {[this] { Finish(); }};
 }
 
 void Session::Finish() {

@@ -4,7 +4,8 @@
 // read, and two replies.
 //
 // Threads: the On... methods may be called from any thread, also from inside a Transport's method. The Transport's
-//          methods are called one at a time, without a lock held, from whatever thread had news. Nothing here blocks
+//          methods are called without a lock held, from whatever thread had news, and one at a time but for this: while
+//          a Write has not returned, which may take as long as sending does, Read may be called. Nothing here blocks
 //          but the pipeline, on lane threads; a tiny request may run on the thread that brought it (batcher.h).
 // Ownership: made as a shared_ptr; a task on a lane keeps its session. The Transport lives until Finish was called and
 //          every On... that was running has returned. The ServerContext outlives all sessions.
@@ -104,9 +105,16 @@ class Session : public std::enable_shared_from_this<Session> {
  private:
   Session(ServerContext* context, CallInfo call, Transport* transport);
 
-  // Does whatever there is to do next, until there is nothing. One thread at a time is inside; others leave their news.
+  // What there is to do next.
+  struct Action {
+    std::function<void()> run;  // Null: nothing.
+    bool is_write = false;
+  };
+
+  // Does whatever there is to do next, until there is nothing. One thread at a time is inside, and another may be
+  // inside a Write; the rest leave their news.
   void Pump();
-  std::function<void()> NextAction() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Action NextAction() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes a message's spec and checks its chunk.
   absl::Status Accept(Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Begin(Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -133,7 +141,8 @@ class Session : public std::enable_shared_from_this<Session> {
   uint64_t first_ ABSL_GUARDED_BY(mutex_) = 0;  // Elements of incoming_.front() that were run.
   std::deque<Reply> outgoing_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  bool pumping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool pumping_ ABSL_GUARDED_BY(mutex_) = false;   // A thread runs an action that is no write,
+  bool in_write_ ABSL_GUARDED_BY(mutex_) = false;  // or one that is.
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool read_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool running_ ABSL_GUARDED_BY(mutex_) = false;

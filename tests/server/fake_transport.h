@@ -52,6 +52,8 @@ class FakeTransport final : public Transport {
 
   // Asked before message number i (the end of the stream counts as one) is handed over; returns when it may be.
   std::function<void(size_t)> before_read = [](size_t) {};
+  // Asked in write number i; its call returns when it does.
+  std::function<void(size_t)> in_write = [](size_t) {};
   // Asked before write number i is said to be done.
   std::function<void(size_t)> before_write_done = [](size_t) {};
 
@@ -100,6 +102,7 @@ class FakeTransport final : public Transport {
       before_write_done(i);
       session_->OnWriteDone(true);
     });
+    in_write(i);
   }
   void Finish(const Result& result) override {
     result_ = result;
@@ -117,7 +120,8 @@ class FakeTransport final : public Transport {
       answer();
       return;
     }
-    threads_.emplace_back(std::move(answer));  // The session calls one at a time.
+    const std::lock_guard<std::mutex> lock(mutex_);  // It may read while it writes.
+    threads_.emplace_back(std::move(answer));
   }
 
   std::vector<Message> messages_;
