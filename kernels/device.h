@@ -193,9 +193,6 @@ class Lane {
   // Blocks until everything enqueued has run; returns its first error.
   virtual absl::Status Synchronize() = 0;
 
-  // Whether Synchronize would return at once. Never waits.
-  virtual bool IsDone() = 0;
-
   // The times of everything that ran since the last call. Needs: synchronized.
   virtual StageTimes TakeStageTimes() = 0;
 };

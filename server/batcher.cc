@@ -15,8 +15,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::microseconds kMaxPoll{30};
-
 int64_t NanosecondsSince(Clock::time_point start) { return std::chrono::nanoseconds(Clock::now() - start).count(); }
 
 uint64_t BytesPerItem(const Spec& spec) {
@@ -161,16 +159,6 @@ class Together {
   ChunkPipeline::BatchShare share_;
 };
 
-// Whether what a lane was given is done within what a small launch takes on an idle device; for gRPC's threads, which
-// nothing may hold up for longer.
-bool IsDoneSoon(Lane& lane) {
-  const Clock::time_point limit = Clock::now() + kMaxPoll;
-  while (!lane.IsDone()) {
-    if (Clock::now() >= limit) return false;
-  }
-  return true;
-}
-
 void RunAlone(BorrowedLane& lane, Batcher::Entry& entry, int64_t queue_ns) {
   std::optional<Reply> reply;
   const absl::Status status = entry.pipeline->RunPiece(lane, entry.piece, *entry.stop, &reply);
@@ -187,44 +175,12 @@ Batcher::Shape Batcher::ShapeOf(const Entry& entry) {
 
 void Batcher::Submit(Entry entry) {
   const Shape shape = ShapeOf(entry);
-  if (BorrowedLane* const lane = entry.may_run_here ? BorrowFor(entry, shape) : nullptr) {
-    RunHere(lane, std::move(entry));
-    return;
-  }
   {
     MutexLock lock(mutex_);
     waiting_[shape].entries.push_back(std::move(entry));
   }
   // One task an entry: where an earlier one took it along, its own finds nothing left.
   lanes_->Submit(TaskSize::kSmall, [this, shape](BorrowedLane& lane) { Run(lane, shape); });
-}
-
-BorrowedLane* Batcher::BorrowFor(const Entry& entry, const Shape& shape) {
-  BorrowedLane* lane = nullptr;
-  {
-    MutexLock lock(mutex_);
-    if (!waiting_.contains(shape)) lane = lanes_->TryBorrow();
-  }
-  if (lane == nullptr || entry.pipeline->IsTiny(entry.piece, *lane)) return lane;
-  lanes_->Return(nullptr);
-  return nullptr;
-}
-
-void Batcher::RunHere(BorrowedLane* lane, Entry entry) {
-  const int64_t queue_ns = NanosecondsSince(entry.submitted);
-  absl::Status enqueued = entry.pipeline->Enqueue(*lane, entry.piece, *entry.stop);
-  if (IsDoneSoon(*lane->lane)) {
-    std::optional<Reply> reply;
-    const absl::Status status = entry.pipeline->Collect(*lane, entry.piece, std::move(enqueued), &reply);
-    lanes_->Return(nullptr);
-    entry.done(status, std::move(reply), queue_ns);
-    return;
-  }
-  lanes_->Return([entry = std::move(entry), enqueued = std::move(enqueued), queue_ns](BorrowedLane& borrowed) mutable {
-    std::optional<Reply> reply;
-    const absl::Status status = entry.pipeline->Collect(borrowed, entry.piece, std::move(enqueued), &reply);
-    entry.done(status, std::move(reply), queue_ns);
-  });
 }
 
 std::vector<Batcher::Entry> Batcher::Take(const Shape& shape) {

@@ -1,14 +1,11 @@
 // Small requests of one shape that wait together go to the device together: one copy in, one launch, one copy out.
 //
-// Nobody waits for company. A tiny request that may be run by the thread that brings it is, at once and alone, if the
-// lane for small tasks is idle. Else the lane that takes it up takes with it whatever of its shape has come meanwhile.
-// So an idle server runs each request alone, and a busy one ever larger batches. A window makes them larger still under
-// load, at the cost of its length; who is run at once does not wait for it. The bits are those that each request has
-// alone.
+// Nobody waits for company: a request is handed to the lanes at once, and the lane that takes it up takes with it
+// whatever of its shape has come meanwhile. So an idle server runs each request alone, and a busy one ever larger
+// batches. A window makes them larger still under load, at the cost of its length.
+// The bits are those that each request has alone.
 //
-// Threads: Submit from any thread, which it holds up for some tens of microseconds at most; more where CUDA has to load
-// a
-//          kernel that was never used. `done` is called on a lane thread, or from inside Submit.
+// Threads: Submit from any thread; `done` is called on a lane thread.
 // Bounds:  what waits are requests that were admitted. A batch fits a lane's blocks.
 #ifndef PREFIXD_SERVER_BATCHER_H_
 #define PREFIXD_SERVER_BATCHER_H_
@@ -39,7 +36,6 @@ class Batcher {
     ChunkPipeline* pipeline = nullptr;
     Piece piece;  // For which the pipeline's IsBatchable holds.
     const StopSignal* stop = nullptr;
-    bool may_run_here = false;  // On the thread that calls Submit.
     // As RunPiece returns it; queue_ns: from Submit until a lane took it up.
     absl::AnyInvocable<void(const absl::Status& status, std::optional<Reply> reply, int64_t queue_ns)> done;
     std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
@@ -72,11 +68,6 @@ class Batcher {
   };
 
   static Shape ShapeOf(const Entry& entry);
-  // A lane for the request to run alone on this thread; null where none is idle, or others of its shape wait already,
-  // or it is not tiny.
-  BorrowedLane* BorrowFor(const Entry& entry, const Shape& shape);
-  // Runs one alone in a borrowed lane: to its end if that comes soon, else its thread runs the rest.
-  void RunHere(BorrowedLane* lane, Entry entry);
   void Run(BorrowedLane& lane, const Shape& shape);
   void RunEntries(BorrowedLane& lane, std::vector<Entry> entries);
   // Waits for the window where there is reason to. False if another lane does.

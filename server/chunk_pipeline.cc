@@ -120,18 +120,15 @@ Piece ChunkPipeline::Cut(const Chunk& chunk, uint64_t first, bool ends) const {
   return {.chunk = chunk, .first = first, .num_items = num_items, .is_last = is_last};
 }
 
-absl::Status ChunkPipeline::Enqueue(BorrowedLane& lane, const Piece& piece, const StopSignal& stop) {
+absl::Status ChunkPipeline::RunPiece(BorrowedLane& lane, const Piece& piece, const StopSignal& stop,
+                                     std::optional<Reply>* reply) {
   PREFIXD_RETURN_IF_ERROR(stop.Check());
-  place_ = PlaceOf(piece, lane);
-  PREFIXD_RETURN_IF_ERROR(CopyIn(lane, piece));
-  return std::visit([&](const auto& detail) { return EnqueueAs(detail, lane, piece); }, spec_.detail);
-}
-
-absl::Status ChunkPipeline::Collect(BorrowedLane& lane, const Piece& piece, absl::Status enqueued,
-                                    std::optional<Reply>* reply) {
-  absl::Status status = std::move(enqueued);
+  const uint64_t widest = std::max<uint64_t>(SizeOf(spec_.dtype), reply_bytes_per_item_);
+  const bool touches_open_group = open_items_ > 0 || ClosedItems(piece) != piece.num_items;
+  place_ = {.direct = !touches_open_group && piece.num_items * widest <= lane.direct_bytes};
+  absl::Status status = CopyIn(lane, piece);
   if (status.ok()) {
-    status = std::visit([&](const auto& detail) { return CollectAs(detail, lane, piece, reply); }, spec_.detail);
+    status = std::visit([&](const auto& detail) { return RunAs(detail, lane, piece, reply); }, spec_.detail);
   }
   PREFIXD_RETURN_IF_ERROR(Settle(lane, std::move(status)));
   items_done_ += piece.num_items;
@@ -157,12 +154,6 @@ absl::Status ChunkPipeline::Settle(BorrowedLane& lane, absl::Status status) {
   if (const absl::Status idle = lane.lane->Synchronize(); status.ok()) status = idle;
   device_times_ += lane.lane->TakeStageTimes();
   return status;
-}
-
-ChunkPipeline::Place ChunkPipeline::PlaceOf(const Piece& piece, const BorrowedLane& lane) const {
-  const uint64_t widest = std::max<uint64_t>(SizeOf(spec_.dtype), reply_bytes_per_item_);
-  const bool touches_open_group = open_items_ > 0 || ClosedItems(piece) != piece.num_items;
-  return {.direct = !touches_open_group && piece.num_items * widest <= lane.direct_bytes};
 }
 
 uint64_t ChunkPipeline::ClosedItems(const Piece& piece) const {
@@ -214,7 +205,8 @@ absl::Status ChunkPipeline::KeepOpen(BorrowedLane& lane, const std::byte* in, ui
   return absl::OkStatus();
 }
 
-absl::Status ChunkPipeline::EnqueueAs(const ScanSpec& scan, BorrowedLane& lane, const Piece& piece) {
+absl::Status ChunkPipeline::RunAs(const ScanSpec& scan, BorrowedLane& lane, const Piece& piece,
+                                  std::optional<Reply>* reply) {
   if (!piece.is_last) PREFIXD_RETURN_IF_ERROR(MakeState(lane));
   const size_t item_bytes = SizeOf(spec_.dtype);
   const size_t out_bytes = SizeOf(spec_.output());
@@ -242,12 +234,10 @@ absl::Status ChunkPipeline::EnqueueAs(const ScanSpec& scan, BorrowedLane& lane, 
     PREFIXD_RETURN_IF_ERROR(lane.lane->Scan(args));
   }
   PREFIXD_RETURN_IF_ERROR(KeepOpen(lane, in, closed, num_items));
-  if (place_.direct) return absl::OkStatus();
-  return lane.lane->CopyToHost(lane.values.host.data(), out + open_before * out_bytes, piece.num_items * out_bytes);
-}
-
-absl::Status ChunkPipeline::CollectAs(const ScanSpec& /*scan*/, BorrowedLane& lane, const Piece& piece,
-                                      std::optional<Reply>* reply) {
+  if (!place_.direct) {
+    PREFIXD_RETURN_IF_ERROR(
+        lane.lane->CopyToHost(lane.values.host.data(), out + open_before * out_bytes, piece.num_items * out_bytes));
+  }
   PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
   *reply = {.values = Take(lane, lane.values, piece.num_items * SizeOf(spec_.output())), .indices = {}};
   return absl::OkStatus();
@@ -270,15 +260,19 @@ absl::Status ChunkPipeline::ReadState(BorrowedLane& lane) {
   return absl::OkStatus();
 }
 
-absl::Status ChunkPipeline::EnqueueAs(const ReduceSpec& reduce, BorrowedLane& lane, const Piece& piece) {
+absl::Status ChunkPipeline::RunAs(const ReduceSpec& reduce, BorrowedLane& lane, const Piece& piece,
+                                  std::optional<Reply>* /*reply*/) {
   const uint64_t first_item = items_done_ - open_items_;
   const uint64_t num_items = open_items_ + piece.num_items;
   const uint64_t closed = ClosedItems(piece);
   const std::byte* const in = place_.Of(lane.in);
   if (piece.is_last) {
     PREFIXD_RETURN_IF_ERROR(ReduceInto(place_.Of(lane.scalar), reduce, lane, in, num_items, first_item));
-    if (place_.direct) return absl::OkStatus();
-    return lane.lane->CopyToHost(lane.scalar.host.data(), lane.scalar.device.data(), sizeof(ReduceState));
+    if (!place_.direct) {
+      PREFIXD_RETURN_IF_ERROR(
+          lane.lane->CopyToHost(lane.scalar.host.data(), lane.scalar.device.data(), sizeof(ReduceState)));
+    }
+    return ReadState(lane);
   }
   PREFIXD_RETURN_IF_ERROR(MakeState(lane));
   if (closed > 0) {
@@ -288,12 +282,8 @@ absl::Status ChunkPipeline::EnqueueAs(const ReduceSpec& reduce, BorrowedLane& la
   return KeepOpen(lane, in, closed, num_items);
 }
 
-absl::Status ChunkPipeline::CollectAs(const ReduceSpec& /*reduce*/, BorrowedLane& lane, const Piece& piece,
-                                      std::optional<Reply>* /*reply*/) {
-  return piece.is_last ? ReadState(lane) : absl::OkStatus();
-}
-
-absl::Status ChunkPipeline::EnqueueAs(const CompactSpec& compact, BorrowedLane& lane, const Piece& piece) {
+absl::Status ChunkPipeline::RunAs(const CompactSpec& compact, BorrowedLane& lane, const Piece& piece,
+                                  std::optional<Reply>* reply) {
   CompactArgs args = ArgsOf(spec_, compact);
   args.mask = place_.Of(lane.mask);
   args.in = place_.Of(lane.in);
@@ -303,12 +293,9 @@ absl::Status ChunkPipeline::EnqueueAs(const CompactSpec& compact, BorrowedLane& 
   args.indices = compact.return_indices ? place_.Of(lane.indices) : nullptr;
   args.count = reinterpret_cast<uint64_t*>(place_.Of(lane.scalar));
   PREFIXD_RETURN_IF_ERROR(lane.lane->Compact(args));
-  if (place_.direct) return absl::OkStatus();
-  return lane.lane->CopyToHost(lane.scalar.host.data(), args.count, sizeof(uint64_t));
-}
-
-absl::Status ChunkPipeline::CollectAs(const CompactSpec& compact, BorrowedLane& lane, const Piece& /*piece*/,
-                                      std::optional<Reply>* reply) {
+  if (!place_.direct) {
+    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(lane.scalar.host.data(), args.count, sizeof(uint64_t)));
+  }
   PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
   uint64_t kept = 0;
   std::memcpy(&kept, lane.scalar.host.data(), sizeof(kept));
@@ -339,11 +326,6 @@ TaskSize ChunkPipeline::SizeOfTask(uint64_t num_items) const {
 bool ChunkPipeline::IsBatchable(const Piece& piece) const {
   return shape_ == CallShape::kUnary && piece.is_last && items_done_ == 0 &&
          SizeOfTask(piece.num_items) == TaskSize::kSmall;
-}
-
-bool ChunkPipeline::IsTiny(const Piece& piece, const BorrowedLane& lane) const {
-  // What is not worked on in place is copied out in the second half, which waits for that.
-  return piece.num_items <= kMaxTinyItems && PlaceOf(piece, lane).direct;
 }
 
 void ChunkPipeline::AcceptShare(const BatchShare& share) {

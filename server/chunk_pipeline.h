@@ -30,8 +30,6 @@ enum class CallShape { kUnary, kStream };
 
 // Arrays up to here take a lane about as long as a launch does.
 inline constexpr uint64_t kMaxSmallBytes = uint64_t{64} << 10;
-// And up to here, also where a CPU runs them: some 20 us.
-inline constexpr uint64_t kMaxTinyItems = uint64_t{8} << 10;
 
 // A part of a chunk: what one borrowed lane runs.
 struct Piece {
@@ -59,13 +57,7 @@ class ChunkPipeline {
   // Runs a piece. Sets *reply, but not for a reduce. The pieces of a chunk, and the chunks, are run in order.
   // Blocks on the device: for lane threads. On return the lane is idle, also after an error.
   // Errors: those of the lane, and of `stop`, which is asked before anything is enqueued.
-  absl::Status RunPiece(BorrowedLane& lane, const Piece& piece, const StopSignal& stop, std::optional<Reply>* reply) {
-    return Collect(lane, piece, Enqueue(lane, piece, stop), reply);
-  }
-  // Its halves. The first enqueues the work and does not wait for the device; the second, with what the first returned,
-  // does.
-  absl::Status Enqueue(BorrowedLane& lane, const Piece& piece, const StopSignal& stop);
-  absl::Status Collect(BorrowedLane& lane, const Piece& piece, absl::Status enqueued, std::optional<Reply>* reply);
+  absl::Status RunPiece(BorrowedLane& lane, const Piece& piece, const StopSignal& stop, std::optional<Reply>* reply);
 
   // Whether RunEnd has to be run once everything came: no piece was the last, and the result is still on the device.
   bool NeedsEnd() const { return spec_.primitive() == Primitive::kReduce && items_done_ > 0 && !reduced_; }
@@ -77,9 +69,6 @@ class ChunkPipeline {
 
   // Whether a batch may run the piece, in the place of RunPiece: the whole array, and a small one.
   bool IsBatchable(const Piece& piece) const;
-  // Whether it is so small that a thread which nothing may hold up can run its halves, if the device is done by the
-  // second: some tens of microseconds on a device that works at once.
-  bool IsTiny(const Piece& piece, const BorrowedLane& lane) const;
   // What a batch made of it.
   struct BatchShare {
     uint64_t num_items = 0;
@@ -109,19 +98,14 @@ class ChunkPipeline {
     std::byte* Of(const StagingBlock& block) const { return (direct ? block.host : block.device).data(); }
   };
 
-  Place PlaceOf(const Piece& piece, const BorrowedLane& lane) const;
   // Items of open group and piece that are run for good: up to a group's end, or to the array's.
   uint64_t ClosedItems(const Piece& piece) const;
   absl::Status CopyIn(BorrowedLane& lane, const Piece& piece);
   absl::Status CopyIn(BorrowedLane& lane, const StagingBlock& block, const Payload& payload, uint64_t first_byte,
                       uint64_t size_bytes, uint64_t device_offset_bytes);
-  absl::Status EnqueueAs(const ScanSpec& scan, BorrowedLane& lane, const Piece& piece);
-  absl::Status EnqueueAs(const ReduceSpec& reduce, BorrowedLane& lane, const Piece& piece);
-  absl::Status EnqueueAs(const CompactSpec& compact, BorrowedLane& lane, const Piece& piece);
-  absl::Status CollectAs(const ScanSpec& scan, BorrowedLane& lane, const Piece& piece, std::optional<Reply>* reply);
-  absl::Status CollectAs(const ReduceSpec& reduce, BorrowedLane& lane, const Piece& piece, std::optional<Reply>* reply);
-  absl::Status CollectAs(const CompactSpec& compact, BorrowedLane& lane, const Piece& piece,
-                         std::optional<Reply>* reply);
+  absl::Status RunAs(const ScanSpec& scan, BorrowedLane& lane, const Piece& piece, std::optional<Reply>* reply);
+  absl::Status RunAs(const ReduceSpec& reduce, BorrowedLane& lane, const Piece& piece, std::optional<Reply>* reply);
+  absl::Status RunAs(const CompactSpec& compact, BorrowedLane& lane, const Piece& piece, std::optional<Reply>* reply);
   // Reduces the state before the open group and num_items from `in` on, which begin at element first_item of the whole
   // array, into *state.
   absl::Status ReduceInto(void* state, const ReduceSpec& reduce, BorrowedLane& lane, const void* in, uint64_t num_items,

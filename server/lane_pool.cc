@@ -72,27 +72,6 @@ void LanePool::Submit(TaskSize size, Task task) {
   if (worker != nullptr) worker->wake.NotifyOne();
 }
 
-BorrowedLane* LanePool::TryBorrow() {
-  Worker& first = *workers_.front();
-  MutexLock lock(mutex_);
-  return std::exchange(first.idle, false) ? &first.lane : nullptr;
-}
-
-void LanePool::Return(Task rest) {
-  Worker& first = *workers_.front();
-  {
-    MutexLock lock(mutex_);
-    first.task = std::move(rest);
-    if (!first.task) first.task = TakeQueued(first);
-    if (!first.task && MayLookAtMemory()) first.task = [](BorrowedLane&) {};  // After which its thread does.
-    if (!first.task) {
-      first.idle = true;
-      return;
-    }
-  }
-  first.wake.NotifyOne();
-}
-
 LanePool::Worker* LanePool::IdleFor(TaskSize size) {
   for (const auto& worker : workers_) {
     if (worker->idle && (size == TaskSize::kSmall || !IsReserved(*worker))) return worker.get();
@@ -130,17 +109,11 @@ void LanePool::RunLane(Worker& worker) {
   }
 }
 
-bool LanePool::MayLookAtMemory() const {
-  return std::chrono::steady_clock::now() - looked_at_memory_.load(std::memory_order_relaxed) >=
-         std::chrono::seconds(1);
-}
-
 void LanePool::LookAtMemory() {
+  const auto now = std::chrono::steady_clock::now();
   auto last = looked_at_memory_.load(std::memory_order_relaxed);
-  if (!MayLookAtMemory()) return;
-  if (!looked_at_memory_.compare_exchange_strong(last, std::chrono::steady_clock::now(), std::memory_order_relaxed)) {
-    return;
-  }
+  if (now - last < std::chrono::seconds(1)) return;
+  if (!looked_at_memory_.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
   free_memory_bytes_.store(device_.FreeMemoryBytes(), std::memory_order_relaxed);
 }
 

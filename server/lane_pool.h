@@ -5,11 +5,7 @@
 // Small tasks don't wait for large ones: where there are several lanes, the first runs small tasks only. The others run
 // both in the order submitted, so that many small tasks can't hold up a large one for ever.
 //
-// To wake a thread takes as long as a small task does. So whoever has one may borrow the first lane while that is idle,
-// and run it himself, if it does not block.
-//
-// Threads: Submit and TryBorrow from any thread; Return by who borrowed. Tasks run on lane threads, up to num_lanes at
-//          once.
+// Threads: any; tasks run on lane threads, up to num_lanes at once.
 // Bounds:  the queue is as long as the callers' tasks: a session has at most one, so Admission bounds it.
 #ifndef PREFIXD_SERVER_LANE_POOL_H_
 #define PREFIXD_SERVER_LANE_POOL_H_
@@ -68,16 +64,10 @@ class LanePool {
   // Errors: those of the device (no memory).
   static absl::StatusOr<std::unique_ptr<LanePool>> Create(Device& device, int num_lanes, uint64_t staging_bytes);
 
-  // Runs the tasks that are queued, then stops the threads. Needs: no Submit at the same time or later, and no lane
-  // that is borrowed.
+  // Runs the tasks that are queued, then stops the threads. Needs: no Submit at the same time or later.
   ~LanePool();
 
   void Submit(TaskSize size, Task task);
-
-  // The first lane, if it is idle; else null. For a small task, and to be returned soon.
-  BorrowedLane* TryBorrow();
-  // Ends that. rest: what is left of the task, for the lane's thread; null if it is done.
-  void Return(Task rest);
 
   int num_lanes() const { return static_cast<int>(workers_.size()); }
   // Pinned: of the lanes, always in use, and for replies.
@@ -112,7 +102,6 @@ class LanePool {
   // The queue whose first task the worker is to run next; null: none.
   std::deque<QueuedTask>* NextQueue(const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Task TakeQueued(const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool MayLookAtMemory() const;
   void LookAtMemory();
 
   const Device& device_;

@@ -6,13 +6,6 @@
 #include "server/request_id.h"
 
 namespace prefixd {
-namespace {
-
-// Up to so many in flight, a small request is served on the thread that reads it. Above, those threads have enough to
-// do, or they would fall behind with the ends of what was answered; and others are there to share a launch with.
-constexpr uint64_t kQuietRequests = 16;
-
-}  // namespace
 
 std::shared_ptr<Session> Session::Create(ServerContext* context, CallInfo call, Transport* transport) {
   return std::shared_ptr<Session>(new Session(context, std::move(call), transport));
@@ -219,11 +212,8 @@ void Session::SubmitPiece(ChunkPipeline* pipeline, std::optional<Piece> piece) {
     self->OnPieceDone(num_items, status, std::move(reply), queue_ns);
   };
   if (piece && pipeline->IsBatchable(*piece)) {
-    context_->batcher->Submit({.pipeline = pipeline,
-                               .piece = *std::move(piece),
-                               .stop = &stop_,
-                               .may_run_here = context_->admission->in_use().requests <= kQuietRequests,
-                               .done = std::move(done)});
+    context_->batcher->Submit(
+        {.pipeline = pipeline, .piece = *std::move(piece), .stop = &stop_, .done = std::move(done)});
     return;
   }
   context_->lanes->Submit(pipeline->SizeOfTask(num_items),

@@ -6,7 +6,7 @@
 // Threads: the On... methods may be called from any thread, also from inside a Transport's method. The Transport's
 //          methods are called without a lock held, from whatever thread had news, and one at a time but for this: while
 //          a Write has not returned, which may take as long as sending does, Read may be called. Nothing here blocks
-//          but the pipeline, on lane threads; a tiny request may run on the thread that brought it (batcher.h).
+//          but the pipeline, on lane threads.
 // Ownership: made as a shared_ptr; a task on a lane keeps its session. The Transport lives until Finish was called and
 //          every On... that was running has returned. The ServerContext outlives all sessions.
 #ifndef PREFIXD_SERVER_SESSION_H_

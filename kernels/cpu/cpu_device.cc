@@ -120,7 +120,6 @@ class CpuLane final : public Lane {
   }
 
   absl::Status Synchronize() override { return absl::OkStatus(); }
-  bool IsDone() override { return true; }
 
   StageTimes TakeStageTimes() override { return std::exchange(times_, {}); }
 

@@ -96,9 +96,6 @@ Args Resolved(Args args, const Algorithm& algorithm) {
   return args;
 }
 
-// Of tiles of small arrays, and some more.
-constexpr size_t kFirstStatesBytes = size_t{16} << 10;
-
 class CudaDevice;
 
 class CudaLane final : public Lane {
@@ -115,7 +112,6 @@ class CudaLane final : public Lane {
   absl::Status Reduce(const ReduceArgs& args) override;
   absl::Status Compact(const CompactArgs& args) override;
   absl::Status Synchronize() override;
-  bool IsDone() override;
   StageTimes TakeStageTimes() override { return clock_.Take(); }
 
  private:
@@ -185,9 +181,7 @@ absl::Status CudaLane::Init() {
   void* d_memory = nullptr;
   PREFIXD_RETURN_IF_ERROR(Check(AllocateOn(context_.stream, kBytes, &d_memory), "cudaMallocAsync"));
   context_.d_control = static_cast<TileControl*>(d_memory);
-  PREFIXD_RETURN_IF_ERROR(Check(cudaMemsetAsync(d_memory, 0, kBytes, context_.stream), "cudaMemsetAsync"));
-  // What small arrays need, now: they may be run by a thread that must not wait for memory.
-  return Check(context_.states.Get(context_.stream, kFirstStatesBytes, &d_memory), "cudaMallocAsync");
+  return Check(cudaMemsetAsync(d_memory, 0, kBytes, context_.stream), "cudaMemsetAsync");
 }
 
 // Errors are ignored here: there is nobody to tell, and a device that is lost says so at the next call.
@@ -314,13 +308,6 @@ absl::Status CudaLane::Synchronize() {
   PREFIXD_RETURN_IF_ERROR(Enter());
   PREFIXD_RETURN_IF_ERROR(Check(cudaStreamSynchronize(context_.stream), "cudaStreamSynchronize"));
   return Check(clock_.FoldAll(), "cudaEventElapsedTime");
-}
-
-bool CudaLane::IsDone() {
-  if (!Enter().ok()) return true;  // As after any error: Synchronize tells which.
-  if (cudaStreamQuery(context_.stream) != cudaErrorNotReady) return true;
-  cudaGetLastError();  // Not ready is no error that somebody else should find.
-  return false;
 }
 
 // ---- Device --------------------------------------------------------------------------------------------------------

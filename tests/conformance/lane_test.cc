@@ -46,24 +46,6 @@ TEST_P(LaneTest, CopiesOfAllSizes) {
   }
 }
 
-TEST_P(LaneTest, IsDoneOnceAllIs) {
-  Require(lane().Synchronize());
-  EXPECT_TRUE(lane().IsDone());
-  std::vector<int32_t> in(1 << 24, 1);
-  DeviceArray<int32_t> d_x(lane(), in);
-  Require(lane().Synchronize());
-  bool was_under_way = false;
-  for (int i = 0; i < 10; ++i) {
-    Require(lane().CopyOnDevice(d_x.data(), d_x.data() + in.size() / 2, in.size() / 2 * sizeof(int32_t),
-                                CopyTiming::kUntimed));
-    was_under_way |= !lane().IsDone();
-  }
-  // Work on the CPU is done when the call returns.
-  EXPECT_EQ(was_under_way, GetParam().device != "cpu");
-  Require(lane().Synchronize());
-  EXPECT_TRUE(lane().IsDone());
-}
-
 // Small arrays, results and counts in pinned memory, one array and several: the bits that they have in the device's.
 TEST_P(LaneTest, SmallArraysMayBeInPinnedMemory) {
   const size_t max_bytes = std::min<uint64_t>(device().info().direct_bytes, uint64_t{64} << 10);

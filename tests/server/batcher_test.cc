@@ -6,7 +6,6 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -26,9 +25,7 @@ struct Request {
   std::unique_ptr<ChunkPipeline> pipeline;
   Chunk chunk;
   StopSignal stop{absl::InfiniteFuture()};
-  bool may_run_here = false;
   absl::Status status;
-  std::thread::id ended_on;
   std::string values;
   std::string indices;
   Result result;
@@ -68,15 +65,6 @@ class BatcherTest : public testing::TestWithParam<bool> {
     ASSERT_TRUE(ended.WaitFor(static_cast<int>(requests_.size())));
   }
 
-  // Returns once the lane's thread has nothing to do.
-  void LetLaneRest() {
-    // Twice: after the first its thread may look at the device's memory, as it does once a second.
-    for (int i = 0; i < 2; ++i) {
-      while (lanes_->TryBorrow() == nullptr) std::this_thread::yield();
-      lanes_->Return(nullptr);
-    }
-  }
-
   // The same request, run on its own.
   std::unique_ptr<Request> Alone(const Request& request) {
     auto alone = std::make_unique<Request>();
@@ -107,10 +95,8 @@ class BatcherTest : public testing::TestWithParam<bool> {
     batcher_->Submit({.pipeline = request.pipeline.get(),
                       .piece = piece,
                       .stop = &request.stop,
-                      .may_run_here = request.may_run_here,
                       .done = [&request, ended](const absl::Status& status, std::optional<Reply> reply, int64_t) {
                         request.status = status;
-                        request.ended_on = std::this_thread::get_id();
                         if (reply) request.values = reply->values.ToString();
                         if (reply) request.indices = reply->indices.ToString();
                         request.pipeline->Describe(&request.result);
@@ -279,85 +265,6 @@ TEST_P(BatcherTest, OneLaneWaitsForTheWindow) {
   EXPECT_EQ(device_.works(), works_before);  // These two did not wait for the window.
   ASSERT_TRUE(ended.WaitFor(40));
   for (const auto& request : requests_) EXPECT_TRUE(request->status.ok());
-}
-
-// Where that is allowed, the lane is idle and the device quick enough: else another thread does, with the same bits.
-TEST_P(BatcherTest, ThisThreadRunsWhatItMay) {
-  const uint32_t seed = std::random_device{}();
-  SCOPED_TRACE(StrCat("seed ", seed));
-  std::mt19937 random(seed);
-  const std::vector<Spec> specs = {
-      {.dtype = DType::kF32, .detail = ScanSpec{}},
-      {.dtype = DType::kF32, .detail = ReduceSpec{.op = Op::kMax}},
-      {.dtype = DType::kF32, .detail = CompactSpec{.value = Value::Of(1.0F), .return_indices = true}},
-  };
-  for (const Spec& spec : specs) {
-    for (const bool may_run_here : {true, false}) {
-      for (const bool is_done : {true, false}) {
-        SCOPED_TRACE(StrCat(Name(spec.primitive()), " ", may_run_here, is_done));
-        Request& request = Add(spec, RandomItems<float>(random, 1000));
-        request.may_run_here = may_run_here;
-        LetLaneRest();
-        device_.is_done = is_done;
-        Gate ended;
-        Submit(request, &ended);
-        ASSERT_TRUE(ended.WaitFor(1));
-        // What is copied out once the count is known has to be waited for twice.
-        const bool is_direct = GetParam();
-        EXPECT_EQ(request.ended_on == std::this_thread::get_id(), may_run_here && is_done && is_direct);
-        device_.is_done = true;
-        ExpectAsAlone(request);
-      }
-    }
-  }
-}
-
-TEST_P(BatcherTest, ThisThreadRunsNothingThatTakesLong) {
-  for (const size_t n : {kMaxTinyItems, kMaxTinyItems + 1}) {
-    Request& request = Add({.dtype = DType::kU8, .detail = ScanSpec{}}, std::string(n, 'x'));
-    request.may_run_here = true;
-    LetLaneRest();
-    Gate ended;
-    Submit(request, &ended);
-    ASSERT_TRUE(ended.WaitFor(1));
-    EXPECT_EQ(request.ended_on == std::this_thread::get_id(), n == kMaxTinyItems && GetParam());
-  }
-}
-
-TEST_P(BatcherTest, ThisThreadDoesNotWaitForABusyLane) {
-  Gate go_on;
-  lanes_->Submit(TaskSize::kSmall, [&](BorrowedLane&) { EXPECT_TRUE(go_on.WaitFor(1)); });
-  Gate ended;
-  for (int i = 0; i < 3; ++i) {
-    Request& request = Add({.detail = ScanSpec{}}, std::string(40, static_cast<char>(i + 1)));
-    request.may_run_here = true;
-    Submit(request, &ended);
-  }
-  go_on.Arrive();
-  ASSERT_TRUE(ended.WaitFor(3));
-  for (const auto& request : requests_) {
-    EXPECT_EQ(request->result.timing.batch_size, 3u);
-    EXPECT_NE(request->ended_on, std::this_thread::get_id());
-  }
-}
-
-TEST_P(BatcherTest, AnErrorOfWorkThatThisThreadBeganIsTheRequests) {
-  for (const bool is_done : {true, false}) {
-    Request& request = Add({.detail = ScanSpec{}}, std::string(40, 'x'));
-    request.may_run_here = true;
-    device_.is_done = is_done;
-    device_.before_work = [] { return absl::InternalError("of the device"); };
-    LetLaneRest();
-    Gate ended;
-    Submit(request, &ended);
-    ASSERT_TRUE(ended.WaitFor(1));
-    EXPECT_EQ(request.status.message(), "of the device");
-    device_.before_work = [] { return absl::OkStatus(); };
-    Request& next = Add({.detail = ScanSpec{}}, std::string(40, 'x'));
-    Submit(next, &ended);
-    ASSERT_TRUE(ended.WaitFor(2));
-    EXPECT_TRUE(next.status.ok()) << next.status;
-  }
 }
 
 // Whoever was answered may come again before the last of the batch has his answer.

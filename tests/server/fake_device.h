@@ -16,13 +16,11 @@ namespace prefixd {
 
 class FakeDevice final : public Device {
  public:
-  // Called before every Scan, Reduce and Compact; what it returns, if not OK, they return.
+  // Called on the lane's thread before every Scan, Reduce and Compact; what it returns, if not OK, they return.
   std::function<absl::Status()> before_work = [] { return absl::OkStatus(); };
   // What AllocatePinned and Allocate return instead of memory, if not OK.
   absl::Status memory_status;
   std::atomic<uint64_t> free_memory_bytes{7};
-  // What IsDone says, where everything is.
-  std::atomic<bool> is_done{true};
   // That every Scan, Reduce and Compact seems to take longer, by the device's clock.
   std::atomic<int64_t> extra_kernel_ns{0};
 
@@ -70,7 +68,6 @@ class FakeDevice final : public Device {
       return Work([&] { return lane_->Compact(args); });
     }
     absl::Status Synchronize() override { return lane_->Synchronize(); }
-    bool IsDone() override { return device_->is_done && lane_->IsDone(); }
     StageTimes TakeStageTimes() override {
       StageTimes times = lane_->TakeStageTimes();
       if (times.kernel_ns) *times.kernel_ns += std::exchange(extra_ns_, 0);

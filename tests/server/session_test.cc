@@ -474,37 +474,10 @@ TEST_F(SessionTest, RequestsRunOnTwoLanesAtTheSameTime) {
   FakeTransport one(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})}));
   // Of another shape, so that they don't share a launch.
   FakeTransport two(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1, 2})}));
-  std::thread starts_one([&] { one.Start(); });  // It may run it, too.
+  one.Start();
   two.Start();
-  starts_one.join();
   ASSERT_TRUE(one.Wait() && two.Wait());
   EXPECT_EQ(met, 2);
-}
-
-// On a quiet server the thread that brings a small request runs it; where many are in flight, a lane's thread does.
-TEST_F(SessionTest, WhoRunsASmallRequest) {
-  device_.set_direct_bytes(UINT64_MAX);
-  MakeServer(2);
-  for (const int others : {0, 16}) {
-    SCOPED_TRACE(others);
-    std::vector<Admission::Ticket> in_flight;
-    for (int i = 0; i < others; ++i) in_flight.push_back(*admission_->Admit(0));
-    // Its thread comes to rest. Twice: after the first it may look at the device's memory, as it does once a second.
-    for (int i = 0; i < 2; ++i) {
-      while (lanes_->TryBorrow() == nullptr) std::this_thread::yield();
-      lanes_->Return(nullptr);
-    }
-    std::thread::id ran_on;
-    device_.before_work = [&] {
-      ran_on = std::this_thread::get_id();
-      return absl::OkStatus();
-    };
-    FakeTransport transport(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({3, 1, 2})}),
-                            FakeTransport::Answers::kInline);
-    ASSERT_TRUE(transport.Run());
-    EXPECT_EQ(transport.values(), Bytes<int32_t>({3, 4, 6}));
-    EXPECT_EQ(ran_on == std::this_thread::get_id(), others == 0);
-  }
 }
 
 TEST_F(SessionTest, CancellationFreesTheLaneBeforeTheNextPiece) {
