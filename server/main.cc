@@ -1,12 +1,12 @@
 // prefixd: reads the flags and serves.
 #include <variant>
 
-#include "proto/message_memory.h"
+#include "proto/process.h"
 #include "server/options.h"
 #include "server/serve.h"
 
 int main(int argc, char** argv) {
-  prefixd::KeepMessageMemory();
+  prefixd::TuneProcess();
   const std::variant<prefixd::Options, int> parsed = prefixd::ParseOptions(argc, argv);
   if (const int* exit_code = std::get_if<int>(&parsed)) return *exit_code;
   const auto& options = std::get<prefixd::Options>(parsed);

@@ -18,7 +18,7 @@
 #include "client/client.h"
 #include "kernels/status.h"
 #include "kernels/types.h"
-#include "proto/message_memory.h"
+#include "proto/process.h"
 
 namespace {
 
@@ -275,7 +275,7 @@ int ReportError(const std::string& command, const GlobalFlags& global, std::opti
 }  // namespace
 
 int main(int argc, char** argv) {
-  prefixd::KeepMessageMemory();
+  prefixd::TuneProcess();
   prefixd::cli::OpenStandardStreams();
   signal(SIGPIPE, SIG_IGN);  // A closed pipe is an error of the write: temporary files go away as after any other.
   prefixd::cli::RemoveTemporaryFilesOnSignal();

@@ -5,8 +5,8 @@
 // file; prefixd is then compared with that too.
 //
 // The bare server is a process of its own, as prefixd is, and does nothing but send messages back, or drop them: what
-// gRPC takes, as it comes. (prefixd keeps the memory of messages, see proto/message_memory.h; a service that does not
-// has that limit.) Both are asked in turns, and the median of the turns counts.
+// gRPC takes, as it comes. (prefixd sets more than gRPC does, see proto/process.h; a service that does not
+// has those limits.) Both are asked in turns, and the median of the turns counts.
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -32,7 +32,7 @@
 
 #include "prefixd/v1/primitives.grpc.pb.h"
 #include "proto/array_message.h"
-#include "proto/message_memory.h"
+#include "proto/process.h"
 
 namespace {
 
@@ -457,7 +457,7 @@ int main(int argc, char** argv) {
   if (read(ready[0], &bare_port, sizeof(bare_port)) != sizeof(bare_port)) Fail("the bare server did not start");
   bare.address = "127.0.0.1:" + std::to_string(bare_port);
 
-  prefixd::KeepMessageMemory();  // The callers', as prefixctl does; the bare server is as gRPC leaves it.
+  prefixd::TuneProcess();  // The callers', as prefixctl does; the bare server is as gRPC leaves it.
 
   const std::string port_file = "/tmp/data_path_bench." + std::to_string(getpid());
   Peer ours;
