@@ -13,7 +13,7 @@ struct Options {
   // What is served, and where.
   std::vector<std::string> listen = {"127.0.0.1:50051"};
   std::string device = "auto";
-  int lanes = 8;
+  int lanes = 4;
   uint64_t batch_window_us = 0;
   std::string port_file;
 

@@ -312,6 +312,10 @@ absl::Status CudaLane::Synchronize() {
 
 // ---- Device --------------------------------------------------------------------------------------------------------
 absl::Status CudaDevice::Init() {
+  // Whoever waits for the device looks again and again, and between two looks lets others have the core: as quick as to
+  // keep it where there are enough, and kinder to small requests where there are not.
+  PREFIXD_RETURN_IF_ERROR(
+      health_.Check(cudaInitDevice(ordinal_, cudaDeviceScheduleYield, cudaInitDeviceFlagsAreValid), "cudaInitDevice"));
   PREFIXD_RETURN_IF_ERROR(Enter());
   PREFIXD_RETURN_IF_ERROR(health_.Check(cudaGetDeviceProperties(&properties_, ordinal_), "cudaGetDeviceProperties"));
   info_ = {.name = properties_.name,
