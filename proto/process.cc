@@ -4,6 +4,10 @@
 
 #include "absl/synchronization/mutex.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" void __sanitizer_purge_allocator();  // GCC has no header for it.
+#endif
+
 namespace prefixd {
 
 void TuneProcess() {
@@ -15,6 +19,14 @@ void TuneProcess() {
   mallopt(M_ARENA_MAX, 8);
 #endif
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+}
+
+void ReleaseFreeMemory() {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_purge_allocator();
+#elif defined(__GLIBC__)
+  malloc_trim(0);
+#endif
 }
 
 }  // namespace prefixd

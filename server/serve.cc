@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_join.h"
 #include "kernels/status.h"
+#include "proto/process.h"
 #include "server/library_log.h"
 #include "server/log.h"
 #include "server/server.h"
@@ -28,6 +29,12 @@ namespace {
   if (__lsan_do_recoverable_leak_check() != 0 && code == kExitOk) code = kExitFailed;
 #endif
   _exit(code);
+}
+
+// Returns once one of `signals` came.
+void WaitFor(const sigset_t& signals) {
+  constexpr timespec kReleaseInterval = {.tv_sec = 10, .tv_nsec = 0};
+  while (sigtimedwait(&signals, nullptr, &kReleaseInterval) < 0) ReleaseFreeMemory();
 }
 
 // True if one of `signals` is waiting; takes it.
@@ -75,8 +82,7 @@ void Serve(const Options& options, const std::function<absl::StatusOr<std::uniqu
   LogInfo(StrCat("prefixd ", kVersion, " ready on ", absl::StrJoin(options.listen, ", "), Ports(**server), ", device ",
                  device_name, ", ", options.lanes, " lanes"));
 
-  int signal_number = 0;
-  sigwait(&signals, &signal_number);
+  WaitFor(signals);
   LogInfo(device_lost ? std::string("stopping: the device failed")
                       : StrCat("draining for at most ", options.drain_timeout_seconds,
                                " seconds; a second signal stops at once"));

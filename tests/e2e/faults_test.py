@@ -17,6 +17,7 @@ from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2_grpc
 
 MIB = 1 << 20
 CHUNK = np.arange(MIB // 4, dtype=np.int32)
+RELEASE_SECONDS = 10  # How often the server gives memory that is free back.
 
 
 class Requests:
@@ -180,19 +181,23 @@ class FaultsTest(E2ETest):
         open_files = f"/proc/{self.server.process.pid}/fd"
         files_before = len(os.listdir(open_files))
         self.assert_serves()
-        memory = [self.server.memory_kib()]
-        for _ in range(4):
+        before, peaks, after = self.server.memory_kib(), [], []
+        for _ in range(3):
             connections = [socket.create_connection((host, int(port))) for _ in range(count)]
             wait_until(lambda: len(os.listdir(open_files)) >= files_before + count)  # All are accepted.
             self.assert_serves()
-            memory.append(self.server.memory_kib())
+            peaks.append(self.server.memory_kib())
             for connection in connections:
                 connection.close()
             wait_until(lambda: len(os.listdir(open_files)) <= files_before + 10)
-        # What is lost would be lost again, in every round. (What malloc keeps in one arena it may want in another once
-        # more.)
-        growth = [after - before for before, after in zip(memory, memory[1:])]
-        self.assertLess(min(growth[1:]), growth[0] / 4, f"every round took memory as the first did: {memory} KiB")
+            time.sleep(RELEASE_SECONDS + 2)  # What malloc has left of them is given back meanwhile.
+            after.append(self.server.memory_kib())
+        memory = f"{before} KiB, at peaks {peaks}, after them {after}"
+        self.assertLess(min(after), peaks[0], memory)
+        # What is lost would be lost again, in every round. (Allocators put the same in other places now and then,
+        # ASan's each time, a third of it; what is leaked, it tells at the end.)
+        growth = min(after[1] - after[0], after[2] - after[1])
+        self.assertLess(growth, (peaks[0] - before) / 2, memory)
         self.assert_all_is_freed()
 
     def test_lengths_that_can_not_be(self):
