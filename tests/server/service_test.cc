@@ -1,120 +1,16 @@
-// The real gRPC server in this process, over real sockets, on a device that can be made to fail.
-#include <stdio.h>
-
+// Calls over real sockets: what is answered, refused, and comes back with it.
 #include <chrono>
-#include <cstring>
-#include <fstream>
 #include <memory>
-#include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "google/rpc/error_details.pb.h"
-#include "google/rpc/status.pb.h"
-#include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
-#include "prefixd/v1/admin.grpc.pb.h"
-#include "prefixd/v1/primitives.grpc.pb.h"
-#include "server/log.h"
-#include "server/server.h"
-#include "tests/server/fake_device.h"
-#include "tests/server/fake_transport.h"
-#include "tests/server/gate.h"
+#include "tests/server/service_fixture.h"
 
 namespace prefixd {
 namespace {
-
-Options TestOptions() {
-  Options options;
-  options.listen = {"127.0.0.1:0"};
-  options.lanes = 1;
-  options.max_requests = 8;
-  return options;
-}
-
-// Destroying a process's last server that used the callback API takes gRPC 1.51 ten seconds: this one stays.
-void KeepOneServer() {
-  static Server* const kept = [] {
-    StartLog("off", "text");
-    return Server::Start(TestOptions(), std::make_unique<FakeDevice>(), [] {})->release();
-  }();
-  static_cast<void>(kept);
-}
-
-std::string Reason(const grpc::Status& status) {
-  google::rpc::Status details;
-  google::rpc::ErrorInfo info;
-  if (!details.ParseFromString(status.error_details()) || details.details_size() == 0) return "";
-  return details.details(0).UnpackTo(&info) ? info.reason() : "";
-}
-
-v1::ScanRequest ScanRequestOf(const std::vector<int32_t>& items) {
-  v1::ScanRequest request;
-  request.mutable_spec()->set_dtype(v1::DTYPE_I32);
-  request.mutable_spec()->set_op(v1::OP_SUM);
-  request.mutable_values()->mutable_inline_()->set_data(Bytes(items));
-  return request;
-}
-
-v1::ScanRequest ChunkOf(const std::vector<int32_t>& items) {
-  v1::ScanRequest request;
-  request.mutable_values()->mutable_inline_()->set_data(Bytes(items));
-  return request;
-}
-
-class ServiceTest : public testing::Test {
- protected:
-  ServiceTest() {
-    KeepOneServer();
-    auto device = std::make_unique<FakeDevice>();
-    device_ = device.get();
-    auto server = Server::Start(TestOptions(), std::move(device), [this] { lost_.Arrive(); });
-    server_ = *std::move(server);
-    channel_ =
-        grpc::CreateChannel(absl::StrCat("127.0.0.1:", server_->ports().front()), grpc::InsecureChannelCredentials());
-    prefix_ = v1::PrefixService::NewStub(channel_);
-    admin_ = v1::AdminService::NewStub(channel_);
-    health_ = grpc::health::v1::Health::NewStub(channel_);
-  }
-
-  v1::GetServerInfoResponse Info() {
-    grpc::ClientContext context;
-    v1::GetServerInfoResponse info;
-    EXPECT_TRUE(admin_->GetServerInfo(&context, {}, &info).ok());
-    return info;
-  }
-  // The server notices some things a moment later, so what it holds is waited for, with a limit.
-  bool BecomesIdle() {
-    for (int i = 0; i < 2000; ++i) {
-      if (Info().requests().used() == 0) return true;
-      absl::SleepFor(absl::Milliseconds(5));
-    }
-    return false;
-  }
-  grpc::Status Scan(const v1::ScanRequest& request, v1::ScanResponse* response) {
-    grpc::ClientContext context;
-    return prefix_->Scan(&context, request, response);
-  }
-  grpc::health::v1::HealthCheckResponse::ServingStatus Health() {
-    grpc::ClientContext context;
-    grpc::health::v1::HealthCheckResponse response;
-    EXPECT_TRUE(health_->Check(&context, {}, &response).ok());
-    return response.status();
-  }
-
-  Gate lost_;
-  FakeDevice* device_ = nullptr;
-  std::unique_ptr<Server> server_;
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<v1::PrefixService::Stub> prefix_;
-  std::unique_ptr<v1::AdminService::Stub> admin_;
-  std::unique_ptr<grpc::health::v1::Health::Stub> health_;
-};
 
 TEST_F(ServiceTest, OutputTypes) {
   v1::ScanRequest scan;
@@ -302,75 +198,6 @@ TEST_F(ServiceTest, TooManyRequestsAreToldWhenToComeBack) {
   EXPECT_TRUE(Scan(ScanRequestOf({1}), &reply).ok());
 }
 
-TEST_F(ServiceTest, ALostDeviceFailsCallsAndHealth) {
-  EXPECT_EQ(Health(), grpc::health::v1::HealthCheckResponse::SERVING);
-  device_->before_work = [] { return Error(absl::StatusCode::kUnavailable, "DEVICE_LOST", "", "the card is gone"); };
-  v1::ScanResponse response;
-  EXPECT_EQ(Scan(ScanRequestOf({1}), &response).error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_TRUE(lost_.WaitFor(1));
-  EXPECT_EQ(Health(), grpc::health::v1::HealthCheckResponse::NOT_SERVING);
-  const grpc::Status later = Scan(ScanRequestOf({1}), &response);
-  EXPECT_EQ(later.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(Reason(later), "DEVICE_LOST");
-}
-
-TEST_F(ServiceTest, DrainFinishesWhatIsInFlightAndRefusesTheRest) {
-  grpc::ClientContext context;
-  auto stream = prefix_->StreamScan(&context);
-  ASSERT_TRUE(stream->Write(ScanRequestOf({1})));
-  v1::ScanResponse reply;
-  ASSERT_TRUE(stream->Read(&reply));
-  std::thread drain([&] { EXPECT_EQ(server_->Drain(absl::Seconds(20), [] { return false; }), 0u); });
-  for (int i = 0; i < 2000 && Health() == grpc::health::v1::HealthCheckResponse::SERVING; ++i) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
-  EXPECT_EQ(Health(), grpc::health::v1::HealthCheckResponse::NOT_SERVING);
-  grpc::Status refused;
-  do {  // Health goes first, so one may still get in.
-    refused = Scan(ScanRequestOf({1}), &reply);
-  } while (refused.ok());
-  EXPECT_EQ(Reason(refused), "DRAINING");
-  ASSERT_TRUE(stream->Write(ChunkOf({2})));
-  ASSERT_TRUE(stream->Read(&reply));
-  EXPECT_EQ(Items<int32_t>(reply.values().inline_().data()), (std::vector<int32_t>{3}));
-  stream->WritesDone();
-  EXPECT_TRUE(stream->Read(&reply));
-  EXPECT_TRUE(stream->Finish().ok());
-  drain.join();
-}
-
-TEST_F(ServiceTest, DrainCutsOffWhatOutlastsIt) {
-  grpc::ClientContext context;
-  auto stream = prefix_->StreamScan(&context);
-  ASSERT_TRUE(stream->Write(ScanRequestOf({1})));
-  v1::ScanResponse reply;
-  ASSERT_TRUE(stream->Read(&reply));
-  EXPECT_EQ(server_->Drain(absl::Milliseconds(50), [] { return false; }), 1u);
-  EXPECT_FALSE(stream->Finish().ok());
-}
-
-TEST_F(ServiceTest, DrainDoesNotWaitForADeviceThatHangs) {
-  // Drain comes back without the thread that waits here, so what it waits for must outlive the test's frame.
-  struct Gates {
-    Gate running;
-    Gate go_on;
-  };
-  const auto gates = std::make_shared<Gates>();
-  device_->before_work = [gates] {
-    gates->running.Arrive();
-    EXPECT_TRUE(gates->go_on.WaitFor(1));
-    return absl::OkStatus();
-  };
-  std::thread caller([&] {
-    v1::ScanResponse response;
-    EXPECT_FALSE(Scan(ScanRequestOf({1}), &response).ok());
-  });
-  ASSERT_TRUE(gates->running.WaitFor(1));
-  EXPECT_EQ(server_->Drain(absl::ZeroDuration(), [] { return false; }), 1u);  // Comes back, with the lane still held.
-  gates->go_on.Arrive();
-  caller.join();
-}
-
 TEST_F(ServiceTest, AMessageThatDoesNotParseIsNoEndOfTheStream) {
   grpc::ByteBuffer garbage;
   {
@@ -487,17 +314,6 @@ TEST_F(ServiceTest, ABenchmarkWhoseCallerGoesAwayStops) {
   EXPECT_TRUE(BecomesIdle());
 }
 
-TEST_F(ServiceTest, AUnixSocketIsNotTakenOver) {
-  Options options = TestOptions();
-  const std::string path = testing::TempDir() + "prefixd_service_test.sock";
-  options.listen = {"unix:" + path};
-  auto first = Server::Start(options, std::make_unique<FakeDevice>(), [] {});
-  ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_FALSE(Server::Start(options, std::make_unique<FakeDevice>(), [] {}).ok());
-  (*first)->Drain(absl::ZeroDuration(), [] { return false; });
-  EXPECT_FALSE(std::ifstream(path).good());
-}
-
 TEST_F(ServiceTest, AnOddTraceParentIsDropped) {
   for (const char* value : {"", "short", "00-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA-bbbbbbbbbbbbbbbb-01",
                             "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-0 "}) {
@@ -529,28 +345,6 @@ TEST_F(ServiceTest, InfoNamesDeviceLimitsAndCapabilities) {
   EXPECT_EQ(info.max_message_bytes(), TestOptions().max_message_bytes);
   EXPECT_EQ(info.requests().limit(), TestOptions().max_requests);
   EXPECT_GT(info.capabilities_size(), 0);
-}
-
-TEST_F(ServiceTest, AnAddressInUseIsNamed) {
-  Options options = TestOptions();
-  options.listen = {absl::StrCat("127.0.0.1:", server_->ports().front())};
-  const auto second = Server::Start(options, std::make_unique<FakeDevice>(), [] {});
-  ASSERT_FALSE(second.ok());
-  EXPECT_NE(second.status().message().find(options.listen[0]), absl::string_view::npos) << second.status();
-}
-
-TEST_F(ServiceTest, PortFileHoldsTheBoundPort) {
-  Options options = TestOptions();
-  options.port_file = testing::TempDir() + "prefixd_port_test";
-  auto server = Server::Start(options, std::make_unique<FakeDevice>(), [] {});
-  ASSERT_TRUE(server.ok()) << server.status();
-  int port = 0;
-  std::ifstream(options.port_file) >> port;
-  EXPECT_EQ(port, (*server)->ports().front());
-  (*server)->Drain(absl::ZeroDuration(), [] { return false; });
-  EXPECT_FALSE(std::ifstream(options.port_file).good());
-  options.port_file = "/no/such/folder/port";
-  EXPECT_FALSE(Server::Start(options, std::make_unique<FakeDevice>(), [] {}).ok());
 }
 
 }  // namespace

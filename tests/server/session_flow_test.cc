@@ -1,0 +1,273 @@
+// Whole requests through a fake transport: who waits for whom, and how they end when something goes wrong meanwhile.
+#include <atomic>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "server/session.h"
+#include "tests/server/gate.h"
+#include "tests/server/session_fixture.h"
+
+namespace prefixd {
+namespace {
+
+TEST_F(SessionTest, RepliesFlowWhileChunksStillArrive) {
+  const std::string chunk = Bytes<int32_t>({1, 2, 3});
+  Gate replied;
+  transport_ = std::make_unique<FakeTransport>(&context_, Stream(), Messages(ScanOf(), {chunk, chunk, chunk}));
+  std::atomic<bool> in_step{true};
+  transport_->before_read = [&](size_t i) {
+    if (i > 0 && !replied.WaitFor(static_cast<int>(i))) in_step = false;  // The next chunk only after its reply.
+  };
+  transport_->before_write_done = [&](size_t) { replied.Arrive(); };
+  ASSERT_TRUE(transport_->Run());
+  EXPECT_TRUE(transport_->result().status.ok());
+  EXPECT_TRUE(in_step);
+}
+
+// Sending may take as long as a piece does: meanwhile others read and run what comes next, and nothing is lost or in
+// disorder when it ends.
+TEST_F(SessionTest, AWriteThatTakesLongHoldsUpNeitherReadingNorRunning) {
+  MakeServer(2);
+  const std::string chunk = Bytes<int32_t>({1, 2, 3});
+  transport_ =
+      std::make_unique<FakeTransport>(&context_, Stream(), Messages(ScanOf(), std::vector<std::string>(8, chunk)));
+  Gate reads;
+  std::atomic<bool> overlaps{true};
+  transport_->before_read = [&](size_t) { reads.Arrive(); };
+  transport_->in_write = [&](size_t i) {
+    // The second chunk is run and its reply waits, two more are held.
+    if (i == 0 && !reads.WaitFor(2 + Session::kMaxHeldChunks)) overlaps = false;
+  };
+  ASSERT_TRUE(transport_->Run());
+  EXPECT_TRUE(transport_->result().status.ok());
+  EXPECT_TRUE(overlaps);
+  EXPECT_EQ(Items<int32_t>(transport_->values()).back(), 8 * 6);
+}
+
+TEST_F(SessionTest, ASlowReaderHoldsNoLaneAndStopsTheReading) {
+  MakeServer(1);
+  const std::string chunk = Bytes<int32_t>({1, 2, 3});
+  transport_ =
+      std::make_unique<FakeTransport>(&context_, Stream(), Messages(ScanOf(), std::vector<std::string>(50, chunk)));
+  Gate reader;
+  transport_->before_write_done = [&](size_t i) {
+    if (i != 0) return;
+    EXPECT_TRUE(reader.WaitFor(1));
+  };
+  transport_->Start();
+  // The only lane serves others meanwhile: were it held, this would not end.
+  for (int i = 0; i < 5; ++i) {
+    FakeTransport other(&context_, Unary(), Messages(ScanOf(), {chunk}));
+    ASSERT_TRUE(other.Run());
+    EXPECT_TRUE(other.result().status.ok());
+  }
+  // One reply is being written, one chunk's replies wait, kMaxHeldChunks chunks wait, one message is being read.
+  EXPECT_LE(transport_->num_reads(), 3 + Session::kMaxHeldChunks);
+  reader.Arrive();
+  ASSERT_TRUE(transport_->Wait());
+  EXPECT_TRUE(transport_->result().status.ok());
+  EXPECT_EQ(transport_->replies().size(), 50u);
+}
+
+TEST_F(SessionTest, RequestsRunOnTwoLanesAtTheSameTime) {
+  Gate both;
+  std::atomic<int> met{0};
+  device_.before_work = [&] {
+    both.Arrive();
+    if (both.WaitFor(2)) ++met;
+    return absl::OkStatus();
+  };
+  FakeTransport one(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})}));
+  // Of another shape, so that they don't share a launch.
+  FakeTransport two(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1, 2})}));
+  one.Start();
+  two.Start();
+  ASSERT_TRUE(one.Wait() && two.Wait());
+  EXPECT_EQ(met, 2);
+}
+
+TEST_F(SessionTest, CancellationFreesTheLaneBeforeTheNextPiece) {
+  MakeServer(1);
+  Gate running;
+  Gate go_on;
+  device_.before_work = [&] {
+    running.Arrive();
+    EXPECT_TRUE(go_on.WaitFor(1));
+    return absl::OkStatus();
+  };
+  FakeTransport transport(&context_, Stream(), Messages(ScanOf(), {Bytes(Iota(4 * kPieceItems)), Bytes(Iota(1))}));
+  transport.Start();
+  ASSERT_TRUE(running.WaitFor(1));
+  transport.session().OnCancel();
+  go_on.Arrive();
+  ASSERT_TRUE(transport.Wait());
+  EXPECT_EQ(transport.result().status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(device_.works(), 1);
+  EXPECT_TRUE(transport.replies().empty());
+}
+
+TEST_F(SessionTest, CancellationEndsARequestThatWaitsForItsCaller) {
+  Gate waiting;
+  Gate cancelled;
+  FakeTransport transport(&context_, Stream(), Messages(ScanOf(), {Bytes<int32_t>({1})}));
+  transport.before_read = [&](size_t i) {
+    if (i != 1) return;
+    waiting.Arrive();
+    EXPECT_TRUE(cancelled.WaitFor(1));
+  };
+  transport.Start();
+  ASSERT_TRUE(waiting.WaitFor(1));
+  transport.session().OnCancel();
+  EXPECT_TRUE(transport.Wait());
+  EXPECT_EQ(transport.result().status.code(), absl::StatusCode::kCancelled);
+  cancelled.Arrive();
+}
+
+TEST_F(SessionTest, ABadChunkStopsTheWorkOnThoseBeforeIt) {
+  Gate running;
+  Gate refused;
+  device_.before_work = [&] {
+    running.Arrive();
+    EXPECT_TRUE(refused.WaitFor(1));
+    return absl::OkStatus();
+  };
+  FakeTransport transport(&context_, Stream(), Messages(ScanOf(), {Bytes(Iota(4 * kPieceItems))}));
+  transport.Start();
+  ASSERT_TRUE(running.WaitFor(1));
+  transport.session().OnInvalidMessage(absl::InvalidArgumentError("bad"), "");
+  refused.Arrive();
+  ASSERT_TRUE(transport.Wait());
+  EXPECT_EQ(transport.result().status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(device_.works(), 1);
+}
+
+TEST_F(SessionTest, ADeadlineThatPassesStopsTheWork) {
+  MakeServer(1);
+  std::vector<Message> messages = Messages(ScanOf(), {Bytes(Iota(4 * kPieceItems))});
+  CallInfo call = Stream();
+  call.deadline = absl::Now() + absl::Seconds(2);  // Long enough for the first piece to begin,
+  device_.before_work = [&] {
+    while (absl::Now() < call.deadline) absl::SleepFor(absl::Milliseconds(1));  // which outlasts it.
+    return absl::OkStatus();
+  };
+  const absl::Status status = Run(call, std::move(messages));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(ErrorReason(status), "DEADLINE");
+  EXPECT_EQ(device_.works(), 1);
+}
+
+TEST_F(SessionTest, ADeviceErrorEndsTheRequestAndIsReported) {
+  device_.before_work = [] { return Error(absl::StatusCode::kUnavailable, "DEVICE_LOST", "", "gone"); };
+  const absl::Status status = Run(Stream(), Messages(ScanOf(), {Bytes<int32_t>({1}), Bytes<int32_t>({2})}));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(device_lost_, 1);
+  device_.before_work = [] { return absl::InternalError("odd"); };
+  EXPECT_EQ(Run(Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})})).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(device_lost_, 1);
+}
+
+TEST_F(SessionTest, BudgetsHoldForWholeRequests) {
+  MakeServer(1, /*max_requests=*/1);
+  Gate first_read;
+  Gate go_on;
+  transport_ = std::make_unique<FakeTransport>(&context_, Stream(),
+                                               Messages(ScanOf(), {Bytes<int32_t>({1}), Bytes<int32_t>({2})}));
+  transport_->before_read = [&](size_t i) {
+    if (i != 1) return;
+    first_read.Arrive();
+    EXPECT_TRUE(go_on.WaitFor(1));
+  };
+  transport_->Start();
+  ASSERT_TRUE(first_read.WaitFor(1));
+  {
+    FakeTransport refused(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})}));
+    ASSERT_TRUE(refused.Run());
+    EXPECT_EQ(refused.result().status.code(), absl::StatusCode::kResourceExhausted);
+  }
+  go_on.Arrive();
+  ASSERT_TRUE(transport_->Wait());
+  EXPECT_TRUE(transport_->result().status.ok());
+  transport_.reset();
+  EXPECT_TRUE(Run(Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})})).ok());
+}
+
+TEST_F(SessionTest, EachRequestIsLoggedOnce) {
+  std::vector<Message> named = Messages(ScanOf(), {Bytes<int32_t>({1, 2})});
+  named[0].request_id = "mine";
+  ASSERT_TRUE(Run(Unary(), std::move(named)).ok());
+  ASSERT_FALSE(Run(Stream(), {}).ok());
+  ASSERT_EQ(log_.size(), 2u);
+  EXPECT_EQ(log_[0], "mine Unary 8 8 0");
+  EXPECT_EQ(log_[1].substr(log_[1].find(' ')), " Stream 0 0 3");
+}
+
+TEST_F(SessionTest, AnEndThatTheCallerDidNotSeeIsLoggedAsCancelled) {
+  ASSERT_TRUE(Run(Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})})).ok());
+  transport_->session().OnDone(/*delivered=*/false);
+  ASSERT_EQ(log_.size(), 2u);
+  EXPECT_EQ(log_[1].back(), '1') << log_[1];
+}
+
+TEST_F(SessionTest, ALargeMessageIsRunPieceByPieceAsItsRepliesAreTaken) {
+  // Indices triple the bytes: eleven pieces and more, of which two are made before the reader takes the first.
+  const std::string values = Bytes(std::vector<int32_t>(kMaxMessageBytes / sizeof(int32_t)));
+  const CompactSpec compact{.comparison = Comparison::kEqual, .value = Value::Of(0), .return_indices = true};
+  FakeTransport transport(&context_, Stream(), Messages(CompactOf(compact), {values}));
+  transport.before_write_done = [&](size_t i) {
+    if (i != 0) return;
+    for (int j = 0; j < 5; ++j) {
+      FakeTransport other(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})}));
+      EXPECT_TRUE(other.Run());
+    }
+    EXPECT_LE(device_.works(), 2 + 5);
+  };
+  ASSERT_TRUE(transport.Run());
+  EXPECT_EQ(transport.result().num_kept, kMaxMessageBytes / sizeof(int32_t));
+  EXPECT_GE(transport.replies().size(), 12u);
+  for (const Reply& reply : transport.replies()) {
+    EXPECT_LE(reply.values.size() + reply.indices.size(), kMaxReplyPayloadBytes);
+  }
+}
+
+TEST_F(SessionTest, ManyRequestsAtOnceWithRandomCancellations) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937 random(seed);
+  const std::vector<int32_t> in = Iota(1000);
+  constexpr int kRounds = 20;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<std::unique_ptr<FakeTransport>> transports;
+    for (int i = 0; i < 8; ++i) {
+      transports.push_back(std::make_unique<FakeTransport>(&context_, Stream(),
+                                                           Messages(ScanOf(), std::vector<std::string>(5, Bytes(in)))));
+      transports.back()->Start();
+    }
+    std::vector<bool> cancelled;
+    for (auto& transport : transports) {
+      cancelled.push_back(random() % 2 == 0);
+      if (cancelled.back()) transport->session().OnCancel();
+    }
+    for (size_t i = 0; i < transports.size(); ++i) {
+      ASSERT_TRUE(transports[i]->Wait());
+      const absl::StatusCode code = transports[i]->result().status.code();
+      if (!cancelled[i]) {
+        EXPECT_EQ(code, absl::StatusCode::kOk);
+        EXPECT_EQ(Items<int32_t>(transports[i]->values()).size(), 5 * in.size());
+      } else {
+        EXPECT_TRUE(code == absl::StatusCode::kOk || code == absl::StatusCode::kCancelled);
+      }
+    }
+    transports.clear();
+    // The lanes may still be leaving the last tasks; nothing else holds a session.
+    for (int i = 0; i < 1000 && admission_->in_use().requests > 0; ++i) absl::SleepFor(absl::Milliseconds(1));
+    ASSERT_EQ(admission_->in_use().requests, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace prefixd
