@@ -73,7 +73,7 @@ struct Message {
   std::optional<Spec> spec;
   std::string request_id;  // Empty: the server makes one up.
   Chunk chunk;
-  uint64_t wire_bytes = 0;  // Of the whole message.
+  uint64_t held_bytes = 0;  // While the call is under way: the message as it came, and what is copied out of it.
 };
 
 // A part of the answer; together at most kMaxReplyPayloadBytes.

@@ -44,7 +44,8 @@ void Receive(const ByteBuffer& bytes, Session* session) {
   }
   auto message = Decode(std::shared_ptr<const Request>(request), std::move(payloads));
   if (message.ok()) {
-    message->wire_bytes = bytes.Length();
+    // Where the encoding is an unusual one, protobuf has copied the arrays.
+    message->held_bytes = bytes.Length() + request->SpaceUsedLong();
     session->OnMessage(*std::move(message));
   } else {
     session->OnInvalidMessage(message.status(), request->request_id());

@@ -97,7 +97,7 @@ absl::Status Session::Begin(Message& message) {
   }
   spec_ = message.spec;
   const uint64_t bytes = call_.shape == CallShape::kStream ? StreamBytes(context_->max_message_bytes)
-                                                           : message.wire_bytes + kMaxReplyPayloadBytes;
+                                                           : message.held_bytes + kMaxReplyPayloadBytes;
   PREFIXD_ASSIGN_OR_RETURN(ticket_, context_->admission->Admit(bytes));
   PREFIXD_ASSIGN_OR_RETURN(pipeline_, ChunkPipeline::Create(*context_->device, *spec_, call_.shape));
   return absl::OkStatus();

@@ -34,7 +34,7 @@ inline Message MakeMessage(std::optional<Spec> spec, std::string values, std::op
   message.spec = std::move(spec);
   message.chunk.values = Payload(std::move(values));
   if (mask) message.chunk.mask = Payload(*std::move(mask));
-  message.wire_bytes = message.chunk.values.size() + (message.chunk.mask ? message.chunk.mask->size() : 0);
+  message.held_bytes = message.chunk.values.size() + (message.chunk.mask ? message.chunk.mask->size() : 0);
   return message;
 }
 

@@ -235,6 +235,40 @@ TEST_F(ServiceTest, AMessageThatDoesNotParseIsNoEndOfTheStream) {
   }
 }
 
+// The message of a unary call is gRPC's until the end; where protobuf had to copy its array, it is there twice.
+TEST_F(ServiceTest, AnArrayThatIsHeldTwiceIsChargedTwice) {
+  std::string plain;
+  ScanRequestOf(std::vector<int32_t>(50'000, 1)).SerializeToString(&plain);
+  // A second operand, to be merged with the first: valid, and unusual.
+  const std::string unusual = plain + ChunkOf({}).SerializeAsString();
+  std::vector<uint64_t> charged;
+  for (const std::string& bytes : {plain, unusual}) {
+    device_->before_work = [&] {
+      charged.push_back(Info().request_bytes().used());
+      return absl::OkStatus();
+    };
+    const grpc::Slice slice(bytes);
+    grpc::ByteBuffer request(&slice, 1);
+    grpc::ByteBuffer response;
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    grpc::GenericStub stub(channel_);
+    auto call = stub.PrepareUnaryCall(&context, "/prefixd.v1.PrefixService/Scan", request, &queue);
+    grpc::Status status;
+    void* tag = nullptr;
+    bool ok = false;
+    call->StartCall();
+    call->Finish(&response, &status, nullptr);
+    ASSERT_TRUE(queue.Next(&tag, &ok) && ok);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    ASSERT_TRUE(BecomesIdle());
+  }
+  ASSERT_EQ(charged.size(), 2u);
+  EXPECT_GE(charged[0], plain.size() + kMaxReplyPayloadBytes);
+  EXPECT_LT(charged[0], plain.size() + kMaxReplyPayloadBytes + 2000);
+  EXPECT_GE(charged[1], 2 * plain.size() + kMaxReplyPayloadBytes);
+}
+
 v1::RunBenchmarkRequest BenchmarkOf(std::vector<uint64_t> sizes) {
   v1::RunBenchmarkRequest request;
   request.add_primitives(v1::PRIMITIVE_SCAN);
