@@ -7,6 +7,7 @@
 #ifndef PREFIXD_PROTO_ARRAY_MESSAGE_H_
 #define PREFIXD_PROTO_ARRAY_MESSAGE_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -25,6 +26,9 @@ inline constexpr int kLastArrayField = 100;
 class ArrayPayloads {
  public:
   Payload& operator[](int field) { return payloads_[field - kFirstArrayField]; }
+  bool empty() const {
+    return std::all_of(payloads_.begin(), payloads_.end(), [](const Payload& payload) { return payload.empty(); });
+  }
 
  private:
   std::array<Payload, kLastArrayField - kFirstArrayField + 1> payloads_;

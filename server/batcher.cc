@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/time/clock.h"
+#include "absl/types/span.h"
 #include "kernels/status.h"
 #include "server/kernel_args.h"
 

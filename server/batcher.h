@@ -21,7 +21,6 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "server/chunk_pipeline.h"
 #include "server/lane_pool.h"
 #include "server/mutex.h"

@@ -31,7 +31,7 @@ namespace {
   _exit(code);
 }
 
-// Returns once one of `signals` came.
+// Returns once one of `signals` came; gives free memory back while it waits.
 void WaitFor(const sigset_t& signals) {
   constexpr timespec kReleaseInterval = {.tv_sec = 10, .tv_nsec = 0};
   while (sigtimedwait(&signals, nullptr, &kReleaseInterval) < 0) ReleaseFreeMemory();

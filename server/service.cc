@@ -42,10 +42,10 @@ void Receive(const ByteBuffer& bytes, Session* session) {
                               "");
     return;
   }
+  const bool is_copied = payloads.empty();
   auto message = Decode(std::shared_ptr<const Request>(request), std::move(payloads));
   if (message.ok()) {
-    // Where the encoding is an unusual one, protobuf has copied the arrays.
-    message->held_bytes = bytes.Length() + request->SpaceUsedLong();
+    message->held_bytes = bytes.Length() * (is_copied ? 2 : 1);
     session->OnMessage(*std::move(message));
   } else {
     session->OnInvalidMessage(message.status(), request->request_id());

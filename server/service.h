@@ -1,5 +1,5 @@
 // The gRPC services: one small reactor per call shape, each the Transport of a Session. Nothing here works or blocks;
-// sessions do the deciding, lanes the work, but for tiny requests (batcher.h).
+// sessions do the deciding, lanes the work.
 // Threads: gRPC's callback threads, and lane threads through Session. See session.h.
 #ifndef PREFIXD_SERVER_SERVICE_H_
 #define PREFIXD_SERVER_SERVICE_H_

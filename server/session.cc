@@ -140,7 +140,8 @@ void Session::Pump() {
 Session::Action Session::NextAction() {
   if (finished_) return {};
   const bool may_write = !outgoing_.empty() && !writing_ && !in_write_;
-  // The next piece waits until the reply to the last is on its way: a slow reader holds no lane and no more memory.
+  // The next piece waits until the reply to the last is the next to be sent: a slow reader holds no lane and no more
+  // memory.
   const bool is_caught_up = outgoing_.empty() || (may_write && outgoing_.size() == 1);
   if (!running_ && is_caught_up && status_.ok()) {
     if (!incoming_.empty()) {
@@ -218,11 +219,12 @@ void Session::SubmitPiece(ChunkPipeline* pipeline, std::optional<Piece> piece) {
   }
   context_->lanes->Submit(pipeline->SizeOfTask(num_items),
                           [this, pipeline, piece = std::move(piece), done = std::move(done),
-                           submitted = std::chrono::steady_clock::now()](BorrowedLane& lane) {
+                           submitted = std::chrono::steady_clock::now()](BorrowedLane& lane) mutable {
                             const std::chrono::nanoseconds queue = std::chrono::steady_clock::now() - submitted;
                             std::optional<Reply> reply;
                             const absl::Status status =
                                 piece ? pipeline->RunPiece(lane, *piece, stop_, &reply) : pipeline->RunEnd(lane, stop_);
+                            piece.reset();  // Or its message would be held as long as the reply takes to be sent.
                             done(status, std::move(reply), queue.count());
                           });
 }

@@ -38,9 +38,9 @@ class Transport {
   virtual ~Transport() = default;
   // Asks for the next message: one OnMessage, OnInvalidMessage or OnReadEnd follows. Of a unary call there is one.
   virtual void Read() = 0;
-  // Sends a reply: one OnWriteDone follows.
+  // Sends a reply: one OnWriteDone follows. Not called before the last has returned and its OnWriteDone has come.
   virtual void Write(Reply reply) = 0;
-  // Ends the request. The last call, made exactly once, when no Write is under way. One OnDone follows.
+  // Ends the request. The last call, made exactly once, when every Write has returned and is done. One OnDone follows.
   virtual void Finish(const Result& result) = 0;
 };
 
@@ -146,7 +146,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool read_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // OnWriteDone has not come.
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   Result result_ ABSL_GUARDED_BY(mutex_);  // Once finished.
   std::optional<int64_t> queue_ns_ ABSL_GUARDED_BY(mutex_);

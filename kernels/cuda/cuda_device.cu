@@ -312,8 +312,8 @@ absl::Status CudaLane::Synchronize() {
 
 // ---- Device --------------------------------------------------------------------------------------------------------
 absl::Status CudaDevice::Init() {
-  // Whoever waits for the device looks again and again, and between two looks lets others have the core: as quick as to
-  // keep it where there are enough, and kinder to small requests where there are not.
+  // Whoever waits for the device looks again and again, and between two looks lets others have the core: as quick as
+  // keeping it where there are enough, and kinder to small requests where there are not.
   PREFIXD_RETURN_IF_ERROR(
       health_.Check(cudaInitDevice(ordinal_, cudaDeviceScheduleYield, cudaInitDeviceFlagsAreValid), "cudaInitDevice"));
   PREFIXD_RETURN_IF_ERROR(Enter());

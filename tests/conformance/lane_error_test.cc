@@ -1,7 +1,9 @@
 // What a Lane refuses: at once, and without touching anything.
 #include <gmock/gmock.h>
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/status.h"
 #include "tests/conformance/harness.h"

@@ -2,6 +2,7 @@
 #ifndef PREFIXD_TESTS_SERVER_FAKE_TRANSPORT_H_
 #define PREFIXD_TESTS_SERVER_FAKE_TRANSPORT_H_
 
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -84,6 +85,9 @@ class FakeTransport final : public Transport {
     return num_reads_;
   }
 
+  // A Write or the Finish came while a Write had not returned.
+  bool broke_in() const { return broke_in_; }
+
   void Read() override {
     const size_t i = Count(&num_reads_);
     Answer([this, i] {
@@ -96,6 +100,7 @@ class FakeTransport final : public Transport {
     });
   }
   void Write(Reply reply) override {
+    if (inside_write_.exchange(true)) broke_in_ = true;
     replies_.push_back(std::move(reply));
     const size_t i = replies_.size() - 1;
     Answer([this, i] {
@@ -103,8 +108,10 @@ class FakeTransport final : public Transport {
       session_->OnWriteDone(true);
     });
     in_write(i);
+    inside_write_ = false;
   }
   void Finish(const Result& result) override {
+    if (inside_write_) broke_in_ = true;
     result_ = result;
     session_->OnDone(/*delivered=*/true);
     done_.Arrive();
@@ -129,6 +136,8 @@ class FakeTransport final : public Transport {
   mutable std::mutex mutex_;
   size_t num_reads_ = 0;
   std::vector<Reply> replies_;
+  std::atomic<bool> inside_write_{false};
+  std::atomic<bool> broke_in_{false};
   std::vector<std::thread> threads_;
   Result result_;
   Gate done_;

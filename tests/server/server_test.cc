@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "kernels/status.h"
 #include "tests/server/service_fixture.h"
 
 namespace prefixd {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "kernels/status.h"
 #include "server/session.h"
 #include "tests/server/gate.h"
 #include "tests/server/session_fixture.h"
@@ -32,21 +33,46 @@ TEST_F(SessionTest, RepliesFlowWhileChunksStillArrive) {
 // Sending may take as long as a piece does: meanwhile others read and run what comes next, and nothing is lost or in
 // disorder when it ends.
 TEST_F(SessionTest, AWriteThatTakesLongHoldsUpNeitherReadingNorRunning) {
-  MakeServer(2);
-  const std::string chunk = Bytes<int32_t>({1, 2, 3});
-  transport_ =
-      std::make_unique<FakeTransport>(&context_, Stream(), Messages(ScanOf(), std::vector<std::string>(8, chunk)));
+  constexpr int kChunks = 8;
+  const std::vector<int32_t> chunk = {1, 2, 3};
+  transport_ = std::make_unique<FakeTransport>(&context_, Stream(),
+                                               Messages(ScanOf(), std::vector<std::string>(kChunks, Bytes(chunk))));
   Gate reads;
+  Gate first_done;
   std::atomic<bool> overlaps{true};
   transport_->before_read = [&](size_t) { reads.Arrive(); };
+  transport_->before_write_done = [&](size_t) { first_done.Arrive(); };
   transport_->in_write = [&](size_t i) {
-    // The second chunk is run and its reply waits, two more are held.
-    if (i == 0 && !reads.WaitFor(2 + Session::kMaxHeldChunks)) overlaps = false;
+    // It is done, the second chunk is run and its reply waits, two more are held: nobody may write it but who is in
+    // here.
+    if (i == 0 && !(first_done.WaitFor(1) && reads.WaitFor(2 + Session::kMaxHeldChunks))) overlaps = false;
   };
   ASSERT_TRUE(transport_->Run());
   EXPECT_TRUE(transport_->result().status.ok());
   EXPECT_TRUE(overlaps);
-  EXPECT_EQ(Items<int32_t>(transport_->values()).back(), 8 * 6);
+  EXPECT_FALSE(transport_->broke_in());
+  EXPECT_EQ(transport_->replies().size(), kChunks);
+  std::vector<int32_t> whole;
+  for (int i = 0; i < kChunks; ++i) whole.insert(whole.end(), chunk.begin(), chunk.end());
+  EXPECT_EQ(Items<int32_t>(transport_->values()), InclusiveSum(whole));
+}
+
+// Also where everything has come and the last write is done before it has returned.
+TEST_F(SessionTest, TheEndWaitsForAWriteToReturn) {
+  const std::string chunk = Bytes<int32_t>({1, 2, 3});
+  transport_ = std::make_unique<FakeTransport>(&context_, Stream(), Messages(ScanOf(), {chunk}));
+  Gate others;
+  transport_->before_read = [&](size_t i) {
+    if (i == 1) others.Arrive();  // The end of the stream.
+  };
+  transport_->before_write_done = [&](size_t) { others.Arrive(); };
+  transport_->in_write = [&](size_t) {
+    EXPECT_TRUE(others.WaitFor(2));
+    absl::SleepFor(absl::Milliseconds(50));  // For a Finish that should not come.
+  };
+  ASSERT_TRUE(transport_->Run());
+  EXPECT_FALSE(transport_->broke_in());
+  EXPECT_TRUE(transport_->result().status.ok());
 }
 
 TEST_F(SessionTest, ASlowReaderHoldsNoLaneAndStopsTheReading) {
@@ -66,8 +92,8 @@ TEST_F(SessionTest, ASlowReaderHoldsNoLaneAndStopsTheReading) {
     ASSERT_TRUE(other.Run());
     EXPECT_TRUE(other.result().status.ok());
   }
-  // One reply is being written, one chunk's replies wait, kMaxHeldChunks chunks wait, one message is being read.
-  EXPECT_LE(transport_->num_reads(), 3 + Session::kMaxHeldChunks);
+  // One reply is being written, one waits, kMaxHeldChunks messages are held, of which one may still be on its way.
+  EXPECT_LE(transport_->num_reads(), 2 + Session::kMaxHeldChunks);
   reader.Arrive();
   ASSERT_TRUE(transport_->Wait());
   EXPECT_TRUE(transport_->result().status.ok());
