@@ -193,11 +193,11 @@ class FaultsTest(E2ETest):
             time.sleep(RELEASE_SECONDS + 2)  # What malloc has left of them is given back meanwhile.
             after.append(self.server.memory_kib())
         memory = f"{before} KiB, at peaks {peaks}, after them {after}"
-        self.assertLess(min(after), peaks[0], memory)
+        self.assertLess(after[-1] - before, 0.85 * (max(peaks) - before), memory)
         # What is lost would be lost again, in every round. (Allocators put the same in other places now and then,
         # ASan's each time, a third of it; what is leaked, it tells at the end.)
         growth = min(after[1] - after[0], after[2] - after[1])
-        self.assertLess(growth, (peaks[0] - before) / 2, memory)
+        self.assertLess(growth, (peaks[0] - before) / (2 if "ASAN_OPTIONS" in os.environ else 4), memory)
         self.assert_all_is_freed()
 
     def test_lengths_that_can_not_be(self):
