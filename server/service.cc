@@ -42,7 +42,7 @@ void Receive(const ByteBuffer& bytes, Session* session) {
                               "");
     return;
   }
-  const bool is_copied = payloads.empty();
+  const bool is_copied = payloads.empty();  // By protobuf: the encoding is an unusual one, or there is no array.
   auto message = Decode(std::shared_ptr<const Request>(request), std::move(payloads));
   if (message.ok()) {
     message->held_bytes = bytes.Length() * (is_copied ? 2 : 1);
