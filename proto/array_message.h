@@ -26,6 +26,7 @@ inline constexpr int kLastArrayField = 100;
 class ArrayPayloads {
  public:
   Payload& operator[](int field) { return payloads_[field - kFirstArrayField]; }
+  // Whether there is none, in any field.
   bool empty() const {
     return std::all_of(payloads_.begin(), payloads_.end(), [](const Payload& payload) { return payload.empty(); });
   }

@@ -35,7 +35,7 @@ TEST_F(ServiceTest, DrainFinishesWhatIsInFlightAndRefusesTheRest) {
   ASSERT_TRUE(stream->Read(&reply));
   std::thread drain([&] { EXPECT_EQ(server_->Drain(absl::Seconds(20), [] { return false; }), 0u); });
   for (int i = 0; i < 2000 && Health() == grpc::health::v1::HealthCheckResponse::SERVING; ++i) {
-    absl::SleepFor(absl::Milliseconds(1));
+    absl::SleepFor(absl::Milliseconds(1));  // Until the next look: nothing tells when the drain has begun.
   }
   EXPECT_EQ(Health(), grpc::health::v1::HealthCheckResponse::NOT_SERVING);
   grpc::Status refused;
