@@ -94,9 +94,9 @@ class FaultsTest(E2ETest):
         calls = self.stall(10)
         # They fill up what they may have, and not a byte more.
         wait_until(lambda: self.info().requests.used == len(calls))
-        time.sleep(1)
+        time.sleep(1)  # Until what they may have has come.
         before = self.server.memory_kib()
-        time.sleep(2)
+        time.sleep(2)  # In which a server without bounds would take on.
         self.assertLess(self.server.memory_kib() - before, 8 * 1024)
         self.assertLessEqual(self.info().staging_bytes.used - self.idle_staging_bytes, len(calls) * 4 * MIB)
         self.assert_serves()
@@ -129,7 +129,7 @@ class FaultsTest(E2ETest):
         for requests in crawlers:
             requests.put(scan_request(CHUNK[:1]))
         for second in range(3):
-            time.sleep(1)
+            time.sleep(1)  # The crawling itself.
             for requests in crawlers:
                 requests.put(chunk(CHUNK[:1]))
             self.assert_serves()

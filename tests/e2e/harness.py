@@ -78,7 +78,7 @@ def wait_until(condition):
     while not condition():
         if time.monotonic() > end:
             raise AssertionError("what was waited for did not happen")
-        time.sleep(0.01)
+        time.sleep(0.01)  # Until the next look: another process tells nobody.
 
 
 class E2ETest(unittest.TestCase):

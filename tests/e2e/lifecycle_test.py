@@ -121,7 +121,7 @@ class LifecycleTest(unittest.TestCase):
             for i, reply in enumerate(stub.StreamScan(requests)):
                 total += len(reply.values.inline.data)
                 if i == 10:
-                    time.sleep(0.5)
+                    time.sleep(0.5)  # A reader that pauses, for what would pile up meanwhile.
                 if i % 50 == 0:
                     most = max(most, server.memory_kib())
             self.assertEqual(total, chunks * items * 4)
@@ -151,7 +151,7 @@ class LifecycleTest(unittest.TestCase):
                 next(call)
             time.sleep(2)  # They stop reading; the server takes what it may hold, and gRPC what its windows allow.
             held = server.memory_kib()
-            time.sleep(3)
+            time.sleep(3)  # In which a server without bounds would take on.
             grown = server.memory_kib() - held
             end.set()
             for call in calls:

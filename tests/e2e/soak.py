@@ -126,7 +126,7 @@ def soak(seconds, csv_path, svg_path):
         print("".join(f"{name:>14}" for name in COLUMNS))
         try:
             while load.poll() is None:
-                time.sleep(1)
+                time.sleep(1)  # A row a second.
                 row = {"seconds": time.monotonic() - start, **sample(server, admin), "cancelled": cancelled.value}
                 rows.append(row)
                 if len(rows) % 30 == 0:
