@@ -8,6 +8,25 @@
 namespace prefixd {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+// How long the first lane's thread looks for a task before it sleeps: more than a caller takes from a reply to its next
+// request, and the transport on both ways. And how long others may have the core between two looks: if they take
+// longer, there is work for it.
+constexpr std::chrono::microseconds kPollTime{250};
+constexpr std::chrono::microseconds kMaxYield{50};
+
+// Until the flag is set, the time is up or the core is wanted.
+void Poll(const std::atomic<bool>& flag) {
+  const auto start = Clock::now();
+  for (auto last = start; !flag.load(std::memory_order_relaxed);) {
+    std::this_thread::yield();
+    const auto now = Clock::now();
+    if (now - start >= kPollTime || now - last >= kMaxYield) return;
+    last = now;
+  }
+}
+
 constexpr size_t kScalarBytes = kMaxBatchSize * sizeof(ReduceState);
 
 absl::StatusOr<StagingBlock> MakeBlock(Device& device, Lane& lane, size_t host_bytes, size_t device_bytes) {
@@ -65,6 +84,7 @@ void LanePool::Submit(TaskSize size, Task task) {
     if (worker != nullptr) {
       worker->idle = false;
       worker->task = std::move(task);
+      worker->has_task.store(true, std::memory_order_relaxed);
     } else {
       queues_[static_cast<size_t>(size)].push_back({num_submitted_++, std::move(task)});
     }
@@ -94,11 +114,18 @@ LanePool::Task LanePool::TakeQueued(const Worker& worker) {
 }
 
 LanePool::Task LanePool::NextTask(Worker& worker) {
+  const auto asked = Clock::now();
+  {
+    MutexLock lock(mutex_);
+    if (Task task = TakeQueued(worker)) return task;
+    worker.idle = true;
+  }
+  if (worker.polls) Poll(worker.has_task);
   MutexLock lock(mutex_);
-  if (Task task = TakeQueued(worker)) return task;
-  worker.idle = true;
   while (!worker.task && !stopping_) worker.wake.Wait(mutex_);
   worker.idle = false;
+  worker.has_task.store(false, std::memory_order_relaxed);
+  worker.polls = &worker == workers_.front().get() && Clock::now() - asked < kPollTime;
   return std::exchange(worker.task, nullptr);
 }
 
@@ -110,7 +137,7 @@ void LanePool::RunLane(Worker& worker) {
 }
 
 void LanePool::LookAtMemory() {
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = Clock::now();
   auto last = looked_at_memory_.load(std::memory_order_relaxed);
   if (now - last < std::chrono::seconds(1)) return;
   if (!looked_at_memory_.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;

@@ -5,6 +5,10 @@
 // Small tasks don't wait for large ones: where there are several lanes, the first runs small tasks only. The others run
 // both in the order submitted, so that many small tasks can't hold up a large one for ever.
 //
+// A caller who asks one small request after another doesn't wait for a thread to wake up: the first lane's polls for a
+// moment where its last task came within that moment too, and nothing else wants the core. So an idle server's threads
+// all sleep.
+//
 // Threads: any; tasks run on lane threads, up to num_lanes at once.
 // Bounds:  the queue is as long as the callers' tasks: a session has at most one, so Admission bounds it.
 #ifndef PREFIXD_SERVER_LANE_POOL_H_
@@ -87,6 +91,8 @@ class LanePool {
     BorrowedLane lane;
     std::thread thread;
     CondVar wake;
+    bool polls = false;                 // Its last task came soon: its thread's own.
+    std::atomic<bool> has_task{false};  // As `task`, which a thread that polls may not look at.
     // The pool's mutex guards these.
     bool idle = false;  // Its thread waits, and nothing queued is for it.
     Task task;          // What the thread is to run next.

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <random>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -104,6 +106,25 @@ TEST(LanePoolTest, SmallTasksWithoutEndDoNotHoldUpALargeOne) {
   EXPECT_TRUE(ran.WaitFor(1));
   stop = true;
   EXPECT_TRUE(chains_ended.WaitFor(kChains));
+}
+
+// One by one, at once or later: the lane's thread polls, is about to sleep, or sleeps.
+TEST(LanePoolTest, TasksThatComeOneByOneRunWhenever) {
+  FakeDevice device;
+  for (const int lanes : {1, 2}) {
+    auto pool = LanePool::Create(device, lanes, kStagingBytes);
+    ASSERT_TRUE(pool.ok());
+    const uint64_t seed = std::random_device{}();
+    std::mt19937_64 random(seed);
+    for (int i = 0; i < 1000; ++i) {
+      const auto pause = std::chrono::microseconds(random() % 4 == 0 ? random() % 600 : 0);
+      const auto next = std::chrono::steady_clock::now() + pause;
+      while (std::chrono::steady_clock::now() < next) std::this_thread::yield();
+      Gate ran;
+      (*pool)->Submit(random() % 2 == 0 ? TaskSize::kSmall : TaskSize::kLarge, [&](BorrowedLane&) { ran.Arrive(); });
+      ASSERT_TRUE(ran.WaitFor(1)) << "task " << i << " of seed " << seed;
+    }
+  }
 }
 
 TEST(LanePoolTest, ALaneIsBorrowedByOneTaskAtATime) {
