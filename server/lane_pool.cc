@@ -10,21 +10,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long the first lane's thread looks for a task before it sleeps: more than a caller takes from a reply to its next
-// request, and the transport on both ways. And how long others may have the core between two looks: if they take
-// longer, there is work for it.
-constexpr std::chrono::microseconds kPollTime{250};
+// If a thread that yields has not got its core back by then, others have work for it.
 constexpr std::chrono::microseconds kMaxYield{50};
 
-// Until the flag is set, the time is up or the core is wanted.
-void Poll(const std::atomic<bool>& flag) {
+// Looks at the flag until it is set or the time is up. False: it gave up, for others want the core.
+bool Poll(const std::atomic<bool>& flag, std::chrono::microseconds time) {
   const auto start = Clock::now();
-  for (auto last = start; !flag.load(std::memory_order_relaxed);) {
+  for (auto last = start; !flag.load(std::memory_order_relaxed) && last - start < time;) {
     std::this_thread::yield();
     const auto now = Clock::now();
-    if (now - start >= kPollTime || now - last >= kMaxYield) return;
+    if (now - last >= kMaxYield) return false;
     last = now;
   }
+  return true;
 }
 
 constexpr size_t kScalarBytes = kMaxBatchSize * sizeof(ReduceState);
@@ -38,8 +36,9 @@ absl::StatusOr<StagingBlock> MakeBlock(Device& device, Lane& lane, size_t host_b
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LanePool>> LanePool::Create(Device& device, int num_lanes, uint64_t staging_bytes) {
-  std::unique_ptr<LanePool> pool(new LanePool(device));
+absl::StatusOr<std::unique_ptr<LanePool>> LanePool::Create(Device& device, int num_lanes, uint64_t staging_bytes,
+                                                           std::chrono::microseconds poll_time) {
+  std::unique_ptr<LanePool> pool(new LanePool(device, poll_time));
   PREFIXD_ASSIGN_OR_RETURN(pool->replies_, StagingPool::Create(device, staging_bytes, kMaxReplyPayloadBytes));
   for (int i = 0; i < num_lanes; ++i) {
     BorrowedLane& lane = pool->workers_.emplace_back(std::make_unique<Worker>())->lane;
@@ -120,12 +119,12 @@ LanePool::Task LanePool::NextTask(Worker& worker) {
     if (Task task = TakeQueued(worker)) return task;
     worker.idle = true;
   }
-  if (worker.polls) Poll(worker.has_task);
+  const bool has_core = !worker.polls || Poll(worker.has_task, poll_time_);
   MutexLock lock(mutex_);
   while (!worker.task && !stopping_) worker.wake.Wait(mutex_);
   worker.idle = false;
   worker.has_task.store(false, std::memory_order_relaxed);
-  worker.polls = &worker == workers_.front().get() && Clock::now() - asked < kPollTime;
+  worker.polls = IsFirst(worker) && has_core && Clock::now() - asked < poll_time_;
   return std::exchange(worker.task, nullptr);
 }
 

@@ -5,9 +5,8 @@
 // Small tasks don't wait for large ones: where there are several lanes, the first runs small tasks only. The others run
 // both in the order submitted, so that many small tasks can't hold up a large one for ever.
 //
-// A caller who asks one small request after another doesn't wait for a thread to wake up: the first lane's polls for a
-// moment where its last task came within that moment too, and nothing else wants the core. So an idle server's threads
-// all sleep.
+// Where tasks follow each other closely, none waits for a thread to wake up: the first lane's polls for a moment before
+// it sleeps, if its last task came within that moment and nobody else wants the core. Without tasks all threads sleep.
 //
 // Threads: any; tasks run on lane threads, up to num_lanes at once.
 // Bounds:  the queue is as long as the callers' tasks: a session has at most one, so Admission bounds it.
@@ -65,8 +64,11 @@ class LanePool {
   using Task = absl::AnyInvocable<void(BorrowedLane&)>;
 
   // Makes the lanes, with staging_bytes for replies, and starts their threads. The device must outlive the pool.
+  // poll_time: how long the first lane's thread polls; 0: never.
   // Errors: those of the device (no memory).
-  static absl::StatusOr<std::unique_ptr<LanePool>> Create(Device& device, int num_lanes, uint64_t staging_bytes);
+  static absl::StatusOr<std::unique_ptr<LanePool>> Create(
+      Device& device, int num_lanes, uint64_t staging_bytes,
+      std::chrono::microseconds poll_time = std::chrono::microseconds(0));
 
   // Runs the tasks that are queued, then stops the threads. Needs: no Submit at the same time or later.
   ~LanePool();
@@ -91,18 +93,19 @@ class LanePool {
     BorrowedLane lane;
     std::thread thread;
     CondVar wake;
-    bool polls = false;                 // Its last task came soon: its thread's own.
-    std::atomic<bool> has_task{false};  // As `task`, which a thread that polls may not look at.
+    bool polls = false;                 // Its last wait was a short one. Its thread's own.
+    std::atomic<bool> has_task{false};  // Whether `task` is set, for a look without the mutex.
     // The pool's mutex guards these.
     bool idle = false;  // Its thread waits, and nothing queued is for it.
     Task task;          // What the thread is to run next.
   };
 
-  explicit LanePool(const Device& device) : device_(device) {}
+  LanePool(const Device& device, std::chrono::microseconds poll_time) : device_(device), poll_time_(poll_time) {}
   void RunLane(Worker& worker);
   // What the worker is to run next, for which it waits; null: to end.
   Task NextTask(Worker& worker);
-  bool IsReserved(const Worker& worker) const { return workers_.size() > 1 && &worker == workers_.front().get(); }
+  bool IsFirst(const Worker& worker) const { return &worker == workers_.front().get(); }
+  bool IsReserved(const Worker& worker) const { return workers_.size() > 1 && IsFirst(worker); }
   // An idle worker that may run a task of that size; null: none.
   Worker* IdleFor(TaskSize size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The queue whose first task the worker is to run next; null: none.
@@ -111,6 +114,7 @@ class LanePool {
   void LookAtMemory();
 
   const Device& device_;
+  const std::chrono::microseconds poll_time_;
   std::shared_ptr<StagingPool> replies_;
   std::vector<std::unique_ptr<Worker>> workers_;
   size_t lane_bytes_ = 0;

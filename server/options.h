@@ -15,6 +15,7 @@ struct Options {
   std::string device = "auto";
   int lanes = 4;
   uint64_t batch_window_us = 0;
+  uint64_t lane_poll_us = 250;  // More than a caller nearby takes from a reply to its next request, both ways included.
   std::string port_file;
 
   // Limits.

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <thread>
 #include <utility>
@@ -86,7 +87,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
   server->device_ = std::move(device);
   server->on_device_lost_ = std::move(on_device_lost);
   server->admission_ = std::make_unique<Admission>(options.max_requests, options.max_request_bytes);
-  PREFIXD_ASSIGN_OR_RETURN(server->lanes_, LanePool::Create(*server->device_, options.lanes, options.staging_bytes));
+  PREFIXD_ASSIGN_OR_RETURN(server->lanes_, LanePool::Create(*server->device_, options.lanes, options.staging_bytes,
+                                                            std::chrono::microseconds(options.lane_poll_us)));
   server->batcher_ = std::make_unique<Batcher>(
       server->lanes_.get(), absl::Microseconds(options.batch_window_us), [](const absl::Status& status) {
         LogWarning(StrCat("a batch failed, its requests are run alone: ", status.message()));

@@ -6,6 +6,7 @@ Each stream is two processes, a caller and a server, with a thread for each dire
 """
 
 import multiprocessing
+import os
 import socket
 import statistics
 import sys
@@ -21,7 +22,10 @@ def receive(connection, message):
     """Fills the message."""
     count = 0
     while count < MESSAGE_BYTES:
-        count += connection.recv_into(message[count:])
+        received = connection.recv_into(message[count:])
+        if received == 0:
+            raise EOFError("the other end is gone")
+        count += received
 
 
 def serve(port, held):
@@ -49,7 +53,7 @@ def serve(port, held):
 
 def call(port, begin, end):
     connection = socket.create_connection(("127.0.0.1", port))
-    message, reply = bytes(MESSAGE_BYTES), memoryview(bytearray(MESSAGE_BYTES))
+    message, reply = os.urandom(MESSAGE_BYTES), memoryview(bytearray(MESSAGE_BYTES))
     for _ in range(TURNS):
         begin.wait()
         sender = threading.Thread(target=lambda: [connection.sendall(message) for _ in range(MESSAGES)])

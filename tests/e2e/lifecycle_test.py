@@ -31,7 +31,8 @@ class LifecycleTest(unittest.TestCase):
                               env={**os.environ, **(env or {})})
 
     def test_wrong_flags_exit_with_two(self):
-        for flags in (["--lanes", "0"], ["--device", "tpu"], ["--nonsense"], ["--log-format", "xml"]):
+        for flags in (["--lanes", "0"], ["--lane-poll-us", "-1"], ["--device", "tpu"], ["--nonsense"],
+                      ["--log-format", "xml"]):
             with self.subTest(flags=flags):
                 done = self.run_prefixd(*flags)
                 self.assertEqual(done.returncode, 2)

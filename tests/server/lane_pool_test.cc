@@ -2,8 +2,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <functional>
-#include <random>
 #include <thread>
 #include <vector>
 
@@ -16,10 +16,11 @@ namespace prefixd {
 namespace {
 
 constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
+constexpr std::chrono::microseconds kPollTime{250};
 
 TEST(LanePoolTest, TwoLanesRunTwoTasksAtTheSameTime) {
   FakeDevice device;
-  auto pool = LanePool::Create(device, 2, kStagingBytes);
+  auto pool = LanePool::Create(device, 2, kStagingBytes, kPollTime);
   ASSERT_TRUE(pool.ok()) << pool.status();
   Gate started;
   Gate ended;
@@ -37,7 +38,7 @@ TEST(LanePoolTest, TwoLanesRunTwoTasksAtTheSameTime) {
 
 TEST(LanePoolTest, OneLaneRunsTasksInTheOrderSubmitted) {
   FakeDevice device;
-  auto pool = LanePool::Create(device, 1, kStagingBytes);
+  auto pool = LanePool::Create(device, 1, kStagingBytes, kPollTime);
   ASSERT_TRUE(pool.ok());
   std::vector<int> order;
   Gate ended;
@@ -56,7 +57,7 @@ TEST(LanePoolTest, SmallTasksRunWhileLargeOnesHoldEveryLaneTheyMay) {
   constexpr int kLanes = 3;
   // Several times: no large task must come to the first lane, whether that is idle by then or still about to be.
   for (int round = 0; round < 20; ++round) {
-    auto pool = LanePool::Create(device, kLanes, kStagingBytes);
+    auto pool = LanePool::Create(device, kLanes, kStagingBytes, kPollTime);
     ASSERT_TRUE(pool.ok());
     Gate large_started;
     Gate go_on;
@@ -91,7 +92,7 @@ TEST(LanePoolTest, SmallTasksRunWhileLargeOnesHoldEveryLaneTheyMay) {
 // Each small task submits the next, so that there is always one.
 TEST(LanePoolTest, SmallTasksWithoutEndDoNotHoldUpALargeOne) {
   FakeDevice device;
-  auto pool = LanePool::Create(device, 2, kStagingBytes);
+  auto pool = LanePool::Create(device, 2, kStagingBytes, kPollTime);
   ASSERT_TRUE(pool.ok());
   std::atomic<bool> stop{false};
   Gate chains_ended;
@@ -112,25 +113,39 @@ TEST(LanePoolTest, SmallTasksWithoutEndDoNotHoldUpALargeOne) {
 TEST(LanePoolTest, TasksThatComeOneByOneRunWhenever) {
   FakeDevice device;
   for (const int lanes : {1, 2}) {
-    auto pool = LanePool::Create(device, lanes, kStagingBytes);
+    Gate ran;
+    auto pool = LanePool::Create(device, lanes, kStagingBytes, kPollTime);
     ASSERT_TRUE(pool.ok());
-    const uint64_t seed = std::random_device{}();
-    std::mt19937_64 random(seed);
     for (int i = 0; i < 1000; ++i) {
-      const auto pause = std::chrono::microseconds(random() % 4 == 0 ? random() % 600 : 0);
-      const auto next = std::chrono::steady_clock::now() + pause;
+      const auto next = std::chrono::steady_clock::now() + i % 7 * kPollTime / 3;
       while (std::chrono::steady_clock::now() < next) std::this_thread::yield();
-      Gate ran;
-      (*pool)->Submit(random() % 2 == 0 ? TaskSize::kSmall : TaskSize::kLarge, [&](BorrowedLane&) { ran.Arrive(); });
-      ASSERT_TRUE(ran.WaitFor(1)) << "task " << i << " of seed " << seed;
+      (*pool)->Submit(i % 3 == 0 ? TaskSize::kLarge : TaskSize::kSmall, [&](BorrowedLane&) { ran.Arrive(); });
+      ASSERT_TRUE(ran.WaitFor(i + 1)) << "task " << i;
     }
   }
+}
+
+// Tasks that followed each other closely, and then none: a thread that goes on looking for the next takes what it gets
+// of a core.
+TEST(LanePoolTest, WithoutTasksThreadsSleep) {
+  FakeDevice device;
+  Gate ran;
+  auto pool = LanePool::Create(device, 2, kStagingBytes, kPollTime);
+  ASSERT_TRUE(pool.ok());
+  for (int i = 0; i < 200; ++i) {
+    (*pool)->Submit(TaskSize::kSmall, [&](BorrowedLane&) { ran.Arrive(); });
+    ASSERT_TRUE(ran.WaitFor(i + 1));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // For the threads to sleep; they tell nobody.
+  const std::clock_t before = std::clock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // Of which one that polled would take most.
+  EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 20);
 }
 
 TEST(LanePoolTest, ALaneIsBorrowedByOneTaskAtATime) {
   FakeDevice device;
   constexpr int kLanes = 3;
-  auto pool = LanePool::Create(device, kLanes, kStagingBytes);
+  auto pool = LanePool::Create(device, kLanes, kStagingBytes, kPollTime);
   ASSERT_TRUE(pool.ok());
   std::atomic<int> running{0};
   std::atomic<int> most{0};
@@ -152,7 +167,7 @@ TEST(LanePoolTest, ALaneIsBorrowedByOneTaskAtATime) {
 
 TEST(LanePoolTest, MemoryIsLookedAtAfterTasks) {
   FakeDevice device;
-  auto pool = LanePool::Create(device, 1, kStagingBytes);
+  auto pool = LanePool::Create(device, 1, kStagingBytes, kPollTime);
   ASSERT_TRUE(pool.ok());
   device.free_memory_bytes = 1234;
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -168,7 +183,7 @@ TEST(LanePoolTest, DestructionRunsWhatIsQueued) {
   FakeDevice device;
   std::atomic<int> ran{0};
   {
-    auto pool = LanePool::Create(device, 2, kStagingBytes);
+    auto pool = LanePool::Create(device, 2, kStagingBytes, kPollTime);
     ASSERT_TRUE(pool.ok());
     for (int i = 0; i < 50; ++i) (*pool)->Submit(TaskSize::kLarge, [&](BorrowedLane&) { ++ran; });
   }
@@ -188,7 +203,8 @@ TEST(LanePoolTest, StagingIsMadeAtStartUpForEveryLane) {
 TEST(LanePoolTest, CreateFailsAsTheDeviceDoes) {
   FakeDevice device;
   device.memory_status = absl::ResourceExhaustedError("no memory");
-  EXPECT_EQ(LanePool::Create(device, 2, kStagingBytes).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(LanePool::Create(device, 2, kStagingBytes, kPollTime).status().code(),
+            absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace
