@@ -4,7 +4,7 @@
         python3 soak.py [SECONDS [CSV [SVG]]]       600 s by default; from tests/e2e
 
 All at once: callers of every primitive, unary and streamed, by prefixctl load; callers that cancel, at random moments,
-1,000 calls a second; and four readers that stop reading for a minute, vanish, and come back. Once a second the
+1,000 calls a second; and four readers that stop reading for a minute, vanish, and come back. Four times a second the
 server's resident memory and its own gauges are read; a row a half minute is printed, all go to CSV, and to SVG as a
 plot, for which there must be Matplotlib. At the end everything must have been given back, but for what malloc may keep.
 """
@@ -31,6 +31,7 @@ MIX = ("scan:f32:1024=400,reduce:i32:5000=200,compact:f64:20000=100,scan:u8:1000
 CANCELLATIONS_PER_SECOND = 1000
 STALLED_READERS = 4
 STALL_SECONDS = 60
+ROWS_PER_SECOND = 4  # So that there is one soon after the server has given memory back.
 KEPT_MIB = 8 * 32 + 64  # By malloc, see proto/process.h, and by the threads that gRPC started.
 COLUMNS = ("seconds", "resident_mib", "requests", "request_mib", "staging_mib", "cancelled")
 
@@ -104,6 +105,11 @@ def plot(rows, title, path):
     figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
 
 
+def thirds(values):
+    third = max(1, len(values) // 3)
+    return ", ".join(f"{np.median(part):.0f}" for part in (values[:third], values[third:-third], values[-third:]))
+
+
 def soak(seconds, csv_path, svg_path):
     rows, failures = [], []
     with Server("--log-level", "off") as server, grpc.insecure_channel(server.address) as channel:
@@ -127,10 +133,10 @@ def soak(seconds, csv_path, svg_path):
         print("".join(f"{name:>14}" for name in COLUMNS))
         try:
             while load.poll() is None:
-                time.sleep(1)  # A row a second.
+                time.sleep(1 / ROWS_PER_SECOND)  # Until the next row.
                 row = {"seconds": time.monotonic() - start, **sample(server, admin), "cancelled": cancelled.value}
                 rows.append(row)
-                if len(rows) % 30 == 0:
+                if len(rows) % (30 * ROWS_PER_SECOND) == 0:
                     print("".join(f"{row[name]:14.0f}" for name in COLUMNS), flush=True)
         finally:  # Or a server that died would leave its callers waiting for ever.
             stop.set()
@@ -152,13 +158,13 @@ def soak(seconds, csv_path, svg_path):
     if svg_path:
         plot(rows, f"prefixd {info.version} on {info.device}: mixed traffic, random cancellations", svg_path)
     resident = [row["resident_mib"] for row in rows]
-    third = len(resident) // 3
+    period = RELEASE_SECONDS * ROWS_PER_SECOND
+    lows = [min(resident[i:i + period]) for i in range(0, len(resident), period)]
     total = measured["loads"][0]["total"]
     print(f"{total['requests']} requests answered, {total['failed']} failed; "
           f"{rows[-1]['cancelled']} cancelled, {rows[-1]['cancelled'] / rows[-1]['seconds']:.0f} a second")
-    print(f"resident MiB: {idle['resident_mib']:.0f} idle; medians of the three thirds "
-          f"{np.median(resident[:third]):.0f}, {np.median(resident[third:2 * third]):.0f}, "
-          f"{np.median(resident[2 * third:]):.0f}; at most {max(resident):.0f}; "
+    print(f"resident MiB: {idle['resident_mib']:.0f} idle; medians of the three thirds {thirds(resident)}, of the least "
+          f"in {RELEASE_SECONDS} s {thirds(lows)}; at most {max(resident):.0f}; "
           f"{after['resident_mib']:.0f} when everything had ended")
     if after["resident_mib"] > idle["resident_mib"] + KEPT_MIB:
         sys.exit("memory was not given back")
