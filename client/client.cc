@@ -11,6 +11,7 @@
 
 #include "client/array_call.h"
 #include "client/convert.h"
+#include "client/memory_source.h"
 #include "client/rpc.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "prefixd/v1/admin.grpc.pb.h"
@@ -263,39 +264,6 @@ absl::Status CopyInto(internal::Room room, const Payload& elements) {
   elements.CopyTo(room(elements.size()), 0, elements.size());
   return absl::OkStatus();
 }
-
-size_t MaskBytes(size_t num_items, MaskKind kind) { return kind == MaskKind::kBits ? (num_items + 7) / 8 : num_items; }
-
-// An array in memory.
-class MemorySource : public ChunkSource {
- public:
-  MemorySource(Bytes values, size_t item_bytes, Bytes mask = {}, MaskKind mask_kind = MaskKind::kBytes)
-      : values_(values), item_bytes_(item_bytes), mask_(mask), mask_kind_(mask_kind) {}
-
-  absl::StatusOr<Chunk> Next(size_t max_items) override {
-    const size_t num_items = values_.size() / item_bytes_;
-    const size_t count = std::min(max_items, num_items - next_item_);
-    Chunk chunk = {values_.subspan(next_item_ * item_bytes_, count * item_bytes_)};
-    if (!mask_.empty()) {
-      chunk.mask = mask_.subspan(MaskBytes(next_item_, mask_kind_), MaskBytes(count, mask_kind_));
-    }
-    next_item_ += count;
-    chunk.last = next_item_ == num_items;
-    return chunk;
-  }
-  bool MayBlock() const override { return false; }
-  bool Rewind() override {
-    next_item_ = 0;
-    return true;
-  }
-
- private:
-  const Bytes values_;
-  const size_t item_bytes_;
-  const Bytes mask_;
-  const MaskKind mask_kind_;
-  size_t next_item_ = 0;
-};
 
 }  // namespace
 

@@ -39,6 +39,24 @@ void Require(const absl::Status& status) {
   if (!status.ok()) throw std::runtime_error(status.ToString());
 }
 
+std::vector<Algorithm> FormsOf(const Device& device, Primitive primitive) {
+  std::vector<Algorithm> forms;
+  for (const AlgorithmInfo& row : device.Algorithms()) {
+    if (row.primitive != primitive) continue;
+    for (int items = row.has_items_per_thread ? 1 : 0; items <= (row.has_items_per_thread ? kMaxItemsPerThread : 0);
+         items *= 2) {
+      for (int padding = 0; padding <= (row.has_padding ? 1 : 0); ++padding) {
+        Algorithm form = row.algorithm;
+        form.items_per_thread = static_cast<uint8_t>(items);
+        form.padding = padding != 0;
+        forms.push_back(form);
+      }
+      if (items == 0) break;
+    }
+  }
+  return forms;
+}
+
 std::string ParamName(const OpParam& param) {
   const bool converts = param.out_dtype != param.dtype;
   return StrCat(Name(param.dtype), converts ? StrCat("_", Name(param.out_dtype)) : "", "_", Name(param.op));

@@ -35,6 +35,9 @@ absl::StatusOr<Device*> SharedDevice(const std::string& name);
 
 // The suite's own calls that must not fail: throws, which fails the test with the status.
 void Require(const absl::Status& status);
+
+// The algorithms that a device lists for a primitive, each with every value of its knobs.
+std::vector<Algorithm> FormsOf(const Device& device, Primitive primitive);
 template <class T>
 T Require(absl::StatusOr<T> value) {
   Require(value.status());
