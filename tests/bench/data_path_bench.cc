@@ -343,8 +343,7 @@ Unary MeasureUnary(const Peer& peer, int num_callers, int num_channels) {
   std::this_thread::sleep_for(std::chrono::milliseconds(500));  // What is measured.
   const double rate = static_cast<double>(num_calls) / Seconds(Clock::now() - start);
   stop = true;
-  // The last answers; after the measurement, so that a coarse wait costs nothing.
-  while (live > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (live > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // Not measured, so it may be coarse.
   std::vector<double> all;
   for (const auto& one : latencies_us) all.insert(all.end(), one.begin(), one.end());
   return {all.empty() ? 0 : Median(std::move(all)), rate};
