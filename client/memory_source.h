@@ -9,6 +9,7 @@
 
 namespace prefixd::client {
 
+// How long a mask for so many elements is.
 inline size_t MaskBytes(size_t num_items, MaskKind kind) {
   return kind == MaskKind::kBits ? (num_items + 7) / 8 : num_items;
 }

@@ -106,6 +106,7 @@ def plot(rows, title, path):
 
 
 def thirds(values):
+    """The median of each third, as text."""
     third = max(1, len(values) // 3)
     return ", ".join(f"{np.median(part):.0f}" for part in (values[:third], values[third:-third], values[-third:]))
 
