@@ -8,7 +8,7 @@ set -euo pipefail
 declare -A groups=(
   [build]="g++ cmake ninja-build ccache
            libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev libspdlog-dev libtbb-dev
-           libcli11-dev nlohmann-json3-dev"
+           libcli11-dev nlohmann-json3-dev libgoogle-perftools-dev"
   # C++, and a foreign client in Python.
   [test]="libgtest-dev libgmock-dev python3 python3-grpcio python3-protobuf python3-numpy"
   [lint]="git clang-format clang-tidy shellcheck"

@@ -1,6 +1,8 @@
 #include "proto/process.h"
 
-#include <malloc.h>
+#if defined(PREFIXD_WITH_TCMALLOC)
+#include <gperftools/malloc_extension.h>
+#endif
 
 #include "absl/synchronization/mutex.h"
 
@@ -10,22 +12,13 @@ extern "C" void __sanitizer_purge_allocator();  // GCC has no header for it.
 
 namespace prefixd {
 
-void TuneProcess() {
-#ifdef M_TRIM_THRESHOLD
-  constexpr int kKeptBytes = 32 << 20;  // The most that a block in an arena may have.
-  mallopt(M_TRIM_THRESHOLD, kKeptBytes);
-  mallopt(M_MMAP_THRESHOLD, kKeptBytes);
-  mallopt(M_TOP_PAD, 1 << 20);
-  mallopt(M_ARENA_MAX, 8);
-#endif
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-}
+void TuneProcess() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
 
-void ReleaseFreeMemory() {
-#if defined(__SANITIZE_ADDRESS__)
+void ReleaseFreeMemory([[maybe_unused]] size_t size_bytes) {
+#if defined(PREFIXD_WITH_TCMALLOC)
+  MallocExtension::instance()->ReleaseToSystem(size_bytes);
+#elif defined(__SANITIZE_ADDRESS__)
   __sanitizer_purge_allocator();
-#elif defined(__GLIBC__)
-  malloc_trim(0);
 #endif
 }
 

@@ -31,10 +31,12 @@ namespace {
   _exit(code);
 }
 
-// Returns once one of `signals` came; gives free memory back while it waits.
+// Returns once one of `signals` came. Gives free memory back while it waits: slowly, for under load what is given back
+// is soon wanted again.
 void WaitFor(const sigset_t& signals) {
-  constexpr timespec kReleaseInterval = {.tv_sec = 10, .tv_nsec = 0};
-  while (sigtimedwait(&signals, nullptr, &kReleaseInterval) < 0) ReleaseFreeMemory();
+  constexpr timespec kReleaseInterval = {.tv_sec = 1, .tv_nsec = 0};
+  constexpr size_t kReleasedBytes = size_t{8} << 20;
+  while (sigtimedwait(&signals, nullptr, &kReleaseInterval) < 0) ReleaseFreeMemory(kReleasedBytes);
 }
 
 // True if one of `signals` is waiting; takes it.
