@@ -10,6 +10,7 @@ import unittest
 
 import numpy as np
 
+from crawling_proxy import CrawlingProxy
 from foreign_client_test import chunk, reason, scan_request
 from harness import E2ETest, grpc, wait_until
 
@@ -42,9 +43,9 @@ class FaultsTest(E2ETest):
         self.stub = self.connect()
         self.admin = admin_pb2_grpc.AdminServiceStub(self.channels[-1])
 
-    def connect(self):
+    def connect(self, address=None):
         """A stub with a connection of its own."""
-        channel = grpc.insecure_channel(self.server.address, options=[("grpc.use_local_subchannel_pool", 1)])
+        channel = grpc.insecure_channel(address or self.server.address, options=[("grpc.use_local_subchannel_pool", 1)])
         self.addCleanup(channel.close)
         if not hasattr(self, "channels"):
             self.channels = []
@@ -90,20 +91,32 @@ class FaultsTest(E2ETest):
             calls.append(call)
         return calls
 
-    def test_readers_that_stop(self):
-        calls = self.stall(10)
-        # They fill up what they may have, and not a byte more.
-        wait_until(lambda: self.info().requests.used == len(calls))
-        time.sleep(1)  # Until what they may have has come.
-        before = self.server.memory_kib()
-        time.sleep(2)  # In which a server without bounds would take on.
-        self.assertLess(self.server.memory_kib() - before, 8 * 1024)
-        self.assertLessEqual(self.info().staging_bytes.used - self.idle_staging_bytes, len(calls) * 4 * MIB)
-        self.assert_serves()
-        # One of them reads on, and gets all of it.
-        data = b"".join(reply.values.inline.data for reply in calls[0])
+    def test_a_minute_of_readers_that_stop_and_writers_that_crawl(self):
+        idle = self.server.memory_kib()
+        # They fill up what they may have, some of the 64 MiB that each sends, and not a byte more.
+        stalled = self.stall(10)
+        wait_until(lambda: self.info().requests.used == len(stalled))
+        # A hundred requests that stop in the middle of their array: one byte a second from there on.
+        with CrawlingProxy(self.server.address, fast=1000, slow=75) as proxy:
+            crawling = [self.connect(proxy.address).Scan.future(scan_request(CHUNK[:1000])) for _ in range(100)]
+            for _ in range(5):
+                time.sleep(1)  # Until what they may have has come; and for others, what they need again and again.
+                self.assert_serves()
+            before, end = self.server.memory_kib(), time.monotonic() + 60
+            while time.monotonic() < end:
+                time.sleep(1)  # In which a server without bounds would take on.
+                self.assert_serves()
+            self.assertLess(self.server.memory_kib() - idle, len(stalled) * 20 * 1024)
+            self.assertLess(self.server.memory_kib() - before, 8 * 1024)
+            self.assertLessEqual(self.info().staging_bytes.used - self.idle_staging_bytes, len(stalled) * 4 * MIB)
+            self.assertFalse(any(call.done() for call in crawling))
+            for call in crawling:
+                data = call.result(timeout=60).values.inline.data
+                np.testing.assert_array_equal(np.frombuffer(data, np.int32), np.cumsum(CHUNK[:1000]))
+        # One of the readers reads on, and gets all of it.
+        data = b"".join(reply.values.inline.data for reply in stalled[0])
         np.testing.assert_array_equal(np.frombuffer(data, np.int32), np.cumsum(np.tile(CHUNK, 65), dtype=np.int32))
-        for call in calls[1:]:
+        for call in stalled[1:]:
             call.cancel()
         self.assert_all_is_freed()
 
@@ -122,7 +135,7 @@ class FaultsTest(E2ETest):
             self.assertEqual([len(reply.values.inline.data) for reply in call], [0])
         self.assert_all_is_freed()
 
-    def test_a_hundred_writers_that_crawl(self):
+    def test_a_hundred_streams_of_an_item_a_second(self):
         crawlers = [Requests() for _ in range(100)]
         stub = self.connect()
         calls = [stub.StreamScan(iter(requests)) for requests in crawlers]

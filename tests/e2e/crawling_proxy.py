@@ -1,0 +1,68 @@
+"""A proxy whose callers send one byte a second for a while."""
+
+import asyncio
+import threading
+
+
+class CrawlingProxy:
+    """Connections to `address` go on to the server's. The bytes of each that follow the first `fast` take a second each,
+    `slow` of them, and the rest is quick again; what the server sends is not held up. A context manager."""
+
+    def __init__(self, server_address, fast, slow):
+        self._server = server_address.split(":")
+        self._fast, self._slow = fast, slow
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+
+    def __enter__(self):
+        self._thread.start()
+        self._listener = self._run(asyncio.start_server(self._forward, "127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self._listener.sockets[0].getsockname()[1]
+        return self
+
+    def __exit__(self, *_):
+        self._run(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    async def _end(self):
+        self._listener.close()
+        forwards = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in forwards:
+            task.cancel()
+        await asyncio.gather(*forwards, return_exceptions=True)
+
+    async def _forward(self, reader, writer):
+        server_reader, server_writer = await asyncio.open_connection(*self._server)
+        replies = asyncio.create_task(self._copy(server_reader, writer))
+        try:
+            await self._crawl(reader, server_writer)
+        finally:
+            replies.cancel()
+            for end in (writer, server_writer):
+                end.close()
+                await end.wait_closed()
+
+    async def _copy(self, reader, writer):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+
+    async def _crawl(self, reader, writer):
+        sent = 0
+        while True:
+            if self._fast <= sent < self._fast + self._slow:
+                await asyncio.sleep(1)  # The crawling itself.
+                size = 1
+            else:
+                size = self._fast - sent if sent < self._fast else 1 << 16
+            data = await reader.read(size)
+            if not data:
+                return
+            writer.write(data)
+            await writer.drain()
+            sent += len(data)
