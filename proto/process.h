@@ -1,12 +1,12 @@
 // What a program that carries arrays over gRPC sets for its whole process. Who links this gets its allocator with it:
 // tcmalloc, of gperftools.
 //
-// gRPC allocates each message anew, and with glibc's allocator that is slow or large. As it comes, it gives the memory of
-// a message back to the kernel when it is freed, which clears it page by page for the next one: a sixth of a server's
-// time with one stream, more with several, whose threads wait for each other there. Told to keep it, it keeps some in
-// each of its arenas, where threads that allocate from another have no use for it: on 16 cores a mixed load took 600 to
-// 760 MiB, and more every minute. tcmalloc has one heap for all threads: there 500 MiB, the same after a minute as at
-// the end, and 64 callers got a tenth more answers.
+// gRPC allocates each message anew, and with glibc's allocator that is slow or large. As it comes, it gives the memory
+// of a message back to the kernel when it is freed, which clears it page by page for the next one: a sixth of a
+// server's time with one stream, more with several, whose threads wait for each other there. Told to keep it, it keeps
+// some in each of its arenas, where threads that allocate from another have no use for it: on 16 cores a mixed load
+// took 600 to 760 MiB, and more every minute. tcmalloc has one heap for all threads: there 500 MiB, the same after a
+// minute as at the end, and 64 callers got a tenth more answers.
 #ifndef PREFIXD_PROTO_PROCESS_H_
 #define PREFIXD_PROTO_PROCESS_H_
 

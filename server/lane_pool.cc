@@ -1,5 +1,6 @@
 #include "server/lane_pool.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/status.h"
@@ -9,6 +10,9 @@ namespace prefixd {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Small tasks that follow each other this closely are coming.
+constexpr std::chrono::milliseconds kSmallGap{100};
 
 // If a thread that yields has not got its core back by then, others have work for it.
 constexpr std::chrono::microseconds kMaxYield{50};
@@ -76,49 +80,67 @@ LanePool::~LanePool() {
 }
 
 void LanePool::Submit(TaskSize size, Task task) {
-  Worker* worker = nullptr;
+  const auto now = Clock::now();
+  Workers given;
   {
     MutexLock lock(mutex_);
-    worker = IdleFor(size);
-    if (worker != nullptr) {
-      worker->idle = false;
-      worker->task = std::move(task);
-      worker->has_task.store(true, std::memory_order_relaxed);
-    } else {
-      queues_[static_cast<size_t>(size)].push_back({num_submitted_++, std::move(task)});
+    if (size == TaskSize::kSmall) {
+      if (now - last_small_ < kSmallGap) small_until_ = now + kSmallGap;
+      last_small_ = now;
     }
+    queues_[static_cast<size_t>(size)].push_back({num_submitted_++, std::move(task)});
+    given = HandOut();
   }
-  if (worker != nullptr) worker->wake.NotifyOne();
+  for (Worker* worker : given) worker->wake.NotifyOne();
 }
 
-LanePool::Worker* LanePool::IdleFor(TaskSize size) {
-  for (const auto& worker : workers_) {
-    if (worker->idle && (size == TaskSize::kSmall || !IsReserved(*worker))) return worker.get();
-  }
-  return nullptr;
+bool LanePool::MayRunLarge() const {
+  const int most = Clock::now() < small_until_ ? std::max(num_lanes() / 3, 1) : num_lanes();
+  return num_large_running_ < most;
 }
 
 std::deque<LanePool::QueuedTask>* LanePool::NextQueue(const Worker& worker) {
   auto& [small, large] = queues_;
-  if (large.empty() || IsReserved(worker)) return small.empty() ? nullptr : &small;
+  if (large.empty() || IsReserved(worker) || !MayRunLarge()) return small.empty() ? nullptr : &small;
   return !small.empty() && small.front().number < large.front().number ? &small : &large;
 }
 
-LanePool::Task LanePool::TakeQueued(const Worker& worker) {
+LanePool::Task LanePool::TakeQueued(Worker& worker) {
   std::deque<QueuedTask>* const queue = NextQueue(worker);
   if (queue == nullptr) return nullptr;
+  worker.is_large = queue == &queues_[static_cast<size_t>(TaskSize::kLarge)];
+  num_large_running_ += worker.is_large;
   Task task = std::move(queue->front().task);
   queue->pop_front();
   return task;
 }
 
+LanePool::Workers LanePool::HandOut() {
+  Workers given;
+  for (const auto& worker : workers_) {
+    if (!worker->idle) continue;
+    worker->task = TakeQueued(*worker);
+    if (!worker->task) continue;
+    worker->idle = false;
+    worker->has_task.store(true, std::memory_order_relaxed);
+    given.push_back(worker.get());
+  }
+  return given;
+}
+
 LanePool::Task LanePool::NextTask(Worker& worker) {
   const auto asked = Clock::now();
+  Task task;
+  Workers given;
   {
     MutexLock lock(mutex_);
-    if (Task task = TakeQueued(worker)) return task;
-    worker.idle = true;
+    num_large_running_ -= std::exchange(worker.is_large, false);
+    task = TakeQueued(worker);
+    if (!task) worker.idle = true;
+    given = HandOut();  // More large tasks may run once small ones have stopped.
   }
+  for (Worker* other : given) other->wake.NotifyOne();
+  if (task) return task;
   const bool has_core = !worker.polls || Poll(worker.has_task, poll_time_);
   MutexLock lock(mutex_);
   while (!worker.task && !stopping_) worker.wake.Wait(mutex_);

@@ -3,7 +3,9 @@
 // and one that sends nothing holds nothing.
 //
 // Small tasks don't wait for large ones: where there are several lanes, the first runs small tasks only. The others run
-// both in the order submitted, so that many small tasks can't hold up a large one for ever.
+// both in the order submitted, so that many small tasks can't hold up a large one for ever. While small tasks come,
+// large ones run on a third of the lanes at a time: what all lanes do takes every core that small tasks need on their
+// way in and out.
 //
 // Where tasks follow each other closely, none waits for a thread to wake up: the first lane's polls for a moment before
 // it sleeps, if its last task came within that moment and nobody else wants the core. Without tasks all threads sleep.
@@ -23,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "kernels/association.h"
@@ -96,9 +99,11 @@ class LanePool {
     bool polls = false;                 // Its last wait was a short one. Its thread's own.
     std::atomic<bool> has_task{false};  // Whether `task` is set, for a look without the mutex.
     // The pool's mutex guards these.
-    bool idle = false;  // Its thread waits, and nothing queued is for it.
-    Task task;          // What the thread is to run next.
+    bool idle = false;      // Its thread waits, and nothing queued is for it.
+    bool is_large = false;  // Its task is a large one.
+    Task task;              // What the thread is to run next.
   };
+  using Workers = absl::InlinedVector<Worker*, 8>;
 
   LanePool(const Device& device, std::chrono::microseconds poll_time) : device_(device), poll_time_(poll_time) {}
   void RunLane(Worker& worker);
@@ -106,11 +111,13 @@ class LanePool {
   Task NextTask(Worker& worker);
   bool IsFirst(const Worker& worker) const { return &worker == workers_.front().get(); }
   bool IsReserved(const Worker& worker) const { return workers_.size() > 1 && IsFirst(worker); }
-  // An idle worker that may run a task of that size; null: none.
-  Worker* IdleFor(TaskSize size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether one more large task may run now.
+  bool MayRunLarge() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The queue whose first task the worker is to run next; null: none.
   std::deque<QueuedTask>* NextQueue(const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Task TakeQueued(const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Task TakeQueued(Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives idle workers what is queued for them. They are still to be woken.
+  Workers HandOut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookAtMemory();
 
   const Device& device_;
@@ -123,6 +130,10 @@ class LanePool {
   Mutex mutex_;
   uint64_t num_submitted_ ABSL_GUARDED_BY(mutex_) = 0;
   std::array<std::deque<QueuedTask>, 2> queues_ ABSL_GUARDED_BY(mutex_);  // By TaskSize.
+  int num_large_running_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::chrono::steady_clock::time_point last_small_ ABSL_GUARDED_BY(mutex_);
+  // Until then, small tasks count as coming.
+  std::chrono::steady_clock::time_point small_until_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -36,7 +36,9 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
                           name.find_first_not_of("0123456789", 5) == std::string::npos;
         return name == "auto" || name == "cpu" || cuda ? std::string() : "expected auto, cpu or cuda:N, not " + name;
       });
-  app.add_option("--lanes", options.lanes, "Device lanes: requests that run at the same time")
+  app.add_option(
+         "--lanes", options.lanes,
+         "Device lanes: requests that run at the same time; large ones on a third of them while small ones come")
       ->envname("PREFIXD_LANES")
       ->check(CLI::Range(1, 64));
   app.add_option("--batch-window-us", options.batch_window_us,
