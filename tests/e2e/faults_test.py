@@ -18,6 +18,8 @@ from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2_grpc
 
 MIB = 1 << 20
 CHUNK = np.arange(MIB // 4, dtype=np.int32)
+# ASan keeps what the others' requests freed until it has so much of it: see CMakeLists.txt.
+HELD_BACK_KIB = 16 * 1024 if "ASAN_OPTIONS" in os.environ else 0
 RELEASED_KIB_PER_SECOND = 8 * 1024  # Of the memory that is free, the server gives so much back to the kernel.
 
 
@@ -107,7 +109,7 @@ class FaultsTest(E2ETest):
                 time.sleep(1)  # In which a server without bounds would take on.
                 self.assert_serves()
             self.assertLess(self.server.memory_kib() - idle, len(stalled) * 20 * 1024)
-            self.assertLess(self.server.memory_kib() - before, 8 * 1024)
+            self.assertLess(self.server.memory_kib() - before, 8 * 1024 + HELD_BACK_KIB)
             self.assertLessEqual(self.info().staging_bytes.used - self.idle_staging_bytes, len(stalled) * 4 * MIB)
             self.assertFalse(any(call.done() for call in crawling))
             for call in crawling:
