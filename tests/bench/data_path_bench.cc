@@ -4,9 +4,9 @@
 // Starts that program on that device (auto), and moves GIB (1) a stream. FLIGHT_PEER: flight_peer.py beside this
 // file; prefixd is then compared with that too.
 //
-// The bare server is a process of its own, as prefixd is, and does nothing but send messages back, or drop them: what
-// gRPC takes, as it comes. (prefixd sets more than gRPC does, see proto/process.h; a service that does not has those
-// limits.) Both are asked in turns, and the median of the turns counts.
+// There are two bare servers (bare_server.cc, beside this program), processes of their own as prefixd is: one as gRPC
+// and glibc leave it, for which the bars are, and one with the process settings that prefixd has. The callers have them
+// too. All are asked in turns, and the median of the turns counts.
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -53,109 +53,6 @@ double Seconds(Clock::duration d) { return std::chrono::duration<double>(d).coun
 double Median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];
-}
-
-// ---- The bare server -----------------------------------------------------------------------------------------------
-// Reads the next message while the last one is written; at most four are held.
-class EchoReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer> {
- public:
-  EchoReactor() { StartRead(&in_); }
-  void OnReadDone(bool ok) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    reading_ = false;
-    if (ok) {
-      queue_.emplace_back();
-      queue_.back().Swap(&in_);
-    } else {
-      read_ended_ = true;
-    }
-    Advance();
-  }
-  void OnWriteDone(bool /*ok*/) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    writing_ = false;
-    Advance();
-  }
-  void OnDone() override { delete this; }
-
- private:
-  void Advance() {
-    if (!writing_ && !queue_.empty()) {
-      out_.Clear();
-      out_.Swap(&queue_.front());
-      queue_.pop_front();
-      writing_ = true;
-      StartWrite(&out_);
-    }
-    if (!reading_ && !read_ended_ && queue_.size() < 4) {
-      reading_ = true;
-      StartRead(&in_);
-    }
-    if (read_ended_ && !writing_ && queue_.empty()) Finish(grpc::Status::OK);
-  }
-  std::mutex mutex_;
-  ByteBuffer in_;
-  ByteBuffer out_;
-  std::deque<ByteBuffer> queue_;
-  bool reading_ = true;
-  bool writing_ = false;
-  bool read_ended_ = false;
-};
-
-class SinkReactor final : public grpc::ServerReadReactor<ByteBuffer> {
- public:
-  explicit SinkReactor(ByteBuffer* response) {
-    grpc::Slice empty;
-    *response = ByteBuffer(&empty, 1);
-    StartRead(&in_);
-  }
-  void OnReadDone(bool ok) override {
-    in_.Clear();
-    if (ok) {
-      StartRead(&in_);
-    } else {
-      Finish(grpc::Status::OK);
-    }
-  }
-  void OnDone() override { delete this; }
-
- private:
-  ByteBuffer in_;
-};
-
-// Our own methods, so that the callers need not know whom they call.
-using Service = prefixd::v1::PrefixService;
-using RawService = Service::WithRawCallbackMethod_Scan<
-    Service::WithRawCallbackMethod_StreamScan<Service::WithRawCallbackMethod_StreamReduce<Service::Service>>>;
-class BareService final : public RawService {
-  grpc::ServerUnaryReactor* Scan(grpc::CallbackServerContext* call, const ByteBuffer* request,
-                                 ByteBuffer* response) override {
-    *response = *request;
-    grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
-  }
-  grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* StreamScan(grpc::CallbackServerContext* /*call*/) override {
-    return new EchoReactor;
-  }
-  grpc::ServerReadReactor<ByteBuffer>* StreamReduce(grpc::CallbackServerContext* /*call*/,
-                                                    ByteBuffer* response) override {
-    return new SinkReactor(response);
-  }
-};
-
-// Writes its port to `ready`, and serves until it is killed.
-[[noreturn]] void ServeBare(int ready) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  BareService service;
-  grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&service);
-  const auto server = builder.BuildAndStart();
-  if (server == nullptr || write(ready, &port, sizeof(port)) != sizeof(port)) _exit(1);
-  server->Wait();
-  _exit(0);
 }
 
 // ---- A server, as its client sees it -------------------------------------------------------------------------------
@@ -350,21 +247,38 @@ Unary MeasureUnary(const Peer& peer, int num_callers, int num_channels) {
 }
 
 // ---- The table -----------------------------------------------------------------------------------------------------
-void Print(const char* figure, double bare, double ours, const char* unit, double ratio, const char* bar) {
-  std::printf("%-46s %12.2f %12.2f  %-8s %8.2f  %s\n", figure, bare, ours, unit, ratio, bar);
+struct Peers {
+  Peer bare;
+  Peer tuned;
+  Peer ours;
+};
+
+// The same figure of each.
+struct Figures {
+  double bare = 0;
+  double tuned = 0;
+  double ours = 0;
+};
+
+void Print(const char* what, const Figures& figures, const char* unit, const char* bar) {
+  std::printf("%-42s %10.2f %10.2f %10.2f  %-8s %6.2f %6.2f  %s\n", what, figures.bare, figures.tuned, figures.ours,
+              unit, figures.ours / figures.bare, figures.ours / figures.tuned, bar);
   std::fflush(stdout);
 }
 
-// Both peers in turns: the samples of each.
+// The peers in turns: the samples of each.
 template <class Measure>
-auto InTurns(const Peer& bare, const Peer& ours, int num_turns, Measure measure) {
-  std::vector<decltype(measure(bare))> bares;
-  std::vector<decltype(measure(bare))> all_ours;
+auto InTurns(const Peers& peers, int num_turns, Measure measure) {
+  using Samples = std::vector<decltype(measure(peers.ours))>;
+  struct {
+    Samples bare, tuned, ours;
+  } samples;
   for (int i = 0; i < num_turns; ++i) {
-    bares.push_back(measure(bare));
-    all_ours.push_back(measure(ours));
+    samples.bare.push_back(measure(peers.bare));
+    samples.tuned.push_back(measure(peers.tuned));
+    samples.ours.push_back(measure(peers.ours));
   }
-  return std::pair(bares, all_ours);
+  return samples;
 }
 
 template <class T>
@@ -372,6 +286,11 @@ double MedianOf(const std::vector<T>& samples, double T::*figure) {
   std::vector<double> values;
   for (const T& sample : samples) values.push_back(sample.*figure);
   return Median(std::move(values));
+}
+
+template <class Samples, class T>
+Figures MediansOf(const Samples& samples, double T::*figure) {
+  return {MedianOf(samples.bare, figure), MedianOf(samples.tuned, figure), MedianOf(samples.ours, figure)};
 }
 
 // GB/s of so many streams through the Flight server that the script runs; it says itself what went wrong.
@@ -386,7 +305,7 @@ double MeasureFlight(const std::string& script, int num_streams, int num_process
 // Our callers are one process always.
 void CompareWithFlight(const Peer& ours, const std::string& script) {
   constexpr size_t kStreamBytes = size_t{256} << 20;  // As the script's.
-  std::printf("%-46s %12s %12s\n", "", "Flight, CuPy", "prefixd");
+  std::printf("%-42s %10s %10s %10s\n", "", "Flight", "", "prefixd");
   const auto messages = StreamMessages<prefixd::v1::ScanRequest>();
   const auto measure = [&](int num_streams) {
     std::vector<Transfer> turns;
@@ -398,45 +317,43 @@ void CompareWithFlight(const Peer& ours, const std::string& script) {
   const auto compare = [&](const char* what, int num_streams, int num_processes, const char* bar) {
     const double flight = MeasureFlight(script, num_streams, num_processes);
     const double rate = measure(num_streams);
-    Print(what, flight, rate, "GB/s", rate / flight, bar);
+    std::printf("%-42s %10.2f %10s %10.2f  %-8s %6.2f %6s  %s\n", what, flight, "", rate, "GB/s", rate / flight, "",
+                bar);
+    std::fflush(stdout);
   };
   compare("scan of 2^26 f32, 1 stream", 1, 1, ">= 1.20");
   compare("8 streams, Flight's callers one process", 8, 1, ">= 4.00");
   compare("8 streams, Flight's callers 8 processes", 8, 8, ">= 4.00");
 }
 
-void Run(const Peer& bare, const Peer& ours, size_t stream_bytes) {
-  std::printf("%-46s %12s %12s  %-8s %8s  %s\n", "", "bare gRPC", "prefixd", "", "ratio", "bar");
+void Run(const Peers& peers, size_t stream_bytes) {
+  std::printf("%-42s %10s %10s %10s  %-8s %6s %6s  %s\n", "", "bare gRPC", "tuned", "prefixd", "", "/bare", "/tuned",
+              "bar, of bare");
   const auto scans = StreamMessages<prefixd::v1::ScanRequest>();
   const auto reduces = StreamMessages<prefixd::v1::ReduceRequest>();
   for (const int streams : {1, 8}) {
-    const auto [echo, scan] = InTurns(bare, ours, kTurns, [&](const Peer& peer) {
+    const bool one = streams == 1;
+    const auto scan = InTurns(peers, kTurns, [&](const Peer& peer) {
       return MeasureStreams(peer, kStreamScan, scans, streams, stream_bytes);
     });
-    const double rates[] = {MedianOf(echo, &Transfer::gb_per_second), MedianOf(scan, &Transfer::gb_per_second)};
-    Print(streams == 1 ? "StreamScan of f32, 1 stream" : "StreamScan of f32, 8 streams", rates[0], rates[1], "GB/s",
-          rates[1] / rates[0], streams == 1 ? ">= 0.90" : ">= 0.85");
-    const double cpu[] = {MedianOf(echo, &Transfer::cpu_seconds_per_gb), MedianOf(scan, &Transfer::cpu_seconds_per_gb)};
-    Print("  server CPU", cpu[0], cpu[1], "s/GB", cpu[1] / cpu[0], "<= 1.40");
-    const auto [sink, reduce] = InTurns(bare, ours, kTurns, [&](const Peer& peer) {
+    Print(one ? "StreamScan of f32, 1 stream" : "StreamScan of f32, 8 streams",
+          MediansOf(scan, &Transfer::gb_per_second), "GB/s", one ? ">= 0.90" : ">= 0.85");
+    Print("  server CPU", MediansOf(scan, &Transfer::cpu_seconds_per_gb), "s/GB", "<= 1.40");
+    const auto reduce = InTurns(peers, kTurns, [&](const Peer& peer) {
       return MeasureStreams(peer, kStreamReduce, reduces, streams, stream_bytes);
     });
-    const double in[] = {MedianOf(sink, &Transfer::gb_per_second), MedianOf(reduce, &Transfer::gb_per_second)};
-    Print(streams == 1 ? "StreamReduce of f32, 1 stream" : "StreamReduce of f32, 8 streams", in[0], in[1], "GB/s",
-          in[1] / in[0], streams == 1 ? ">= 0.90" : ">= 0.80");
+    Print(one ? "StreamReduce of f32, 1 stream" : "StreamReduce of f32, 8 streams",
+          MediansOf(reduce, &Transfer::gb_per_second), "GB/s", one ? ">= 0.90" : ">= 0.80");
   }
-  const auto [one_bare, one] =
-      InTurns(bare, ours, kUnaryTurns, [&](const Peer& peer) { return MeasureUnary(peer, 1, 1); });
-  const double p50[] = {MedianOf(one_bare, &Unary::p50_us), MedianOf(one, &Unary::p50_us)};
-  Print("unary scan of 1,024 f32, 1 caller, p50", p50[0], p50[1], "us", p50[1] / p50[0],
-        ("bare + " + std::to_string(std::lround(p50[1] - p50[0])) + " us; bar: + 40").c_str());
-  const auto [many_bare, many] =
-      InTurns(bare, ours, kUnaryTurns, [&](const Peer& peer) { return MeasureUnary(peer, 64, 8); });
-  const double rate[] = {MedianOf(many_bare, &Unary::calls_per_second), MedianOf(many, &Unary::calls_per_second)};
-  Print("unary scan of 1,024 f32, 64 callers", rate[0], rate[1], "calls/s", rate[1] / rate[0], ">= 0.70");
+  const Figures p50 =
+      MediansOf(InTurns(peers, kUnaryTurns, [](const Peer& peer) { return MeasureUnary(peer, 1, 1); }), &Unary::p50_us);
+  Print("unary scan of 1,024 f32, 1 caller, p50", p50, "us",
+        ("+ " + std::to_string(std::lround(p50.ours - p50.bare)) + " us; bar: + 40").c_str());
+  const auto many = InTurns(peers, kUnaryTurns, [](const Peer& peer) { return MeasureUnary(peer, 64, 8); });
+  Print("unary scan of 1,024 f32, 64 callers", MediansOf(many, &Unary::calls_per_second), "calls/s", ">= 0.70");
 }
 
-// The port that prefixd writes to a file once it serves; 0 if it does not within half a minute. Another process's file
+// The port that a server writes to a file once it serves; 0 if it does not within half a minute. Another process's file
 // has nothing to wait on but a look now and then.
 int WaitForPort(const std::string& path) {
   for (int i = 0; i < 600; ++i) {
@@ -447,44 +364,47 @@ int WaitForPort(const std::string& path) {
   return 0;
 }
 
+// Starts a server that writes its port to the file that `command` names where it says PORT_FILE.
+Peer Start(std::vector<std::string> command) {
+  const std::string port_file = "/tmp/data_path_bench." + std::to_string(getpid());
+  std::replace(command.begin(), command.end(), std::string("PORT_FILE"), port_file);
+  Peer peer;
+  peer.pid = fork();
+  if (peer.pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::vector<char*> argv;
+    for (std::string& argument : command) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  const int port = WaitForPort(port_file);
+  unlink(port_file.c_str());
+  if (port == 0) Fail(command[0] + " did not start");
+  peer.address = "127.0.0.1:" + std::to_string(port);
+  return peer;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) Fail("usage: data_path_bench PREFIXD [DEVICE [GIB [FLIGHT_PEER]]]");
   const std::string device = argc > 2 ? argv[2] : "auto";
   const double gib = argc > 3 ? std::atof(argv[3]) : 1.0;
-  int ready[2];
-  if (pipe(ready) != 0) Fail("no pipe");
-  Peer bare;
-  bare.pid = fork();
-  if (bare.pid == 0) ServeBare(ready[1]);
-  int bare_port = 0;
-  if (read(ready[0], &bare_port, sizeof(bare_port)) != sizeof(bare_port)) Fail("the bare server did not start");
-  bare.address = "127.0.0.1:" + std::to_string(bare_port);
-
-  prefixd::TuneProcess();  // The callers', as prefixctl does; the bare server is as gRPC leaves it.
-
-  const std::string port_file = "/tmp/data_path_bench." + std::to_string(getpid());
-  Peer ours;
-  ours.pid = fork();
-  if (ours.pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    execl(argv[1], argv[1], "--listen", "127.0.0.1:0", "--port-file", port_file.c_str(), "--device", device.c_str(),
-          "--log-level", "warn", nullptr);
-    _exit(127);
-  }
-  const int port = WaitForPort(port_file);
-  unlink(port_file.c_str());
-  if (port == 0) Fail(std::string(argv[1]) + " did not start");
-  ours.address = "127.0.0.1:" + std::to_string(port);
-
+  prefixd::TuneProcess();
+  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  Peers peers;
+  peers.bare = Start({folder / "bare_server", "PORT_FILE"});
+  peers.tuned = Start({folder / "tuned_bare_server", "PORT_FILE"});
+  peers.ours = Start(
+      {argv[1], "--listen", "127.0.0.1:0", "--port-file", "PORT_FILE", "--device", device, "--log-level", "warn"});
   std::printf(
       "# gRPC %s, %u cores, loopback, %.2f GiB a stream in messages of 1 MiB, median of %d; of %d for "
       "unary calls\n",
       grpc::Version().c_str(), std::thread::hardware_concurrency(), gib, kTurns, kUnaryTurns);
-  Run(bare, ours, static_cast<size_t>(gib * static_cast<double>(size_t{1} << 30)));
-  if (argc > 4) CompareWithFlight(ours, argv[4]);
-  for (const pid_t pid : {bare.pid, ours.pid}) {
+  Run(peers, static_cast<size_t>(gib * static_cast<double>(size_t{1} << 30)));
+  if (argc > 4) CompareWithFlight(peers.ours, argv[4]);
+  for (const pid_t pid : {peers.bare.pid, peers.tuned.pid, peers.ours.pid}) {
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
   }
