@@ -4,6 +4,8 @@
 #include <gperftools/malloc_extension.h>
 #endif
 
+#include <atomic>
+
 #include "absl/synchronization/mutex.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -18,7 +20,9 @@ void ReleaseFreeMemory([[maybe_unused]] size_t size_bytes) {
 #if defined(PREFIXD_WITH_TCMALLOC)
   MallocExtension::instance()->ReleaseToSystem(size_bytes);
 #elif defined(__SANITIZE_ADDRESS__)
-  __sanitizer_purge_allocator();
+  static std::atomic<int> calls{0};
+  // All that is free, and what ASan holds back to find its use: so not each time.
+  if (++calls % 10 == 0) __sanitizer_purge_allocator();
 #endif
 }
 

@@ -176,6 +176,7 @@ Batcher::Shape Batcher::ShapeOf(const Entry& entry) {
 
 void Batcher::Submit(Entry entry) {
   const Shape shape = ShapeOf(entry);
+  lanes_->NoteSmallRequest();
   {
     MutexLock lock(mutex_);
     waiting_[shape].entries.push_back(std::move(entry));

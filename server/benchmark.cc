@@ -44,7 +44,7 @@ absl::Status Benchmark::Admit(const absl::StatusOr<BenchmarkSpec>& spec) {
 }
 
 void Benchmark::SubmitNext() {
-  context_->lanes->Submit(TaskSize::kLarge, [this](BorrowedLane& lane) { MeasureNext(lane); });
+  context_->lanes->Submit(TaskSize::kMeasurement, [this](BorrowedLane& lane) { MeasureNext(lane); });
 }
 
 void Benchmark::MeasureNext(BorrowedLane& lane) {

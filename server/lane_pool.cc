@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Small tasks that follow each other this closely are coming.
+// Small requests that follow each other this closely are coming.
 constexpr std::chrono::milliseconds kSmallGap{100};
 
 // If a thread that yields has not got its core back by then, others have work for it.
@@ -80,35 +80,37 @@ LanePool::~LanePool() {
 }
 
 void LanePool::Submit(TaskSize size, Task task) {
-  const auto now = Clock::now();
   Workers given;
   {
     MutexLock lock(mutex_);
-    if (size == TaskSize::kSmall) {
-      if (now - last_small_ < kSmallGap) small_until_ = now + kSmallGap;
-      last_small_ = now;
-    }
-    queues_[static_cast<size_t>(size)].push_back({num_submitted_++, std::move(task)});
+    (size == TaskSize::kSmall ? small_ : others_).push_back({num_submitted_++, size, std::move(task)});
     given = HandOut();
   }
   for (Worker* worker : given) worker->wake.NotifyOne();
 }
 
-bool LanePool::MayRunLarge() const {
-  const int most = Clock::now() < small_until_ ? std::max(num_lanes() / 3, 1) : num_lanes();
-  return num_large_running_ < most;
+void LanePool::NoteSmallRequest() {
+  const auto now = Clock::now();
+  if (now - last_small_request_.exchange(now, std::memory_order_relaxed) < kSmallGap) {
+    make_room_until_.store(now + kSmallGap, std::memory_order_relaxed);
+  }
+}
+
+bool LanePool::MayRun(TaskSize size) const {
+  if (size == TaskSize::kMeasurement) return true;
+  const bool make_room = Clock::now() < make_room_until_.load(std::memory_order_relaxed);
+  return num_large_running_ < (make_room ? std::max(num_lanes() / 3, 1) : num_lanes());
 }
 
 std::deque<LanePool::QueuedTask>* LanePool::NextQueue(const Worker& worker) {
-  auto& [small, large] = queues_;
-  if (large.empty() || IsReserved(worker) || !MayRunLarge()) return small.empty() ? nullptr : &small;
-  return !small.empty() && small.front().number < large.front().number ? &small : &large;
+  if (others_.empty() || IsReserved(worker) || !MayRun(others_.front().size)) return small_.empty() ? nullptr : &small_;
+  return !small_.empty() && small_.front().number < others_.front().number ? &small_ : &others_;
 }
 
 LanePool::Task LanePool::TakeQueued(Worker& worker) {
   std::deque<QueuedTask>* const queue = NextQueue(worker);
   if (queue == nullptr) return nullptr;
-  worker.is_large = queue == &queues_[static_cast<size_t>(TaskSize::kLarge)];
+  worker.is_large = queue->front().size == TaskSize::kLarge;
   num_large_running_ += worker.is_large;
   Task task = std::move(queue->front().task);
   queue->pop_front();
@@ -137,7 +139,7 @@ LanePool::Task LanePool::NextTask(Worker& worker) {
     num_large_running_ -= std::exchange(worker.is_large, false);
     task = TakeQueued(worker);
     if (!task) worker.idle = true;
-    given = HandOut();  // More large tasks may run once small ones have stopped.
+    given = HandOut();  // More large tasks may run once small requests have stopped.
   }
   for (Worker* other : given) other->wake.NotifyOne();
   if (task) return task;

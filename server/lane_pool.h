@@ -3,9 +3,9 @@
 // and one that sends nothing holds nothing.
 //
 // Small tasks don't wait for large ones: where there are several lanes, the first runs small tasks only. The others run
-// both in the order submitted, so that many small tasks can't hold up a large one for ever. While small tasks come,
-// large ones run on a third of the lanes at a time: what all lanes do takes every core that small tasks need on their
-// way in and out.
+// both in the order submitted, so that many small tasks can't hold up a large one for ever. While small
+// requests come, large tasks run on a third of the lanes at a time: what all lanes do takes every core that such need
+// on their way in and out. Those that it holds back go on when a large one ends.
 //
 // Where tasks follow each other closely, none waits for a thread to wake up: the first lane's polls for a moment before
 // it sleeps, if its last task came within that moment and nobody else wants the core. Without tasks all threads sleep.
@@ -15,7 +15,6 @@
 #ifndef PREFIXD_SERVER_LANE_POOL_H_
 #define PREFIXD_SERVER_LANE_POOL_H_
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -59,8 +58,9 @@ struct BorrowedLane {
   StagingPool* replies = nullptr;  // Takes full blocks of values and indices off the lane.
 };
 
-// What a task is likely to take: a launch or so, or a piece of a large array.
-enum class TaskSize : uint8_t { kSmall, kLarge };
+// What a task is likely to take: a launch or so; a piece of a large array; or long, as nothing else does. Of the last
+// there is one at a time, and it is not held back for small requests.
+enum class TaskSize : uint8_t { kSmall, kLarge, kMeasurement };
 
 class LanePool {
  public:
@@ -78,6 +78,9 @@ class LanePool {
 
   void Submit(TaskSize size, Task task);
 
+  // A small request has come. Two within 100 ms, and large tasks make room for them, until 100 ms after the last.
+  void NoteSmallRequest();
+
   int num_lanes() const { return static_cast<int>(workers_.size()); }
   // Pinned: of the lanes, always in use, and for replies.
   size_t staging_bytes() const { return lane_bytes_ + replies_->size_bytes(); }
@@ -88,6 +91,7 @@ class LanePool {
  private:
   struct QueuedTask {
     uint64_t number = 0;  // In the order submitted.
+    TaskSize size = TaskSize::kSmall;
     Task task;
   };
 
@@ -99,7 +103,7 @@ class LanePool {
     bool polls = false;                 // Its last wait was a short one. Its thread's own.
     std::atomic<bool> has_task{false};  // Whether `task` is set, for a look without the mutex.
     // The pool's mutex guards these.
-    bool idle = false;      // Its thread waits, and nothing queued is for it.
+    bool idle = false;      // Its thread waits, and nothing that is queued may run now on its lane.
     bool is_large = false;  // Its task is a large one.
     Task task;              // What the thread is to run next.
   };
@@ -111,8 +115,8 @@ class LanePool {
   Task NextTask(Worker& worker);
   bool IsFirst(const Worker& worker) const { return &worker == workers_.front().get(); }
   bool IsReserved(const Worker& worker) const { return workers_.size() > 1 && IsFirst(worker); }
-  // Whether one more large task may run now.
-  bool MayRunLarge() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether a task of that size, not a small one, may run now.
+  bool MayRun(TaskSize size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The queue whose first task the worker is to run next; null: none.
   std::deque<QueuedTask>* NextQueue(const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Task TakeQueued(Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -127,13 +131,13 @@ class LanePool {
   size_t lane_bytes_ = 0;
   std::atomic<uint64_t> free_memory_bytes_{0};
   std::atomic<std::chrono::steady_clock::time_point> looked_at_memory_{};
+  std::atomic<std::chrono::steady_clock::time_point> last_small_request_{};
+  std::atomic<std::chrono::steady_clock::time_point> make_room_until_{};  // For small requests.
   Mutex mutex_;
   uint64_t num_submitted_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::array<std::deque<QueuedTask>, 2> queues_ ABSL_GUARDED_BY(mutex_);  // By TaskSize.
+  std::deque<QueuedTask> small_ ABSL_GUARDED_BY(mutex_);
+  std::deque<QueuedTask> others_ ABSL_GUARDED_BY(mutex_);
   int num_large_running_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::chrono::steady_clock::time_point last_small_ ABSL_GUARDED_BY(mutex_);
-  // Until then, small tasks count as coming.
-  std::chrono::steady_clock::time_point small_until_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -1,5 +1,5 @@
 // What gRPC takes: a server that does nothing but send messages back, or drop them. data_path_bench starts it.
-//   bare_server PORT_FILE      writes the port that it serves on loopback there, and serves until it is killed
+//   bare_server PORT_FILE      writes the port that it serves on loopback there, and serves as long as its parent lives
 //
 // It is built twice: bare_server is as gRPC and glibc leave it, tuned_bare_server has what prefixd sets for its process
 // (proto/process.h), its allocator above all.
@@ -22,7 +22,7 @@ namespace {
 
 using grpc::ByteBuffer;
 
-// Reads the next message while the last one is written; at most four are held.
+// Reads the next message while the last one is written; at most five are held.
 class EchoReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer> {
  public:
   EchoReactor() { StartRead(&in_); }

@@ -368,6 +368,7 @@ int WaitForPort(const std::string& path) {
 Peer Start(std::vector<std::string> command) {
   const std::string port_file = "/tmp/data_path_bench." + std::to_string(getpid());
   std::replace(command.begin(), command.end(), std::string("PORT_FILE"), port_file);
+  unlink(port_file.c_str());  // Of a process that had our number.
   Peer peer;
   peer.pid = fork();
   if (peer.pid == 0) {

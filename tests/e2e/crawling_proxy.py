@@ -1,16 +1,17 @@
-"""A proxy whose callers send one byte a second for a while."""
+"""A proxy that lets through what its callers send one byte a second."""
 
 import asyncio
 import threading
 
 
 class CrawlingProxy:
-    """Connections to `address` go on to the server's. The bytes of each that follow the first `fast` take a second each,
-    `slow` of them, and the rest is quick again; what the server sends is not held up. A context manager."""
+    """Connections to `address` go on to the server's. Of what callers send, the first `fast` bytes of each connection are
+    quick, and the others take a second each, until `hurry`; what the server sends is not held up. A context manager."""
 
-    def __init__(self, server_address, fast, slow):
+    def __init__(self, server_address, fast):
         self._server = server_address.split(":")
-        self._fast, self._slow = fast, slow
+        self._fast = fast
+        self._hurries = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
 
@@ -26,6 +27,9 @@ class CrawlingProxy:
         self._thread.join()
         self._loop.close()
 
+    def hurry(self):
+        self._hurries = True  # Seen by each connection within the second.
+
     def _run(self, coroutine):
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
@@ -38,14 +42,17 @@ class CrawlingProxy:
 
     async def _forward(self, reader, writer):
         server_reader, server_writer = await asyncio.open_connection(*self._server)
-        replies = asyncio.create_task(self._copy(server_reader, writer))
+        ways = [asyncio.create_task(self._copy(server_reader, writer)),
+                asyncio.create_task(self._crawl(reader, server_writer))]
         try:
-            await self._crawl(reader, server_writer)
-        finally:
-            replies.cancel()
-            for end in (writer, server_writer):
-                end.close()
-                await end.wait_closed()
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            pass  # The proxy ends.
+        for way in ways:
+            way.cancel()
+        for end in (writer, server_writer):
+            end.close()
+        await asyncio.gather(*ways, writer.wait_closed(), server_writer.wait_closed(), return_exceptions=True)
 
     async def _copy(self, reader, writer):
         while data := await reader.read(1 << 16):
@@ -55,11 +62,12 @@ class CrawlingProxy:
     async def _crawl(self, reader, writer):
         sent = 0
         while True:
-            if self._fast <= sent < self._fast + self._slow:
+            size = 1 << 16
+            if sent < self._fast:
+                size = self._fast - sent
+            elif not self._hurries:
                 await asyncio.sleep(1)  # The crawling itself.
                 size = 1
-            else:
-                size = self._fast - sent if sent < self._fast else 1 << 16
             data = await reader.read(size)
             if not data:
                 return

@@ -6,7 +6,7 @@
 All at once: callers of every primitive, unary and streamed, by prefixctl load; callers that cancel, at random moments,
 1,000 calls a second; and four readers that stop reading for a minute, vanish, and come back. Four times a second the
 server's resident memory and its own gauges are read; a row a half minute is printed, all go to CSV, and to SVG as a
-plot, for which there must be Matplotlib. At the end everything must have been given back, but for what tcmalloc may keep.
+plot, for which there must be Matplotlib. From the second third on memory must not grow, and at the end everything must have been given back, but for what tcmalloc may keep.
 """
 
 import csv
@@ -33,6 +33,7 @@ STALLED_READERS = 4
 STALL_SECONDS = 60
 ROWS_PER_SECOND = 4
 KEPT_MIB = 96  # By tcmalloc in small pieces, 32 of them for its threads, and by the threads that gRPC started.
+GROWTH = 1.05  # From the second third to the last, at most.
 COLUMNS = ("seconds", "resident_mib", "requests", "request_mib", "staging_mib", "cancelled")
 
 
@@ -165,6 +166,9 @@ def soak(seconds, csv_path, svg_path):
           f"{rows[-1]['cancelled']} cancelled, {rows[-1]['cancelled'] / rows[-1]['seconds']:.0f} a second")
     print(f"resident MiB: {idle['resident_mib']:.0f} idle; medians of the three thirds {thirds(resident)}; at most "
           f"{max(resident):.0f}; {after['resident_mib']:.0f} when everything had ended")
+    third = len(resident) // 3
+    if seconds >= 180 and np.median(resident[-third:]) > GROWTH * np.median(resident[third:-third]):
+        sys.exit("memory grows")
     if after["resident_mib"] > idle["resident_mib"] + KEPT_MIB:
         sys.exit("memory was not given back")
     if failures or total["failed"] > 0:

@@ -267,6 +267,32 @@ TEST_P(BatcherTest, OneLaneWaitsForTheWindow) {
   for (const auto& request : requests_) EXPECT_TRUE(request->status.ok());
 }
 
+TEST_P(BatcherTest, LargeTasksMakeRoomForItsRequests) {
+  lanes_ = *LanePool::Create(device_, 6, kStagingBytes);
+  batcher_ = std::make_unique<Batcher>(lanes_.get(), absl::ZeroDuration(), [](const absl::Status&) {});
+  for (int i = 0; i < 2; ++i) Add({.detail = ScanSpec{}}, std::string(40, '1'));
+  Gate answered;
+  for (const auto& request : requests_) Submit(*request, &answered);
+  Gate ended;
+  Gate started;
+  std::atomic<int> running{0};
+  std::atomic<int> most{0};
+  for (int i = 0; i < 5; ++i) {  // As many as there are lanes for them.
+    lanes_->Submit(TaskSize::kLarge, [&](BorrowedLane&) {
+      most = std::max<int>(most, ++running);
+      started.Arrive();
+      EXPECT_TRUE(started.WaitFor(2));
+      absl::SleepFor(absl::Milliseconds(20));  // For those that should not be there.
+      --running;
+      for (int j = 0; j < 2; ++j) lanes_->NoteSmallRequest();  // They come still.
+      ended.Arrive();
+    });
+  }
+  EXPECT_TRUE(ended.WaitFor(5));
+  EXPECT_TRUE(answered.WaitFor(2));
+  EXPECT_LT(most, 5);
+}
+
 // Whoever was answered may come again before the last of the batch has his answer.
 TEST_P(BatcherTest, AnAnsweredRequestIsLetGoAtOnce) {
   std::vector<std::weak_ptr<int>> held;

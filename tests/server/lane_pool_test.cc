@@ -54,7 +54,7 @@ TEST(LanePoolTest, OneLaneRunsTasksInTheOrderSubmitted) {
 
 TEST(LanePoolTest, SmallTasksRunWhileLargeOnesHoldEveryLaneTheyMay) {
   FakeDevice device;
-  constexpr int kLanes = 6;
+  constexpr int kLanes = 3;
   // Several times: no large task must come to the first lane, whether that is idle by then or still about to be.
   for (int round = 0; round < 20; ++round) {
     auto pool = LanePool::Create(device, kLanes, kStagingBytes, kPollTime);
@@ -79,7 +79,7 @@ TEST(LanePoolTest, SmallTasksRunWhileLargeOnesHoldEveryLaneTheyMay) {
         large_ended.Arrive();
       });
     }
-    ASSERT_TRUE(large_started.WaitFor(kLanes / 3));
+    ASSERT_TRUE(large_started.WaitFor(kLanes - 1));
     for (int i = 0; i < 10; ++i) (*pool)->Submit(TaskSize::kSmall, [&](BorrowedLane&) { small_ended.Arrive(); });
     EXPECT_TRUE(small_ended.WaitFor(10));
     go_on.Arrive();
@@ -89,25 +89,21 @@ TEST(LanePoolTest, SmallTasksRunWhileLargeOnesHoldEveryLaneTheyMay) {
   }
 }
 
-// A third of the lanes.
-TEST(LanePoolTest, LargeTasksLeaveLanesAloneWhileSmallOnesCome) {
+// Small requests come, whatever the clock says.
+void NoteSmallRequests(LanePool& pool) {
+  for (int i = 0; i < 2; ++i) pool.NoteSmallRequest();
+}
+
+TEST(LanePoolTest, LargeTasksRunOnAThirdOfTheLanesWhileSmallRequestsCome) {
   FakeDevice device;
   constexpr int kLanes = 6;
   auto pool = LanePool::Create(device, kLanes, kStagingBytes, kPollTime);
   ASSERT_TRUE(pool.ok());
-  std::atomic<bool> stop{false};
-  Gate small;
-  Gate chain_ended;
-  std::function<void(BorrowedLane&)> link = [&](BorrowedLane&) {
-    if (stop) return chain_ended.Arrive();
-    small.Arrive();
-    (*pool)->Submit(TaskSize::kSmall, link);
-  };
-  (*pool)->Submit(TaskSize::kSmall, link);
-  EXPECT_TRUE(small.WaitFor(10));
+  NoteSmallRequests(**pool);
+  Gate started;
+  Gate ended;
   std::atomic<int> running{0};
   std::atomic<int> most{0};
-  Gate ended;
   constexpr int kLarge = 50;
   for (int i = 0; i < kLarge; ++i) {
     (*pool)->Submit(TaskSize::kLarge, [&](BorrowedLane&) {
@@ -115,31 +111,52 @@ TEST(LanePoolTest, LargeTasksLeaveLanesAloneWhileSmallOnesCome) {
       int seen = most;
       while (now > seen && !most.compare_exchange_weak(seen, now)) {
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // For others to be there at the same time.
+      started.Arrive();
+      EXPECT_TRUE(started.WaitFor(kLanes / 3));  // So many at the same time.
       --running;
+      NoteSmallRequests(**pool);
       ended.Arrive();
     });
   }
   EXPECT_TRUE(ended.WaitFor(kLarge));
-  EXPECT_LE(most, kLanes / 3);
-  stop = true;
-  EXPECT_TRUE(chain_ended.WaitFor(1));
+  EXPECT_EQ(most, kLanes / 3);
 }
 
-// Large tasks that wait because small ones came are not forgotten when those stop.
-TEST(LanePoolTest, LargeTasksGoOnWhenSmallOnesHaveStopped) {
+TEST(LanePoolTest, AMeasurementTakesNoLargeTasksPlace) {
+  FakeDevice device;
+  auto pool = LanePool::Create(device, 3, kStagingBytes, kPollTime);  // Of which large tasks then have one.
+  ASSERT_TRUE(pool.ok());
+  NoteSmallRequests(**pool);
+  Gate measuring;
+  Gate large_ended;
+  Gate measured;
+  (*pool)->Submit(TaskSize::kMeasurement, [&](BorrowedLane&) {
+    measuring.Arrive();
+    EXPECT_TRUE(large_ended.WaitFor(10));
+    measured.Arrive();
+  });
+  ASSERT_TRUE(measuring.WaitFor(1));
+  NoteSmallRequests(**pool);
+  for (int i = 0; i < 10; ++i) {
+    (*pool)->Submit(TaskSize::kLarge, [&](BorrowedLane&) {
+      NoteSmallRequests(**pool);
+      large_ended.Arrive();
+    });
+  }
+  EXPECT_TRUE(measured.WaitFor(1));
+}
+
+// Large tasks that are held back go on once small requests have stopped, all of them.
+TEST(LanePoolTest, LargeTasksGoOnWhenSmallRequestsHaveStopped) {
   FakeDevice device;
   constexpr int kLanes = 6;
   auto pool = LanePool::Create(device, kLanes, kStagingBytes, kPollTime);
   ASSERT_TRUE(pool.ok());
-  Gate small;
-  for (int i = 0; i < 10; ++i) {
-    (*pool)->Submit(TaskSize::kSmall, [&](BorrowedLane&) { small.Arrive(); });
-    ASSERT_TRUE(small.WaitFor(i + 1));
-  }
+  NoteSmallRequests(**pool);
   Gate go_on;
-  (*pool)->Submit(TaskSize::kLarge, [&](BorrowedLane&) { EXPECT_TRUE(go_on.WaitFor(1)); });
-  (*pool)->Submit(TaskSize::kLarge, [&](BorrowedLane&) { EXPECT_TRUE(go_on.WaitFor(1)); });
+  for (int i = 0; i < kLanes / 3; ++i) {
+    (*pool)->Submit(TaskSize::kLarge, [&](BorrowedLane&) { EXPECT_TRUE(go_on.WaitFor(1)); });
+  }
   Gate started;
   Gate ended;
   for (int i = 0; i < kLanes - 1; ++i) {
@@ -149,9 +166,21 @@ TEST(LanePoolTest, LargeTasksGoOnWhenSmallOnesHaveStopped) {
       ended.Arrive();
     });
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // Small tasks count as coming for 100 ms.
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // Small requests count as coming for 100 ms.
   go_on.Arrive();
   EXPECT_TRUE(ended.WaitFor(kLanes - 1));
+}
+
+TEST(LanePoolTest, DestructionRunsWhatIsHeldBack) {
+  FakeDevice device;
+  std::atomic<int> ran{0};
+  {
+    auto pool = LanePool::Create(device, 6, kStagingBytes, kPollTime);
+    ASSERT_TRUE(pool.ok());
+    NoteSmallRequests(**pool);
+    for (int i = 0; i < 50; ++i) (*pool)->Submit(TaskSize::kLarge, [&](BorrowedLane&) { ++ran; });
+  }
+  EXPECT_EQ(ran, 50);
 }
 
 // Each small task submits the next, so that there is always one.
