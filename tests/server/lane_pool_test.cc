@@ -99,13 +99,13 @@ TEST(LanePoolTest, LargeTasksRunOnAThirdOfTheLanesWhileSmallRequestsCome) {
   constexpr int kLanes = 6;
   auto pool = LanePool::Create(device, kLanes, kStagingBytes, kPollTime);
   ASSERT_TRUE(pool.ok());
-  NoteSmallRequests(**pool);
   Gate started;
   Gate ended;
   std::atomic<int> running{0};
   std::atomic<int> most{0};
   constexpr int kLarge = 50;
   for (int i = 0; i < kLarge; ++i) {
+    NoteSmallRequests(**pool);
     (*pool)->Submit(TaskSize::kLarge, [&](BorrowedLane&) {
       const int now = ++running;
       int seen = most;
