@@ -146,19 +146,24 @@ class LifecycleTest(unittest.TestCase):
                 while not end.is_set():
                     yield request
 
+            def takes_no_more():
+                earlier = server.memory_kib()
+                time.sleep(2)  # In which a server without bounds would take on.
+                now = server.memory_kib()
+                self.assertLess(now - before, streams * 80 << 10)  # Of the 1 GiB and more that a second brings in.
+                return now - earlier < streams << 10
+
             before = server.memory_kib()
             calls = [stub.StreamCompact(requests()) for _ in range(streams)]
             for call in calls:
                 next(call)
-            time.sleep(2)  # They stop reading; the server takes what it may hold, and gRPC what its windows allow.
-            held = server.memory_kib()
-            time.sleep(3)  # In which a server without bounds would take on.
-            grown = server.memory_kib() - held
-            end.set()
-            for call in calls:
-                call.cancel()
-            self.assertLess(held - before, streams * 80 << 10)  # Of the 1 GiB and more that a second brings in.
-            self.assertLess(grown, streams << 10)
+            # They stop reading; the server takes what it may hold, and gRPC what its windows allow.
+            try:
+                wait_until(takes_no_more)
+            finally:
+                end.set()
+                for call in calls:
+                    call.cancel()
 
     def test_a_log_that_nobody_reads_stops_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
