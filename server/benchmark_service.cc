@@ -6,22 +6,18 @@
 
 #include "kernels/status.h"
 #include "server/benchmark.h"
-#include "server/codec.h"
+#include "server/grpc_status.h"
 #include "server/service.h"
+#include "server/wire_values.h"
 
 namespace prefixd {
 namespace {
 
-// The wire's values are the domain's, one up; codec.cc asserts it.
 template <class Domain, class Wire>
 absl::Status DecodeAll(const google::protobuf::RepeatedField<Wire>& wire, Domain last, std::string_view field,
                        std::vector<Domain>* out) {
   for (const int value : wire) {
-    if (value < 1 || value > static_cast<int>(last) + 1) {
-      return Error(absl::StatusCode::kInvalidArgument, "UNKNOWN_ENUM", field,
-                   StrCat(field, " has the value ", value, ", which this version does not know"));
-    }
-    out->push_back(static_cast<Domain>(value - 1));
+    PREFIXD_ASSIGN_OR_RETURN(out->emplace_back(), DecodeEnum(value, last, field));
   }
   return absl::OkStatus();
 }
@@ -42,11 +38,9 @@ absl::StatusOr<BenchmarkSpec> Decode(const v1::RunBenchmarkRequest& request) {
 
 v1::RunBenchmarkResponse Encode(const Measurement& measured, uint32_t repetitions, const std::string& device) {
   v1::RunBenchmarkResponse response;
-  response.set_primitive(static_cast<v1::Primitive>(static_cast<int>(measured.what.primitive) + 1));
-  response.set_dtype(static_cast<v1::DType>(static_cast<int>(measured.what.dtype) + 1));
-  if (measured.what.primitive != Primitive::kCompact) {
-    response.set_op(static_cast<v1::Op>(static_cast<int>(measured.what.op) + 1));
-  }
+  response.set_primitive(EncodeEnum<v1::Primitive>(measured.what.primitive));
+  response.set_dtype(EncodeEnum<v1::DType>(measured.what.dtype));
+  if (measured.what.primitive != Primitive::kCompact) response.set_op(EncodeEnum<v1::Op>(measured.what.op));
   EncodeAlgorithm(measured.what.algorithm, response.mutable_algorithm());
   response.set_num_items(measured.what.num_items);
   response.set_device(device);

@@ -1,46 +1,17 @@
 #include "server/codec.h"
 
-#include <cmath>
-#include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "google/rpc/error_details.pb.h"
-#include "google/rpc/status.pb.h"
 #include "kernels/status.h"
+#include "server/wire_values.h"
 
 namespace prefixd {
 namespace {
-
-// ---- Enums ---------------------------------------------------------------------------------------------------------
-// The wire's enums are the domain's, in the same order, behind an UNSPECIFIED that is 0.
-static_assert(v1::DTYPE_F64 - 1 == static_cast<int>(DType::kF64));
-static_assert(v1::OP_LINEAR_RECURRENCE - 1 == static_cast<int>(Op::kLinearRecurrence));
-static_assert(v1::SCAN_KIND_EXCLUSIVE - 1 == static_cast<int>(ScanKind::kExclusive));
-static_assert(v1::COMPARISON_IS_FINITE - 1 == static_cast<int>(Comparison::kIsFinite));
-static_assert(v1::PRIMITIVE_COMPACT - 1 == static_cast<int>(Primitive::kCompact));
-static_assert(v1::STRATEGY_ATOMIC_COUNTER == static_cast<int>(Strategy::kAtomicCounter));
-static_assert(v1::TILE_SCAN_WARP_SHARED_REGISTER == static_cast<int>(TileScan::kWarpSharedRegister));
-
-absl::Status UnknownEnum(std::string_view field, int value) {
-  return Error(absl::StatusCode::kInvalidArgument, "UNKNOWN_ENUM", field,
-               value == 0 ? StrCat(field, " is required")
-                          : StrCat(field, " has the value ", value, ", which this version does not know"));
-}
-
-template <class Domain>
-absl::StatusOr<Domain> DecodeEnum(int value, Domain last, std::string_view field) {
-  if (value < 1 || value > static_cast<int>(last) + 1) return UnknownEnum(field, value);
-  return static_cast<Domain>(value - 1);
-}
-
-template <class Wire, class Domain>
-Wire EncodeEnum(Domain value) {
-  return static_cast<Wire>(static_cast<int>(value) + 1);
-}
 
 absl::Status NotImplemented(std::string_view field, std::string_view what) {
   return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", field,
@@ -78,65 +49,6 @@ absl::Status CheckPrecision(int value) {
   if (value == v1::PRECISION_UNSPECIFIED || value == v1::PRECISION_NATIVE) return absl::OkStatus();
   if (value == v1::PRECISION_WIDE) return NotImplemented("spec.precision", "precision WIDE");
   return UnknownEnum("spec.precision", value);
-}
-
-// ---- Scalars -------------------------------------------------------------------------------------------------------
-template <class T, class Source>
-std::optional<T> ExactInteger(Source value) {
-  if constexpr (std::is_floating_point_v<Source>) {
-    // The bounds are powers of two, so they are exact as doubles.
-    const double lowest = std::is_signed_v<T> ? -std::ldexp(1.0, std::numeric_limits<T>::digits) : 0.0;
-    if (!(value >= lowest && value < std::ldexp(1.0, std::numeric_limits<T>::digits))) return std::nullopt;
-    if (std::trunc(value) != value) return std::nullopt;
-    return static_cast<T>(value);
-  } else {
-    if (!std::in_range<T>(value)) return std::nullopt;
-    return static_cast<T>(value);
-  }
-}
-
-template <class T, class Source>
-absl::StatusOr<Value> ConvertScalar(Source value, std::string_view field) {
-  if constexpr (std::is_floating_point_v<T>) {
-    // A NaN comes out canonical whichever way it came in, also where it meets no element.
-    const T converted = static_cast<T>(value);
-    return Value::Of(converted == converted ? converted : std::numeric_limits<T>::quiet_NaN());
-  } else {
-    if (const std::optional<T> exact = ExactInteger<T>(value)) return Value::Of(*exact);
-    return Error(absl::StatusCode::kInvalidArgument, "SCALAR_OUT_OF_RANGE", field,
-                 StrCat(value, " is not a value of ", Name(kDTypeOf<T>)));
-  }
-}
-
-absl::StatusOr<Value> DecodeScalar(const v1::Scalar& scalar, DType dtype, std::string_view field) {
-  return VisitDType(dtype, [&](auto tag) -> absl::StatusOr<Value> {
-    using T = typename decltype(tag)::type;
-    switch (scalar.value_case()) {
-      case v1::Scalar::kInt64Value:
-        return ConvertScalar<T>(scalar.int64_value(), field);
-      case v1::Scalar::kUint64Value:
-        return ConvertScalar<T>(scalar.uint64_value(), field);
-      case v1::Scalar::kDoubleValue:
-        return ConvertScalar<T>(scalar.double_value(), field);
-      case v1::Scalar::VALUE_NOT_SET:
-        break;
-    }
-    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", field,
-                 StrCat(field, " is there but holds no value: set one of its members, or leave it out"));
-  });
-}
-
-void EncodeScalar(Value value, DType dtype, v1::Scalar* scalar) {
-  VisitDType(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if constexpr (std::is_floating_point_v<T>) {
-      scalar->set_double_value(value.As<T>());
-    } else if constexpr (std::is_signed_v<T>) {
-      scalar->set_int64_value(value.As<T>());
-    } else {
-      scalar->set_uint64_value(value.As<T>());
-    }
-  });
 }
 
 // ---- Operands and sinks --------------------------------------------------------------------------------------------
@@ -293,25 +205,6 @@ void EncodeTiming(const Timing& timing, v1::Timing* wire) {
 
 }  // namespace
 
-absl::StatusOr<Algorithm> DecodeAlgorithm(const v1::AlgorithmChoice& choice, std::string_view field) {
-  if (choice.strategy() < 0 || choice.strategy() >= kNumStrategies) {
-    return UnknownEnum(StrCat(field, ".strategy"), choice.strategy());
-  }
-  if (choice.tile_scan() < 0 || choice.tile_scan() >= kNumTileScans) {
-    return UnknownEnum(StrCat(field, ".tile_scan"), choice.tile_scan());
-  }
-  PREFIXD_RETURN_IF_ERROR(CheckItemsPerThread(choice.items_per_thread(), StrCat(field, ".items_per_thread")));
-  return Algorithm{static_cast<Strategy>(choice.strategy()), static_cast<TileScan>(choice.tile_scan()),
-                   static_cast<uint8_t>(choice.items_per_thread()), choice.padding()};
-}
-
-void EncodeAlgorithm(const Algorithm& algorithm, v1::AlgorithmChoice* choice) {
-  choice->set_strategy(static_cast<v1::Strategy>(algorithm.strategy));
-  choice->set_tile_scan(static_cast<v1::TileScan>(algorithm.tile_scan));
-  choice->set_items_per_thread(algorithm.items_per_thread);
-  choice->set_padding(algorithm.padding);
-}
-
 absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ScanRequest>& request, ArrayPayloads payloads) {
   if (request->has_coefficients()) return NotImplemented("coefficients", "a linear recurrence");
   PREFIXD_RETURN_IF_ERROR(CheckInline(request->sink(), "sink"));
@@ -433,41 +326,6 @@ void EncodeCapabilities(const Device& device, v1::GetServerInfoResponse* respons
 #define PREFIXD_ADD(name, type) add(Primitive::kCompact, DType::name, DType::name, std::nullopt);
   PREFIXD_FOR_EACH_DTYPE(PREFIXD_ADD)
 #undef PREFIXD_ADD
-}
-
-grpc::Status ToGrpcStatus(const absl::Status& status, const std::string& request_id) {
-  if (status.ok()) return grpc::Status::OK;
-  const auto code = static_cast<grpc::StatusCode>(status.code());
-  const std::string message(status.message());
-  const std::string reason = ErrorReason(status);
-
-  google::rpc::Status details;
-  details.set_code(code);
-  details.set_message(message);
-  google::rpc::ErrorInfo info;
-  info.set_reason(reason.empty() ? "DEVICE_ERROR" : reason);
-  info.set_domain(std::string(kErrorDomain));
-  (*info.mutable_metadata())["request_id"] = request_id;
-  details.add_details()->PackFrom(info);
-  if (const std::string field = ErrorField(status); !field.empty()) {
-    google::rpc::BadRequest bad_request;
-    google::rpc::BadRequest::FieldViolation* violation = bad_request.add_field_violations();
-    violation->set_field(field);
-    violation->set_description(message);
-    details.add_details()->PackFrom(bad_request);
-  }
-  if (status.code() == absl::StatusCode::kResourceExhausted) {
-    google::rpc::QuotaFailure quota;
-    google::rpc::QuotaFailure::Violation* violation = quota.add_violations();
-    violation->set_subject("server");
-    violation->set_description(message);
-    details.add_details()->PackFrom(quota);
-    google::rpc::RetryInfo retry;
-    constexpr int kRetryNanos = 100'000'000;  // About the time of a large unary request.
-    retry.mutable_retry_delay()->set_nanos(kRetryNanos);
-    details.add_details()->PackFrom(retry);
-  }
-  return grpc::Status(code, message, details.SerializeAsString());
 }
 
 }  // namespace prefixd

@@ -1,16 +1,13 @@
-// Between the wire and the server's own words (request.h): protobuf messages to domain types and back, absl::Status to
-// grpc::Status. Only this file and the services see protobuf.
+// Between the wire and the server's own words (request.h): protobuf messages to domain types and back. Beside this file
+// and wire_values.h only the services see protobuf.
 // Threads: any; nothing here keeps state.
 #ifndef PREFIXD_SERVER_CODEC_H_
 #define PREFIXD_SERVER_CODEC_H_
 
 #include <memory>
-#include <string_view>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "grpcpp/support/status.h"
 #include "prefixd/v1/admin.pb.h"
 #include "prefixd/v1/primitives.pb.h"
 #include "proto/array_message.h"
@@ -38,18 +35,9 @@ extern template grpc::ByteBuffer Pack<v1::ScanResponse>(const Reply* reply, cons
 extern template grpc::ByteBuffer Pack<v1::ReduceResponse>(const Reply* reply, const Result* result);
 extern template grpc::ByteBuffer Pack<v1::CompactResponse>(const Reply* reply, const Result* result);
 
-// field: of the message, for errors: INVALID_ARGUMENT (UNKNOWN_ENUM, ALGORITHM_CHOICE). What goes with what is not
-// checked here: Device::Resolve does.
-absl::StatusOr<Algorithm> DecodeAlgorithm(const v1::AlgorithmChoice& choice, std::string_view field);
-void EncodeAlgorithm(const Algorithm& algorithm, v1::AlgorithmChoice* choice);
-
 // The lists for GetServerInfo: what `device` serves, from its rows and kernels/types.h.
 void EncodeAlgorithms(const Device& device, v1::GetServerInfoResponse* response);
 void EncodeCapabilities(const Device& device, v1::GetServerInfoResponse* response);
-
-// Code, message and google.rpc details (ErrorInfo with the request's id; BadRequest, QuotaFailure and RetryInfo where
-// they fit).
-grpc::Status ToGrpcStatus(const absl::Status& status, const std::string& request_id);
 
 }  // namespace prefixd
 

@@ -6,7 +6,7 @@
 
 #include "kernels/status.h"
 #include "server/admission.h"
-#include "server/codec.h"
+#include "server/grpc_status.h"
 #include "server/mutex.h"
 #include "server/request_id.h"
 #include "server/service.h"

@@ -9,6 +9,7 @@
 #include "kernels/status.h"
 #include "proto/array_message.h"
 #include "server/codec.h"
+#include "server/grpc_status.h"
 #include "server/version.h"
 
 namespace prefixd {

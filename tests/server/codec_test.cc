@@ -1,18 +1,15 @@
 #include "server/codec.h"
 
-#include <cmath>
-#include <limits>
 #include <memory>
 #include <random>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "google/rpc/error_details.pb.h"
-#include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/status.h"
+#include "server/wire_values.h"
 
 namespace prefixd {
 namespace {
@@ -68,34 +65,6 @@ TEST(CodecTest, DecodesAScanWithoutCopyingItsPayload) {
   EXPECT_EQ(message->chunk.first_item, 0u);
 }
 
-TEST(CodecTest, EveryEnumValueOfTheWireMeansTheSameInTheDomain) {
-  // By name, so that a value moved in either list is seen.
-  for (int i = 1; i < v1::DType_ARRAYSIZE; ++i) {
-    std::string name = v1::DType_Name(i).substr(std::string("DTYPE_").size());
-    for (char& c : name) c = static_cast<char>(std::tolower(c));
-    EXPECT_EQ(name, Name(static_cast<DType>(i - 1)));
-  }
-  for (int i = 1; i < v1::Op_ARRAYSIZE; ++i) {
-    std::string name = v1::Op_Name(i).substr(std::string("OP_").size());
-    for (char& c : name) c = static_cast<char>(std::tolower(c));
-    EXPECT_EQ(name, Name(static_cast<Op>(i - 1)));
-  }
-  for (int i = 1; i < v1::Strategy_ARRAYSIZE; ++i) {
-    std::string name = v1::Strategy_Name(i).substr(std::string("STRATEGY_").size());
-    for (char& c : name) c = static_cast<char>(std::tolower(c));
-    EXPECT_EQ(name, Name(static_cast<Strategy>(i)));
-  }
-  for (int i = 1; i < v1::TileScan_ARRAYSIZE; ++i) {
-    std::string name = v1::TileScan_Name(i).substr(std::string("TILE_SCAN_").size());
-    for (char& c : name) c = static_cast<char>(std::tolower(c));
-    EXPECT_EQ(name, Name(static_cast<TileScan>(i)));
-  }
-  EXPECT_EQ(v1::TileScan_ARRAYSIZE, kNumTileScans);
-  EXPECT_EQ(v1::DType_ARRAYSIZE, kNumDTypes + 1);
-  EXPECT_EQ(v1::Op_ARRAYSIZE, kNumOps + 1);
-  EXPECT_EQ(v1::Strategy_ARRAYSIZE, kNumStrategies);
-}
-
 TEST(CodecTest, UnknownOrMissingEnumsAreRefused) {
   const auto scan = [](auto change) {
     v1::ScanRequest request = GoodScan();
@@ -121,36 +90,6 @@ TEST(CodecTest, UnknownOrMissingEnumsAreRefused) {
   EXPECT_EQ(Reason(compact), "UNKNOWN_ENUM");
   compact.mutable_spec()->set_mask(static_cast<v1::MaskKind>(7));
   EXPECT_EQ(Reason(compact), "UNKNOWN_ENUM");
-}
-
-TEST(CodecTest, AlgorithmsComeAndGoWhole) {
-  const auto decode = [](int strategy, int tile_scan, uint32_t items_per_thread, bool padding) {
-    v1::AlgorithmChoice choice;
-    choice.set_strategy(static_cast<v1::Strategy>(strategy));
-    choice.set_tile_scan(static_cast<v1::TileScan>(tile_scan));
-    choice.set_items_per_thread(items_per_thread);
-    choice.set_padding(padding);
-    const auto decoded = DecodeAlgorithm(choice, "the.field");
-    if (decoded.ok()) {
-      v1::AlgorithmChoice encoded;
-      EncodeAlgorithm(*decoded, &encoded);
-      EXPECT_EQ(encoded.SerializeAsString(), choice.SerializeAsString());
-    }
-    return decoded;
-  };
-  EXPECT_EQ(decode(0, 0, 0, false).value(), Algorithm{});
-  EXPECT_EQ(decode(7, 3, 16, true).value(), (Algorithm{Strategy::kThreePhase, TileScan::kBrentKung, 16, true}));
-  EXPECT_EQ(decode(1, 7, 0, false).value(), (Algorithm{Strategy::kChained, TileScan::kWarpSharedRegister}));
-  EXPECT_EQ(decode(19, 0, 0, false).value(), Algorithm{Strategy::kAtomicCounter});
-  for (const uint32_t items : {3u, 17u, 32u, 256u, 260u, ~0u}) {
-    const absl::Status status = decode(7, 3, items, false).status();
-    EXPECT_EQ(ErrorReason(status), "ALGORITHM_CHOICE") << items;
-    EXPECT_EQ(ErrorField(status), "the.field.items_per_thread");
-    EXPECT_NE(std::string(status.message()).find(StrCat("items_per_thread is ", items)), std::string::npos) << status;
-  }
-  EXPECT_EQ(ErrorField(decode(20, 0, 0, false).status()), "the.field.strategy");
-  EXPECT_EQ(ErrorField(decode(0, -1, 0, false).status()), "the.field.tile_scan");
-  EXPECT_EQ(ErrorReason(decode(0, 8, 0, false).status()), "UNKNOWN_ENUM");
 }
 
 TEST(CodecTest, TheServersAlgorithmsAreListed) {
@@ -290,70 +229,6 @@ TEST(CodecTest, NarrowValuesAreEncodedWithTheirSign) {
   EXPECT_EQ(response.value().uint64_value(), 65535u);
 }
 
-struct ScalarCase {
-  v1::DType dtype;
-  v1::Scalar scalar;
-  bool fits;
-};
-
-v1::Scalar Int(int64_t v) {
-  v1::Scalar s;
-  s.set_int64_value(v);
-  return s;
-}
-v1::Scalar Uint(uint64_t v) {
-  v1::Scalar s;
-  s.set_uint64_value(v);
-  return s;
-}
-v1::Scalar Double(double v) {
-  v1::Scalar s;
-  s.set_double_value(v);
-  return s;
-}
-
-TEST(CodecTest, ScalarsAreTakenWhereTheyAreExactOrFloating) {
-  constexpr int64_t kMin64 = std::numeric_limits<int64_t>::min();
-  constexpr uint64_t kMax64 = std::numeric_limits<uint64_t>::max();
-  const std::vector<ScalarCase> cases = {
-      {v1::DTYPE_I8, Int(-128), true},
-      {v1::DTYPE_I8, Int(128), false},
-      {v1::DTYPE_U8, Double(255), true},
-      {v1::DTYPE_U8, Uint(256), false},
-      {v1::DTYPE_I16, Double(-32769), false},
-      {v1::DTYPE_U16, Int(65535), true},
-      {v1::DTYPE_U16, Int(-1), false},
-      {v1::DTYPE_I32, Int(-5), true},
-      {v1::DTYPE_I32, Int(int64_t{1} << 31), false},
-      {v1::DTYPE_I32, Int(-(int64_t{1} << 31)), true},
-      {v1::DTYPE_I32, Double(2.0), true},
-      {v1::DTYPE_I32, Double(0.5), false},
-      {v1::DTYPE_I32, Double(std::nan("")), false},
-      {v1::DTYPE_I32, Double(HUGE_VAL), false},
-      {v1::DTYPE_U32, Int(-1), false},
-      {v1::DTYPE_U32, Uint(0xFFFFFFFF), true},
-      {v1::DTYPE_U32, Uint(0x100000000), false},
-      {v1::DTYPE_I64, Int(kMin64), true},
-      {v1::DTYPE_I64, Uint(kMax64), false},
-      {v1::DTYPE_I64, Double(9223372036854775808.0), false},
-      {v1::DTYPE_I64, Double(-9223372036854775808.0), true},
-      {v1::DTYPE_U64, Uint(kMax64), true},
-      {v1::DTYPE_U64, Double(18446744073709551616.0), false},
-      {v1::DTYPE_U64, Double(-1.0), false},
-      {v1::DTYPE_F32, Double(0.1), true},
-      {v1::DTYPE_F32, Int(3), true},
-      {v1::DTYPE_F64, Uint(kMax64), true},
-      {v1::DTYPE_F64, v1::Scalar(), false},
-  };
-  for (const ScalarCase& c : cases) {
-    v1::ReduceRequest request;
-    request.mutable_spec()->set_dtype(c.dtype);
-    request.mutable_spec()->set_op(v1::OP_SUM);
-    *request.mutable_spec()->mutable_init() = c.scalar;
-    EXPECT_EQ(DecodeCopy(request).ok(), c.fits) << request.DebugString();
-  }
-}
-
 TEST(CodecTest, SelectorsMustBeWhole) {
   v1::CompactRequest request = GoodCompact();
   ASSERT_TRUE(DecodeCopy(request).ok());
@@ -376,32 +251,6 @@ TEST(CodecTest, AMaskStartsWhereItsValuesDo) {
   EXPECT_TRUE(DecodeCopy(request).ok());
   request.mutable_values()->mutable_inline_()->set_first_item(5);
   EXPECT_EQ(Reason(request), "CHUNK_OUT_OF_ORDER");
-}
-
-TEST(CodecTest, StatusCarriesCodeReasonFieldAndRetry) {
-  const grpc::Status status =
-      ToGrpcStatus(Error(absl::StatusCode::kInvalidArgument, "MASK_LENGTH", "mask.inline.data", "too short"), "id7");
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(status.error_message(), "too short");
-  google::rpc::Status details;
-  ASSERT_TRUE(details.ParseFromString(status.error_details()));
-  EXPECT_EQ(details.code(), static_cast<int>(grpc::StatusCode::INVALID_ARGUMENT));
-  google::rpc::ErrorInfo info;
-  google::rpc::BadRequest bad_request;
-  ASSERT_EQ(details.details_size(), 2);
-  ASSERT_TRUE(details.details(0).UnpackTo(&info));
-  ASSERT_TRUE(details.details(1).UnpackTo(&bad_request));
-  EXPECT_EQ(info.reason(), "MASK_LENGTH");
-  EXPECT_EQ(info.domain(), "prefixd");
-  EXPECT_EQ(info.metadata().at("request_id"), "id7");
-  EXPECT_EQ(bad_request.field_violations(0).field(), "mask.inline.data");
-
-  const grpc::Status busy = ToGrpcStatus(Error(absl::StatusCode::kResourceExhausted, "BYTE_BUDGET", "", "full"), "");
-  ASSERT_TRUE(details.ParseFromString(busy.error_details()));
-  ASSERT_EQ(details.details_size(), 3);
-  EXPECT_TRUE(details.details(1).Is<google::rpc::QuotaFailure>());
-  EXPECT_TRUE(details.details(2).Is<google::rpc::RetryInfo>());
-  EXPECT_TRUE(ToGrpcStatus(absl::OkStatus(), "").ok());
 }
 
 TEST(CodecTest, TimingLeavesOutWhatWasNotMeasured) {
