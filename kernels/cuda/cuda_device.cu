@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cuda/algorithms.h"
 #include "kernels/cuda/catalogue/catalogue.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/launch.h"
@@ -30,61 +31,6 @@ constexpr uint64_t kCacheFlushBytes = uint64_t{256} << 20;
 // and two copies. At 4 KiB that took a fifth of the time off a request on an H200; the kernels for these sizes read
 // what they need once, and not by bulk copies.
 constexpr uint64_t kDirectBytes = uint64_t{64} << 10;
-
-std::vector<AlgorithmInfo> ServedAlgorithms() {
-  constexpr std::string_view kMerrill = "Merrill and Garland, NVR-2016-002; text 000";
-  constexpr std::string_view kCub = "NVIDIA's library; text 004";
-  std::vector<AlgorithmInfo> rows = {
-      {.primitive = Primitive::kScan,
-       .algorithm = {Strategy::kChained},
-       .work = "2n",
-       .depth = "log n",
-       .traffic = "2n",
-       .launches = "1",
-       .source = kMerrill},
-      {.primitive = Primitive::kScan,
-       .algorithm = {Strategy::kCub},
-       .work = "2n",
-       .depth = "log n",
-       .traffic = "2n",
-       .launches = "2 or 3",
-       .deterministic = false,
-       .source = kCub},
-      {.primitive = Primitive::kReduce,
-       .algorithm = {Strategy::kSingleLaunch},
-       .work = "n",
-       .depth = "log n",
-       .traffic = "n",
-       .launches = "1",
-       .source = "Harris 2007; text 004"},
-      {.primitive = Primitive::kReduce,
-       .algorithm = {Strategy::kCub},
-       .work = "n",
-       .depth = "log n",
-       .traffic = "n",
-       .launches = "2 or 3",
-       .source = kCub},
-      {.primitive = Primitive::kCompact,
-       .algorithm = {Strategy::kChained},
-       .work = "2n",
-       .depth = "log n",
-       .traffic = "n and what is kept",
-       .launches = "1",
-       .source = kMerrill},
-      {.primitive = Primitive::kCompact,
-       .algorithm = {Strategy::kCub},
-       .work = "2n",
-       .depth = "log n",
-       .traffic = "n and what is kept",
-       .launches = "2 and more",
-       .source = kCub},
-  };
-  const std::vector<AlgorithmInfo> catalogue = CatalogueAlgorithms();
-  rows.insert(rows.end(), catalogue.begin(), catalogue.end());
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const AlgorithmInfo& a, const AlgorithmInfo& b) { return a.primitive < b.primitive; });
-  return rows;
-}
 
 // The catalogue's types. What IsServedBy refused never comes here.
 template <class In, class Out>

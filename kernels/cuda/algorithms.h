@@ -1,0 +1,16 @@
+// What the CUDA device serves, for Device::Algorithms: the defaults, CUB's, and the catalogue's.
+#ifndef PREFIXD_KERNELS_CUDA_ALGORITHMS_H_
+#define PREFIXD_KERNELS_CUDA_ALGORITHMS_H_
+
+#include <vector>
+
+#include "kernels/device.h"
+
+namespace prefixd::cuda {
+
+// By primitive, of each the default first.
+std::vector<AlgorithmInfo> ServedAlgorithms();
+
+}  // namespace prefixd::cuda
+
+#endif  // PREFIXD_KERNELS_CUDA_ALGORITHMS_H_
