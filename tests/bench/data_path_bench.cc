@@ -9,9 +9,6 @@
 // too. All are asked in turns, and the median of the turns counts.
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,7 +19,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -34,11 +30,14 @@
 #include "prefixd/v1/primitives.grpc.pb.h"
 #include "proto/array_message.h"
 #include "proto/process.h"
+#include "tests/bench/server_process.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using grpc::ByteBuffer;
+using prefixd::Fail;
+using prefixd::ServerProcess;
 using Stub = grpc::TemplatedGenericStub<ByteBuffer, ByteBuffer>;
 
 constexpr int kTurns = 3;
@@ -55,24 +54,8 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// ---- A server, as its client sees it -------------------------------------------------------------------------------
-struct Peer {
-  std::string address;
-  pid_t pid = 0;
-
-  // User and system time of the process.
-  double CpuSeconds() const {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string all((std::istreambuf_iterator<char>(file)), {});
-    unsigned long user = 0;
-    unsigned long system = 0;
-    std::sscanf(all.c_str() + all.rfind(')') + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-                &system);
-    return static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-  }
-};
-
-std::shared_ptr<grpc::Channel> Connect(const Peer& peer) {
+// ---- Callers -------------------------------------------------------------------------------------------------------
+std::shared_ptr<grpc::Channel> Connect(const ServerProcess& peer) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // A connection of its own.
   auto channel = grpc::CreateCustomChannel(peer.address, grpc::InsecureChannelCredentials(), arguments);
@@ -81,15 +64,10 @@ std::shared_ptr<grpc::Channel> Connect(const Peer& peer) {
   return channel;
 }
 
-[[noreturn]] void Fail(const std::string& what) {
-  std::fprintf(stderr, "data_path_bench: %s\n", what.c_str());
-  _exit(1);
-}
-
 // One stream: sends the messages of `out` in turn, num_messages in all, and counts what comes back.
 class StreamCall final : public grpc::ClientBidiReactor<ByteBuffer, ByteBuffer> {
  public:
-  StreamCall(const Peer& peer, const std::string& method, std::vector<ByteBuffer> out, size_t num_messages)
+  StreamCall(const ServerProcess& peer, const std::string& method, std::vector<ByteBuffer> out, size_t num_messages)
       : out_(std::move(out)), num_messages_(num_messages), stub_(Connect(peer)) {
     stub_.PrepareBidiStreamingCall(&context_, method, {}, this);
   }
@@ -174,7 +152,7 @@ struct Transfer {
   double cpu_seconds_per_gb = 0;
 };
 
-Transfer MeasureStreams(const Peer& peer, const std::string& method, const std::vector<ByteBuffer>& messages,
+Transfer MeasureStreams(const ServerProcess& peer, const std::string& method, const std::vector<ByteBuffer>& messages,
                         int num_streams, size_t stream_bytes) {
   const size_t num_messages = std::max<size_t>(1, stream_bytes / kChunkBytes);
   std::vector<std::unique_ptr<StreamCall>> calls;
@@ -200,7 +178,7 @@ struct Unary {
   double p50_us = 0;
   double calls_per_second = 0;
 };
-Unary MeasureUnary(const Peer& peer, int num_callers, int num_channels) {
+Unary MeasureUnary(const ServerProcess& peer, int num_callers, int num_channels) {
   std::vector<std::unique_ptr<Stub>> stubs;
   for (int i = 0; i < num_channels; ++i) stubs.push_back(std::make_unique<Stub>(Connect(peer)));
   const ByteBuffer request = UnaryMessage();
@@ -248,9 +226,9 @@ Unary MeasureUnary(const Peer& peer, int num_callers, int num_channels) {
 
 // ---- The table -----------------------------------------------------------------------------------------------------
 struct Peers {
-  Peer bare;
-  Peer tuned;
-  Peer ours;
+  ServerProcess bare;
+  ServerProcess tuned;
+  ServerProcess ours;
 };
 
 // The same figure of each.
@@ -303,7 +281,7 @@ double MeasureFlight(const std::string& script, int num_streams, int num_process
 }
 
 // Our callers are one process always.
-void CompareWithFlight(const Peer& ours, const std::string& script) {
+void CompareWithFlight(const ServerProcess& ours, const std::string& script) {
   constexpr size_t kStreamBytes = size_t{256} << 20;  // As the script's.
   std::printf("%-42s %10s %10s %10s\n", "", "Flight", "", "prefixd");
   const auto messages = StreamMessages<prefixd::v1::ScanRequest>();
@@ -333,57 +311,24 @@ void Run(const Peers& peers, size_t stream_bytes) {
   const auto reduces = StreamMessages<prefixd::v1::ReduceRequest>();
   for (const int streams : {1, 8}) {
     const bool one = streams == 1;
-    const auto scan = InTurns(peers, kTurns, [&](const Peer& peer) {
+    const auto scan = InTurns(peers, kTurns, [&](const ServerProcess& peer) {
       return MeasureStreams(peer, kStreamScan, scans, streams, stream_bytes);
     });
     Print(one ? "StreamScan of f32, 1 stream" : "StreamScan of f32, 8 streams",
           MediansOf(scan, &Transfer::gb_per_second), "GB/s", one ? ">= 0.90" : ">= 0.85");
     Print("  server CPU", MediansOf(scan, &Transfer::cpu_seconds_per_gb), "s/GB", "<= 1.40");
-    const auto reduce = InTurns(peers, kTurns, [&](const Peer& peer) {
+    const auto reduce = InTurns(peers, kTurns, [&](const ServerProcess& peer) {
       return MeasureStreams(peer, kStreamReduce, reduces, streams, stream_bytes);
     });
     Print(one ? "StreamReduce of f32, 1 stream" : "StreamReduce of f32, 8 streams",
           MediansOf(reduce, &Transfer::gb_per_second), "GB/s", one ? ">= 0.90" : ">= 0.80");
   }
-  const Figures p50 =
-      MediansOf(InTurns(peers, kUnaryTurns, [](const Peer& peer) { return MeasureUnary(peer, 1, 1); }), &Unary::p50_us);
+  const Figures p50 = MediansOf(
+      InTurns(peers, kUnaryTurns, [](const ServerProcess& peer) { return MeasureUnary(peer, 1, 1); }), &Unary::p50_us);
   Print("unary scan of 1,024 f32, 1 caller, p50", p50, "us",
         ("+ " + std::to_string(std::lround(p50.ours - p50.bare)) + " us; bar: + 40").c_str());
-  const auto many = InTurns(peers, kUnaryTurns, [](const Peer& peer) { return MeasureUnary(peer, 64, 8); });
+  const auto many = InTurns(peers, kUnaryTurns, [](const ServerProcess& peer) { return MeasureUnary(peer, 64, 8); });
   Print("unary scan of 1,024 f32, 64 callers", MediansOf(many, &Unary::calls_per_second), "calls/s", ">= 0.70");
-}
-
-// The port that a server writes to a file once it serves; 0 if it does not within half a minute. Another process's file
-// has nothing to wait on but a look now and then.
-int WaitForPort(const std::string& path) {
-  for (int i = 0; i < 600; ++i) {
-    int port = 0;
-    if (std::ifstream(path) >> port) return port;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // Until the next look.
-  }
-  return 0;
-}
-
-// Starts a server that writes its port to the file that `command` names where it says PORT_FILE.
-Peer Start(std::vector<std::string> command) {
-  const std::string port_file = "/tmp/data_path_bench." + std::to_string(getpid());
-  std::replace(command.begin(), command.end(), std::string("PORT_FILE"), port_file);
-  unlink(port_file.c_str());  // Of a process that had our number.
-  Peer peer;
-  peer.pid = fork();
-  if (peer.pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    std::vector<char*> argv;
-    for (std::string& argument : command) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    execv(argv[0], argv.data());
-    _exit(127);
-  }
-  const int port = WaitForPort(port_file);
-  unlink(port_file.c_str());
-  if (port == 0) Fail(command[0] + " did not start");
-  peer.address = "127.0.0.1:" + std::to_string(port);
-  return peer;
 }
 
 }  // namespace
@@ -395,9 +340,9 @@ int main(int argc, char** argv) {
   prefixd::TuneProcess();
   const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   Peers peers;
-  peers.bare = Start({folder / "bare_server", "PORT_FILE"});
-  peers.tuned = Start({folder / "tuned_bare_server", "PORT_FILE"});
-  peers.ours = Start(
+  peers.bare = prefixd::StartServer({folder / "bare_server", "PORT_FILE"});
+  peers.tuned = prefixd::StartServer({folder / "tuned_bare_server", "PORT_FILE"});
+  peers.ours = prefixd::StartServer(
       {argv[1], "--listen", "127.0.0.1:0", "--port-file", "PORT_FILE", "--device", device, "--log-level", "warn"});
   std::printf(
       "# gRPC %s, %u cores, loopback, %.2f GiB a stream in messages of 1 MiB, median of %d; of %d for "
@@ -405,10 +350,7 @@ int main(int argc, char** argv) {
       grpc::Version().c_str(), std::thread::hardware_concurrency(), gib, kTurns, kUnaryTurns);
   Run(peers, static_cast<size_t>(gib * static_cast<double>(size_t{1} << 30)));
   if (argc > 4) CompareWithFlight(peers.ours, argv[4]);
-  for (const pid_t pid : {peers.bare.pid, peers.tuned.pid, peers.ours.pid}) {
-    kill(pid, SIGKILL);
-    waitpid(pid, nullptr, 0);
-  }
+  for (const ServerProcess& peer : {peers.bare, peers.tuned, peers.ours}) peer.Kill();
   std::fflush(stdout);
   _exit(0);  // gRPC 1.51 takes ten seconds to end its callback threads.
 }
