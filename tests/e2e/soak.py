@@ -5,13 +5,15 @@
 
 All at once: callers of every primitive, unary and streamed, by prefixctl load; callers that cancel, at random moments,
 1,000 calls a second; and four readers that stop reading for a minute, vanish, and come back. Four times a second the
-server's resident memory and its own gauges are read; a row a half minute is printed, all go to CSV, and to SVG as a
-plot, for which there must be Matplotlib. From the second third on memory must not grow, and at the end everything must have been given back, but for what tcmalloc may keep.
+server's resident memory and its own gauges are read; a row a half minute is printed, all go to CSV as they come, and
+to SVG as a plot, for which there must be Matplotlib. From the second third on memory must not grow, and at the end
+everything must have been given back, but for what tcmalloc may keep.
 """
 
 import csv
 import json
 import multiprocessing
+import os
 import random
 import subprocess
 import sys
@@ -114,7 +116,10 @@ def thirds(values):
 
 def soak(seconds, csv_path, svg_path):
     rows, failures = [], []
-    with Server("--log-level", "off") as server, grpc.insecure_channel(server.address) as channel:
+    with (Server("--log-level", "off") as server, grpc.insecure_channel(server.address) as channel,
+          open(csv_path or os.devnull, "w", newline="", buffering=1) as csv_file):
+        writer = csv.DictWriter(csv_file, COLUMNS)
+        writer.writeheader()
         admin = admin_pb2_grpc.AdminServiceStub(channel)
         idle = sample(server, admin)
         info = admin.GetServerInfo(admin_pb2.GetServerInfoRequest())
@@ -138,6 +143,7 @@ def soak(seconds, csv_path, svg_path):
                 time.sleep(1 / ROWS_PER_SECOND)  # Until the next row.
                 row = {"seconds": time.monotonic() - start, **sample(server, admin), "cancelled": cancelled.value}
                 rows.append(row)
+                writer.writerow({name: round(row[name], 3) for name in COLUMNS})
                 if len(rows) % (30 * ROWS_PER_SECOND) == 0:
                     print("".join(f"{row[name]:14.0f}" for name in COLUMNS), flush=True)
         finally:  # Or a server that died would leave its callers waiting for ever.
@@ -154,11 +160,6 @@ def soak(seconds, csv_path, svg_path):
         time.sleep((max(resident) - idle["resident_mib"]) * 1024 / RELEASED_KIB_PER_SECOND + 2)
         after = sample(server, admin)
 
-    if csv_path:
-        with open(csv_path, "w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows({name: round(row[name], 3) for name in COLUMNS} for row in rows)
     if svg_path:
         plot(rows, f"prefixd {info.version} on {info.device}: mixed traffic, random cancellations", svg_path)
     total = measured["loads"][0]["total"]
