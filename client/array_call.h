@@ -59,7 +59,7 @@ struct Contract<CompactSpec> {
 // gRPC does not promise to be done with a message when the call has ended: a call that was cancelled, refused or too
 // late may leave it with bytes that the connection has not taken yet. It lets go of them when the connection has, or is
 // given up, which a Write under way waits for too: where the server's host has stopped, ten seconds (Client's
-// keep-alive).
+// keep-alive; options.h says what unix sockets lack).
 class Lender {
  public:
   // Copies.
@@ -108,13 +108,9 @@ absl::Status ParseReply(const grpc::ByteBuffer& bytes, ArrayReply<Response>* rep
   if (!ParseArrayMessage(bytes, &message, &payloads)) {
     return absl::InternalError(StrCat("the server's reply is no ", message.GetTypeName()));
   }
-  // Of an unusual encoding protobuf has the elements.
-  const auto take = [](Payload& parsed, v1::ResultArray* array) {
-    return parsed.empty() ? Payload(std::move(*array->mutable_inline_()->mutable_data())) : std::move(parsed);
-  };
-  reply->values = take(payloads[Response::kValuesFieldNumber], message.mutable_values());
+  reply->values = std::move(payloads[Response::kValuesFieldNumber]);
   if constexpr (std::is_same_v<Response, v1::CompactResponse>) {
-    reply->indices = take(payloads[Response::kIndicesFieldNumber], message.mutable_indices());
+    reply->indices = std::move(payloads[Response::kIndicesFieldNumber]);
   }
   return absl::OkStatus();
 }

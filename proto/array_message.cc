@@ -9,6 +9,7 @@
 
 #include "grpcpp/support/proto_buffer_reader.h"
 #include "grpcpp/support/slice.h"
+#include "prefixd/v1/arrays.pb.h"
 
 namespace prefixd {
 namespace {
@@ -145,6 +146,23 @@ grpc::Slice Borrow(std::string_view part, const Payload::Owner& owner) {
   return grpc::Slice(const_cast<char*>(part.data()), part.size(), release, new Payload::Owner(owner));
 }
 
+// Moves the payloads out of a message that protobuf has parsed as a whole.
+void TakePayloads(google::protobuf::Message* message, ArrayPayloads* payloads) {
+  // The message in that field of `outer`; null: none.
+  const auto inner = [](google::protobuf::Message* outer, int number) -> google::protobuf::Message* {
+    const google::protobuf::FieldDescriptor* const field = outer->GetDescriptor()->FindFieldByNumber(number);
+    const google::protobuf::Reflection* const reflection = outer->GetReflection();
+    return field != nullptr && reflection->HasField(*outer, field) ? reflection->MutableMessage(outer, field) : nullptr;
+  };
+  for (int field = kFirstArrayField; field <= kLastArrayField; ++field) {
+    google::protobuf::Message* const array = inner(message, field);
+    google::protobuf::Message* const chunk = array == nullptr ? nullptr : inner(array, kInnerField);
+    if (chunk == nullptr) continue;
+    (*payloads)[field] = Payload(std::move(*static_cast<v1::InlineChunk*>(chunk)->mutable_data()));
+    payloads->num_copied_bytes += (*payloads)[field].size();
+  }
+}
+
 }  // namespace
 
 bool ParseArrayMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message* message, ArrayPayloads* payloads) {
@@ -161,7 +179,9 @@ bool ParseArrayMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message*
   *payloads = ArrayPayloads();
   grpc::ByteBuffer whole = bytes;
   grpc::ProtoBufferReader reader(&whole);
-  return reader.status().ok() && message->ParseFromZeroCopyStream(&reader);
+  if (!reader.status().ok() || !message->ParseFromZeroCopyStream(&reader)) return false;
+  TakePayloads(message, payloads);
+  return true;
 }
 
 grpc::ByteBuffer SerializeArrayMessage(const google::protobuf::Message& message,

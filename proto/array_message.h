@@ -7,7 +7,6 @@
 #ifndef PREFIXD_PROTO_ARRAY_MESSAGE_H_
 #define PREFIXD_PROTO_ARRAY_MESSAGE_H_
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -23,22 +22,17 @@ inline constexpr int kFirstArrayField = 98;
 inline constexpr int kLastArrayField = 100;
 
 // The payloads of a message, by the number of the field that holds them; empty where there is none.
-class ArrayPayloads {
- public:
-  Payload& operator[](int field) { return payloads_[field - kFirstArrayField]; }
-  // Whether there is none, in any field.
-  bool empty() const {
-    return std::all_of(payloads_.begin(), payloads_.end(), [](const Payload& payload) { return payload.empty(); });
-  }
+struct ArrayPayloads {
+  Payload& operator[](int field) { return by_field[field - kFirstArrayField]; }
 
- private:
-  std::array<Payload, kLastArrayField - kFirstArrayField + 1> payloads_;
+  std::array<Payload, kLastArrayField - kFirstArrayField + 1> by_field;
+  uint64_t num_copied_bytes = 0;  // Of those that don't share the message's memory.
 };
 
-// Parses a message of primitives.proto. The bytes of its arrays end up in *payloads, which share the memory of `bytes`,
-// and not in *message; where the encoding is an unusual one, in *message as protobuf has it, and not in *payloads.
+// Parses a message of primitives.proto. The bytes of its arrays end up in *payloads, and not in *message.
 // Returns false, as protobuf's parser does, if the bytes are no such message.
-// Cost: copies what is no array.
+// Cost: copies what is no array; the arrays share the memory of `bytes`, but are copied too where the encoding is an
+//       unusual one, such as a field that comes twice.
 bool ParseArrayMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message* message, ArrayPayloads* payloads);
 
 // An array to be sent, in the field of that number.

@@ -74,20 +74,14 @@ absl::Status CheckInline(const v1::Sink& sink, std::string_view field) {
   }
 }
 
-// The bytes of an operand: `split`, or what the message itself has.
-Payload PayloadOf(Payload split, const v1::Operand& operand, Payload::Owner message) {
-  if (!split.empty()) return split;
-  return Payload(operand.inline_().data(), std::move(message));
-}
-
 template <class Request>
-absl::StatusOr<Message> DecodeValues(const std::shared_ptr<const Request>& request, ArrayPayloads& payloads) {
-  if (request->has_segment_offsets()) return NotImplemented("segment_offsets", "a segmented operation");
-  PREFIXD_RETURN_IF_ERROR(CheckInline(request->values(), "values"));
+absl::StatusOr<Message> DecodeValues(const Request& request, ArrayPayloads& payloads) {
+  if (request.has_segment_offsets()) return NotImplemented("segment_offsets", "a segmented operation");
+  PREFIXD_RETURN_IF_ERROR(CheckInline(request.values(), "values"));
   Message message;
-  message.request_id = request->request_id();
-  const v1::InlineChunk& values = request->values().inline_();
-  message.chunk.values = PayloadOf(std::move(payloads[Request::kValuesFieldNumber]), request->values(), request);
+  message.request_id = request.request_id();
+  const v1::InlineChunk& values = request.values().inline_();
+  message.chunk.values = std::move(payloads[Request::kValuesFieldNumber]);
   if (values.has_first_item()) message.chunk.first_item = values.first_item();
   return message;
 }
@@ -205,32 +199,32 @@ void EncodeTiming(const Timing& timing, v1::Timing* wire) {
 
 }  // namespace
 
-absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ScanRequest>& request, ArrayPayloads payloads) {
-  if (request->has_coefficients()) return NotImplemented("coefficients", "a linear recurrence");
-  PREFIXD_RETURN_IF_ERROR(CheckInline(request->sink(), "sink"));
+absl::StatusOr<Message> Decode(const v1::ScanRequest& request, ArrayPayloads payloads) {
+  if (request.has_coefficients()) return NotImplemented("coefficients", "a linear recurrence");
+  PREFIXD_RETURN_IF_ERROR(CheckInline(request.sink(), "sink"));
   PREFIXD_ASSIGN_OR_RETURN(Message message, DecodeValues(request, payloads));
-  if (request->has_spec()) {
-    PREFIXD_ASSIGN_OR_RETURN(message.spec, DecodeSpec(request->spec()));
+  if (request.has_spec()) {
+    PREFIXD_ASSIGN_OR_RETURN(message.spec, DecodeSpec(request.spec()));
   }
   return message;
 }
 
-absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ReduceRequest>& request, ArrayPayloads payloads) {
-  PREFIXD_RETURN_IF_ERROR(CheckInline(request->sink(), "sink"));
+absl::StatusOr<Message> Decode(const v1::ReduceRequest& request, ArrayPayloads payloads) {
+  PREFIXD_RETURN_IF_ERROR(CheckInline(request.sink(), "sink"));
   PREFIXD_ASSIGN_OR_RETURN(Message message, DecodeValues(request, payloads));
-  if (request->has_spec()) {
-    PREFIXD_ASSIGN_OR_RETURN(message.spec, DecodeSpec(request->spec()));
+  if (request.has_spec()) {
+    PREFIXD_ASSIGN_OR_RETURN(message.spec, DecodeSpec(request.spec()));
   }
   return message;
 }
 
-absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::CompactRequest>& request, ArrayPayloads payloads) {
-  PREFIXD_RETURN_IF_ERROR(CheckInline(request->values_sink(), "values_sink"));
-  PREFIXD_RETURN_IF_ERROR(CheckInline(request->indices_sink(), "indices_sink"));
-  PREFIXD_RETURN_IF_ERROR(CheckInline(request->mask(), "mask"));
+absl::StatusOr<Message> Decode(const v1::CompactRequest& request, ArrayPayloads payloads) {
+  PREFIXD_RETURN_IF_ERROR(CheckInline(request.values_sink(), "values_sink"));
+  PREFIXD_RETURN_IF_ERROR(CheckInline(request.indices_sink(), "indices_sink"));
+  PREFIXD_RETURN_IF_ERROR(CheckInline(request.mask(), "mask"));
   PREFIXD_ASSIGN_OR_RETURN(Message message, DecodeValues(request, payloads));
-  if (request->has_mask()) {
-    const v1::InlineChunk& mask = request->mask().inline_();
+  if (request.has_mask()) {
+    const v1::InlineChunk& mask = request.mask().inline_();
     if (mask.has_first_item()) {
       if (message.chunk.first_item.value_or(mask.first_item()) != mask.first_item()) {
         return Error(absl::StatusCode::kInvalidArgument, "CHUNK_OUT_OF_ORDER", "mask.inline.first_item",
@@ -239,10 +233,10 @@ absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::CompactRequest>& 
       }
       message.chunk.first_item = mask.first_item();
     }
-    message.chunk.mask = PayloadOf(std::move(payloads[v1::CompactRequest::kMaskFieldNumber]), request->mask(), request);
+    message.chunk.mask = std::move(payloads[v1::CompactRequest::kMaskFieldNumber]);
   }
-  if (request->has_spec()) {
-    PREFIXD_ASSIGN_OR_RETURN(message.spec, DecodeSpec(request->spec()));
+  if (request.has_spec()) {
+    PREFIXD_ASSIGN_OR_RETURN(message.spec, DecodeSpec(request.spec()));
   }
   return message;
 }

@@ -4,8 +4,6 @@
 #ifndef PREFIXD_SERVER_CODEC_H_
 #define PREFIXD_SERVER_CODEC_H_
 
-#include <memory>
-
 #include "absl/status/statusor.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "prefixd/v1/admin.pb.h"
@@ -15,13 +13,12 @@
 
 namespace prefixd {
 
-// The message in domain types, with its chunk from `payloads`, or from `request`, which it then keeps alive; no payload
-// is copied.
+// The message in domain types, with its chunk from `payloads`, which ParseArrayMessage took out of the request.
 // Errors: INVALID_ARGUMENT (UNKNOWN_ENUM, UNSUPPORTED_COMBINATION, SCALAR_OUT_OF_RANGE, FIELD_CONFLICT);
 //         UNIMPLEMENTED (NOT_IMPLEMENTED) for what is in the contract and not in this server.
-absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ScanRequest>& request, ArrayPayloads payloads);
-absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::ReduceRequest>& request, ArrayPayloads payloads);
-absl::StatusOr<Message> Decode(const std::shared_ptr<const v1::CompactRequest>& request, ArrayPayloads payloads);
+absl::StatusOr<Message> Decode(const v1::ScanRequest& request, ArrayPayloads payloads);
+absl::StatusOr<Message> Decode(const v1::ReduceRequest& request, ArrayPayloads payloads);
+absl::StatusOr<Message> Decode(const v1::CompactRequest& request, ArrayPayloads payloads);
 
 // Puts what is known at the end into the message: timing, count, value. Needs: result.status is OK.
 void Encode(const Result& result, v1::ScanResponse* response);

@@ -34,22 +34,22 @@ bool IsTraceParent(std::string_view value) {
 // Hands the session what came.
 template <class Request>
 void Receive(const ByteBuffer& bytes, Session* session) {
-  auto request = std::make_shared<Request>();
+  Request request;
   ArrayPayloads payloads;
-  if (!ParseArrayMessage(bytes, request.get(), &payloads)) {
+  if (!ParseArrayMessage(bytes, &request, &payloads)) {
     session->OnInvalidMessage(Error(absl::StatusCode::kInvalidArgument, "MALFORMED", "",
                                     StrCat("the message is no ", Request::descriptor()->full_name(),
                                            ": check that it was made from the same contract")),
                               "");
     return;
   }
-  const bool is_copied = payloads.empty();  // By protobuf: the encoding is an unusual one, or there is no array.
-  auto message = Decode(std::shared_ptr<const Request>(request), std::move(payloads));
+  const uint64_t held_bytes = bytes.Length() + payloads.num_copied_bytes;
+  auto message = Decode(request, std::move(payloads));
   if (message.ok()) {
-    message->held_bytes = bytes.Length() * (is_copied ? 2 : 1);
+    message->held_bytes = held_bytes;
     session->OnMessage(*std::move(message));
   } else {
-    session->OnInvalidMessage(message.status(), request->request_id());
+    session->OnInvalidMessage(message.status(), request.request_id());
   }
 }
 

@@ -126,6 +126,23 @@ TEST(ArrayMessage, PayloadsAreNotCopiedOnTheWayIn) {
   EXPECT_EQ(payloads[100].parts()[0].data(), reinterpret_cast<const char*>(slices.back().begin()));
   EXPECT_EQ(request.values().inline_().first_item(), 7u);
   EXPECT_TRUE(request.values().inline_().data().empty());
+  EXPECT_EQ(payloads.num_copied_bytes, 0u);
+}
+
+// What protobuf had to parse is not kept for the sake of its payload: unknown fields may take many times their bytes.
+TEST(ArrayMessage, PayloadsAreTakenOutOfUnusualMessages) {
+  v1::CompactRequest request;
+  request.mutable_values()->mutable_inline_()->set_data(std::string(1000, 'v'));
+  request.mutable_mask()->mutable_inline_()->set_data("m");
+  const std::string bytes = request.SerializeAsString();
+  const grpc::ByteBuffer twice = InSlices(bytes + bytes, {1 << 20});
+  ArrayPayloads payloads;
+  ASSERT_TRUE(ParseArrayMessage(twice, &request, &payloads));
+  EXPECT_EQ(payloads[100].ToString(), std::string(1000, 'v'));
+  EXPECT_EQ(payloads[99].ToString(), "m");
+  EXPECT_EQ(payloads.num_copied_bytes, 1001u);
+  EXPECT_TRUE(request.values().inline_().data().empty());
+  EXPECT_TRUE(request.mask().inline_().data().empty());
 }
 
 TEST(ArrayMessage, RandomMessagesInRandomSlices) {

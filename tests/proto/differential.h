@@ -57,6 +57,7 @@ std::string Difference(std::string_view bytes, const std::vector<size_t>& slice_
   const bool parsed = ParseArrayMessage(InSlices(bytes, slice_sizes), &message, &payloads);
   if (parsed != is_message) return parsed ? "protobuf refuses it" : "protobuf takes it";
   if (!parsed) return "";
+  if (!message.values().inline_().data().empty()) return "the message has its payload still";
   Restore(payloads, &message);
   if (message.SerializeAsString() == expected.SerializeAsString()) return "";
   return "protobuf reads " + expected.ShortDebugString() + "\nwe read " + message.ShortDebugString();
