@@ -147,6 +147,11 @@ int64_t Quantile(const std::vector<int64_t>& sorted, double quantile) {
   return sorted[static_cast<size_t>(std::lround(quantile * static_cast<double>(sorted.size() - 1)))];
 }
 
+std::string TooMany(uint32_t repetitions, int64_t pair_ns) {
+  return StrCat(repetitions, " repetitions would hold a lane for longer than ", kMaxCaseNs / 1'000'000'000,
+                " s: one, with its copy, took ", pair_ns / 1'000'000, " ms; ask for fewer");
+}
+
 absl::StatusOr<Measurement> MeasureSamples(Subject& subject, uint64_t num_items, uint32_t repetitions,
                                            const std::function<absl::Status()>& stop) {
   // The first of each warms up: code is loaded, memory is touched.
@@ -156,7 +161,10 @@ absl::StatusOr<Measurement> MeasureSamples(Subject& subject, uint64_t num_items,
     return Measurement{.skipped = TooSlow(num_items, *first.kernel_ns), .median_ns = *first.kernel_ns};
   }
   PREFIXD_RETURN_IF_ERROR(stop());
-  PREFIXD_RETURN_IF_ERROR(subject.RunCopy(first.num_bytes).status());
+  PREFIXD_ASSIGN_OR_RETURN(const StageTimes first_copy, subject.RunCopy(first.num_bytes));
+  if (const int64_t pair_ns = *first.kernel_ns + *first_copy.kernel_ns; pair_ns > kMaxCaseNs / repetitions) {
+    return Measurement{.skipped = TooMany(repetitions, pair_ns), .median_ns = *first.kernel_ns};
+  }
   std::vector<int64_t> work_ns;
   std::vector<int64_t> copy_ns;
   for (uint32_t i = 0; i < repetitions; ++i) {

@@ -38,8 +38,10 @@ struct BenchmarkCase {
   friend bool operator==(const BenchmarkCase&, const BenchmarkCase&) = default;
 };
 
-// By the device's clock. What takes longer is skipped: its samples would hold their lane for half a minute.
+// By the device's clock. What takes longer is skipped: its samples would hold their lane for too long.
 inline constexpr int64_t kMaxSampleNs = 1'000'000'000;
+// Of all samples of a case, those of the copy too: what 20 repetitions of the slowest take.
+inline constexpr int64_t kMaxCaseNs = 40 * kMaxSampleNs;
 
 struct Measurement {
   BenchmarkCase what;   // With the algorithm that ran; with the one asked for if it was skipped.
@@ -67,8 +69,8 @@ absl::StatusOr<Algorithm> ResolveCase(const Device& device, const BenchmarkCase&
 // Why a case is skipped: it, or a shorter one of num_items, takes that long.
 std::string TooSlow(uint64_t num_items, int64_t sample_ns);
 
-// Measures one case, or skips it after one sample above kMaxSampleNs. `stop` is asked before every sample; what it
-// returns, if not OK, ends the measurement.
+// Measures one case, or skips it after one sample: one above kMaxSampleNs, or so many that they exceed kMaxCaseNs.
+// `stop` is asked before every sample; what it returns, if not OK, ends the measurement.
 // A scan is inclusive; a compact keeps by a predicate, which about half of the elements satisfy, and returns values.
 // Needs:   nothing enqueued on the lane. Leaves nothing behind, in its times either.
 // Errors:  those of ResolveCase and of the device.

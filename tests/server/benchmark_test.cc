@@ -218,6 +218,18 @@ TEST_F(BenchmarkTest, WhatWouldTakeLongerThanASecondIsNotTried) {
   EXPECT_EQ(device_.works(), 4 * 2);
 }
 
+TEST_F(BenchmarkTest, RepetitionsThatWouldHoldALaneForTooLongAreSkipped) {
+  device_.extra_kernel_ns = 400'000'000;
+  BenchmarkSpec spec = ScanOf({100});
+  spec.repetitions = 101;
+  const auto run = Run(spec);
+  ASSERT_EQ(run->measurements().size(), 1u);
+  EXPECT_NE(run->measurements()[0].skipped.find("101 repetitions would hold a lane for longer than 40 s"),
+            std::string::npos)
+      << run->measurements()[0].skipped;
+  EXPECT_EQ(device_.works(), 1);
+}
+
 TEST_F(BenchmarkTest, NoMemoryIsSkipped) {
   device_.memory_status = Error(absl::StatusCode::kResourceExhausted, "DEVICE_MEMORY", "", "no memory");
   const auto run = Run(ScanOf({1}));
