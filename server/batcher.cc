@@ -214,7 +214,8 @@ bool Batcher::Gather(const Shape& shape) {
   }
   absl::SleepFor(window_);
   MutexLock lock(mutex_);
-  waiting_[shape].is_gathered = false;  // It is there still: nobody else took of it meanwhile.
+  // A lane that looked when there was one entry may have taken all meanwhile.
+  if (const auto found = waiting_.find(shape); found != waiting_.end()) found->second.is_gathered = false;
   return true;
 }
 
