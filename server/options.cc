@@ -62,7 +62,7 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
   app.add_option("--max-request-bytes", options.max_request_bytes,
                  "Memory for requests in flight, in bytes; more are refused. A stream counts as three of the largest "
-                 "messages and 3 MiB")
+                 "messages and 3 MiB. gRPC may hold twice as much of messages, those that have not come whole included")
       ->envname("PREFIXD_MAX_REQUEST_BYTES")
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
   app.add_option("--staging-bytes", options.staging_bytes,

@@ -25,6 +25,11 @@ namespace {
 
 // Streams of one connection at once: a caller that wants more opens another connection.
 constexpr int kMaxStreamsPerConnection = 1024;
+// gRPC holds messages that have not come whole, which nobody is charged for, beside those that are. When it has that
+// much, it slows senders down, and at last ends calls of theirs with RESOURCE_EXHAUSTED.
+constexpr uint64_t kTransportBytesPerRequestByte = 2;
+// Reflection is the one service of gRPC's that takes a thread a call.
+constexpr int kMaxReflectionThreads = 16;
 // A caller whose host has gone without a word is noticed after the sum of these.
 constexpr int kKeepaliveTimeMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
@@ -116,6 +121,13 @@ absl::Status Server::Listen(const Options& options) {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
+  // A compressed message would be unpacked before anybody asks how large it becomes.
+  for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+  }
+  grpc::ResourceQuota quota("prefixd");
+  quota.Resize(kTransportBytesPerRequestByte * options.max_request_bytes).SetMaxThreads(kMaxReflectionThreads);
+  builder.SetResourceQuota(quota);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);

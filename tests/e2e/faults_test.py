@@ -12,9 +12,9 @@ import numpy as np
 
 from crawling_proxy import CrawlingProxy
 from foreign_client_test import chunk, reason, scan_request
-from harness import E2ETest, grpc, wait_until
+from harness import E2ETest, Server, grpc, wait_until
 
-from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2_grpc
+from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2, primitives_pb2_grpc, types_pb2
 
 MIB = 1 << 20
 CHUNK = np.arange(MIB // 4, dtype=np.int32)
@@ -125,6 +125,34 @@ class FaultsTest(E2ETest):
         for call in stalled[1:]:
             call.cancel()
         self.assert_all_is_freed()
+
+    def test_messages_that_come_in_part_are_bounded_too(self):
+        """Nobody is charged for them, for nobody knows yet what they are."""
+        items = np.ones(1_000_000, np.int32)
+        request = primitives_pb2.ReduceRequest()
+        request.spec.dtype, request.spec.op = types_pb2.DTYPE_I32, types_pb2.OP_SUM
+        request.values.inline.data = items.tobytes()
+        with (Server("--max-request-bytes", str(32 * MIB)) as server, grpc.insecure_channel(server.address) as channel,
+              CrawlingProxy(server.address, fast=3_900_000) as proxy):
+            stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+            idle = server.memory_kib()
+            halves = [self.connect(proxy.address).Reduce.future(request) for _ in range(100)]
+            # With 64 MiB of them gRPC has begun to end calls.
+            wait_until(lambda: sum(call.done() for call in halves) > 50)
+            self.assertLess(server.memory_kib() - idle, 160 * 1024)
+            proxy.hurry()
+            for call in halves:
+                error = call.exception(timeout=60)
+                if error is not None:  # The call was ended, or the connection.
+                    self.assertIn(error.code(), (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE))
+            self.assertEqual(stub.Reduce(request, timeout=60).value.int64_value, len(items))
+
+    def test_compressed_messages_are_refused(self):
+        """They would be unpacked, to a thousand times their size, before anybody asks how large they become."""
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.stub.Scan(scan_request(np.zeros(1000, np.int32)), compression=grpc.Compression.Gzip, timeout=60)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+        self.assert_serves()
 
     def test_idle_streams_hold_nothing_that_replies_are_sent_from(self):
         starving = [Requests() for _ in range(20)]
