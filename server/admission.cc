@@ -37,10 +37,10 @@ Admission::Use Admission::in_use() const {
   return use_;
 }
 
-void Admission::Release(uint64_t bytes) {
+void Admission::Release(Use share) {
   MutexLock lock(mutex_);
-  --use_.requests;
-  use_.bytes -= bytes;
+  use_.requests -= share.requests;
+  use_.bytes -= share.bytes;
 }
 
 }  // namespace prefixd

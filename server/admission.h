@@ -20,7 +20,7 @@ class Admission {
     uint64_t bytes = 0;
   };
 
-  // A place in the budgets, given back when it is destroyed. Must not outlive its Admission.
+  // A place among the requests, and bytes, given back when it is destroyed. Must not outlive its Admission.
   class Ticket {
    public:
     Ticket() = default;
@@ -28,17 +28,24 @@ class Admission {
     Ticket& operator=(Ticket&& other) noexcept {
       std::swap(admission_, other.admission_);
       std::swap(bytes_, other.bytes_);
+      std::swap(has_place_, other.has_place_);
       return *this;
     }
     ~Ticket() {
-      if (admission_ != nullptr) admission_->Release(bytes_);
+      if (admission_ != nullptr) admission_->Release({.requests = has_place_, .bytes = bytes_});
+    }
+    // Gives the place back, and keeps the bytes: for a request that is to be answered, whose caller may be back before
+    // the answer is off our hands.
+    void LeavePlace() {
+      if (std::exchange(has_place_, false)) admission_->Release({.requests = 1});
     }
 
    private:
     friend class Admission;
-    Ticket(Admission* admission, uint64_t bytes) : admission_(admission), bytes_(bytes) {}
+    Ticket(Admission* admission, uint64_t bytes) : admission_(admission), bytes_(bytes), has_place_(true) {}
     Admission* admission_ = nullptr;
     uint64_t bytes_ = 0;
+    bool has_place_ = false;
   };
 
   Admission(uint64_t max_requests, uint64_t max_bytes) : max_requests_(max_requests), max_bytes_(max_bytes) {}
@@ -56,7 +63,7 @@ class Admission {
   Use limits() const { return {max_requests_, max_bytes_}; }
 
  private:
-  void Release(uint64_t bytes);
+  void Release(Use share);
 
   const uint64_t max_requests_;
   const uint64_t max_bytes_;

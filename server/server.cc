@@ -193,7 +193,8 @@ uint64_t Server::Drain(absl::Duration timeout, const std::function<bool()>& hurr
   if (!device_lost_) {
     admission_->Close(Error(absl::StatusCode::kUnavailable, "DRAINING", "", "the server is stopping: retry elsewhere"));
   }
-  while (admission_->in_use().requests > 0 && absl::Now() < deadline && !hurry()) {
+  // A request has bytes until its answer is off our hands.
+  while (admission_->in_use().bytes > 0 && absl::Now() < deadline && !hurry()) {
     absl::SleepFor(absl::Milliseconds(20));
   }
   const uint64_t cut_off = admission_->in_use().requests;

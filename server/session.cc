@@ -50,19 +50,22 @@ void Session::OnReadEnd() {
 void Session::EndInput() {
   read_ended_ = true;
   if (!status_.ok()) return;
-  if (pipeline_ == nullptr) {
-    Fail(Error(absl::StatusCode::kInvalidArgument, "SPEC_MISSING", "spec",
-               "the request ended without a message: send one with a spec"));
-  } else if (absl::Status status = pipeline_->Finish(); !status.ok()) {
-    Fail(std::move(status));
-  }
+  absl::Status status = pipeline_ != nullptr ? pipeline_->Finish()
+                                             : Error(absl::StatusCode::kInvalidArgument, "SPEC_MISSING", "spec",
+                                                     "the request ended without a message: send one with a spec");
+  if (status.ok()) return;
+  failed_at_end_ = true;
+  Fail(std::move(status));
 }
 
 void Session::OnWriteDone(bool ok) {
   {
     MutexLock lock(mutex_);
     writing_ = false;
-    if (!ok) Fail(Error(absl::StatusCode::kCancelled, "CANCELLED", "", "the caller went away; work has stopped"));
+    if (!ok) {
+      stop_.Cancel();
+      Fail(stop_.Check());
+    }
   }
   Pump();
 }
@@ -186,8 +189,9 @@ void Session::Finish() {
     if (started_) {
       result_.timing.server_total_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - *started_).count();
     }
-    // The device memory of the request goes back now, not when the transport is done with the session.
+    // The device memory and the place go back now, not when the transport is done with the session.
     pipeline_.reset();
+    ticket_.LeavePlace();
     result = result_;
   }
   transport_->Finish(result);
@@ -195,8 +199,10 @@ void Session::Finish() {
 
 void Session::OnDone(bool delivered) {
   MutexLock lock(mutex_);
-  if (!delivered && result_.status.ok()) {
-    result_.status = Error(absl::StatusCode::kCancelled, "CANCELLED", "", "the caller went away before the end");
+  // A call that breaks off looks like an end of its messages, until here.
+  if (!delivered && (result_.status.ok() || failed_at_end_)) {
+    stop_.Cancel();
+    result_.status = stop_.Check();
   }
   context_->log({.call = call_,
                  .spec = spec_ ? &*spec_ : nullptr,

@@ -145,6 +145,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool in_write_ ABSL_GUARDED_BY(mutex_) = false;  // or one that is.
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool read_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool failed_at_end_ ABSL_GUARDED_BY(mutex_) = false;  // For what had not come when no message came any more.
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // OnWriteDone has not come.
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

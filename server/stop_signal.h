@@ -25,7 +25,8 @@ class StopSignal {
       return Error(absl::StatusCode::kDeadlineExceeded, "DEADLINE", "", "the deadline passed; work has stopped");
     }
     if (cancelled_.load(std::memory_order_relaxed)) {
-      return Error(absl::StatusCode::kCancelled, "CANCELLED", "", "the caller went away; work has stopped");
+      return Error(absl::StatusCode::kCancelled, "CANCELLED", "",
+                   "the caller went away, or sent a message above --max-message-bytes; work has stopped");
     }
     return absl::OkStatus();
   }

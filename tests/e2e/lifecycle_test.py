@@ -87,6 +87,32 @@ class LifecycleTest(unittest.TestCase):
         self.assertIn("127.0.0.1", good["caller"])
         self.assertEqual((bad["status"], malformed["status"]), ("INVALID_ARGUMENT", "INVALID_ARGUMENT"))
 
+    def test_a_message_above_the_limit_is_no_end_of_the_stream(self):
+        with Server("--max-message-bytes", str(2 << 20)) as server, grpc.insecure_channel(server.address) as channel:
+            stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+            large = np.ones(1 << 20, np.int32)
+            for requests in ([scan_request(large)], [scan_request(large[:100]), chunk(large)]):
+                with self.assertRaises(grpc.RpcError) as caught:
+                    list(stub.StreamScan(iter(requests)))
+                self.assertEqual(caught.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+            wait_until(lambda: server.log().count("method=") == 2)
+            self.assertEqual(server.log().count("--max-message-bytes"), 2)
+
+    def test_reflection_takes_a_few_threads_at_most(self):
+        with Server() as server, grpc.insecure_channel(server.address) as channel:
+            def threads():
+                return len(os.listdir(f"/proc/{server.process.pid}/task"))
+            before, end = threads(), threading.Event()
+            method = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+            calls = [method(iter(end.wait, True)) for _ in range(60)]
+            wait_until(lambda: sum(call.done() for call in calls) >= 60 - 16)  # Those that find no thread are refused.
+            self.assertLess(threads(), before + 30)
+            refused = next(call for call in calls if call.done())
+            self.assertEqual(refused.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+            end.set()
+            for call in calls:
+                call.cancel()
+
     def test_requests_over_the_budget_are_refused_and_then_taken(self):
         with Server("--max-requests", "2") as server, grpc.insecure_channel(server.address) as channel:
             stub = primitives_pb2_grpc.PrefixServiceStub(channel)
@@ -107,6 +133,13 @@ class LifecycleTest(unittest.TestCase):
                 list(stream)
             wait_until(lambda: requests_in_flight(channel) == 0)
             stub.Scan(scan_request(np.ones(1, np.int32)))
+
+    def test_a_caller_that_was_answered_is_not_in_its_own_way(self):
+        with Server("--max-requests", "1") as server, grpc.insecure_channel(server.address) as channel:
+            stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+            for _ in range(300):
+                stub.Scan(scan_request(np.ones(1024, np.float32)))
+                list(stub.StreamScan(iter([scan_request(np.ones(1024, np.float32))])))
 
     def test_streams_pass_through_in_bounded_memory(self):
         """1 GiB through one stream, with a reader that falls behind, while the server stays within its share."""

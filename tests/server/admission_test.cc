@@ -45,6 +45,23 @@ TEST(AdmissionTest, TicketGivesBackWhatItTook) {
   EXPECT_EQ(admission.in_use().bytes, 0u);
 }
 
+// Who is about to be answered makes room for the next, and its answer is still charged.
+TEST(AdmissionTest, APlaceMayBeLeftBeforeTheBytes) {
+  Admission admission(1, 100);
+  auto ticket = admission.Admit(60);
+  ASSERT_TRUE(ticket.ok());
+  ticket->LeavePlace();
+  ticket->LeavePlace();
+  EXPECT_EQ(admission.in_use().requests, 0u);
+  EXPECT_EQ(admission.in_use().bytes, 60u);
+  EXPECT_EQ(ErrorReason(admission.Admit(50).status()), "BYTE_BUDGET");
+  const auto next = admission.Admit(40);
+  ASSERT_TRUE(next.ok());
+  { Admission::Ticket released = *std::move(ticket); }
+  EXPECT_EQ(admission.in_use().requests, 1u);
+  EXPECT_EQ(admission.in_use().bytes, 40u);
+}
+
 TEST(AdmissionTest, ClosedRefusesWithTheReasonGiven) {
   Admission admission(10, 100);
   auto before = admission.Admit(1);
