@@ -11,9 +11,9 @@ namespace prefixd::client {
 
 // A call that fails with UNAVAILABLE before its first reply is tried again, after a pause that doubles each time and is
 // shortened at random by up to half, so that many clients of a restarted server do not come back all at once.
-// A server that falls silent in the middle of a call ends it with UNAVAILABLE after about forty seconds. Not over a unix
-// socket, where no kernel watches over what is sent: a server that is stopped there, but has not ended, may hold a call
-// that was sending, its timeout notwithstanding, until it goes on or ends.
+// A server that falls silent in the middle of a call ends it with UNAVAILABLE after about forty seconds. Not over a
+// unix socket, where no kernel watches over what is sent: a server that is stopped there, but has not ended, may hold a
+// call that was sending, its timeout notwithstanding, until it goes on or ends.
 struct ClientOptions {
   // New attempts begin only this long after the call did; zero: never.
   absl::Duration retry_window = absl::Seconds(2);
