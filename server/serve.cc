@@ -88,8 +88,9 @@ void Serve(const Options& options, const std::function<absl::StatusOr<std::uniqu
   LogInfo(device_lost ? std::string("stopping: the device failed")
                       : StrCat("draining for at most ", options.drain_timeout_seconds,
                                " seconds; a second signal stops at once"));
-  const absl::Duration timeout = device_lost ? absl::ZeroDuration() : absl::Seconds(options.drain_timeout_seconds);
-  const uint64_t cut_off = (*server)->Drain(timeout, [&] { return device_lost || TakeSignal(signals); });
+  // Where the device failed, so do its requests: at once, unless it hangs.
+  const absl::Duration timeout = absl::Seconds(device_lost ? 1 : options.drain_timeout_seconds);
+  const uint64_t cut_off = (*server)->Drain(timeout, [&] { return TakeSignal(signals); });
   if (cut_off > 0) LogWarning(StrCat(cut_off, " requests were cut off"));
   LogInfo("stopped");
   Leave(device_lost ? kExitDeviceLost : kExitOk);

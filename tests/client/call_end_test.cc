@@ -53,16 +53,19 @@ TEST(ClientCancellation, FromAnotherThread) {
 
 TEST(ClientCancellation, EndsThePauseBetweenAttempts) {
   FakeServer server;
+  absl::Notification began;
   int calls = 0;
   server.prefix.scan = [&](auto*, const v1::ScanRequest&, v1::ScanResponse*) {
     ++calls;
+    began.Notify();
     return kUnavailable;
   };
   Client client(server.address(),
                 {.retry_window = absl::Hours(2), .initial_backoff = absl::Hours(1), .max_backoff = absl::Hours(1)});
   Cancellation cancellation;
   std::thread stopper([&] {
-    absl::SleepFor(absl::Milliseconds(100));
+    began.WaitForNotification();
+    absl::SleepFor(absl::Milliseconds(100));  // For the pause to begin.
     cancellation.Cancel();
   });
   EXPECT_FALSE(client.Scan<int64_t>({1}, {}, {.cancellation = &cancellation}).ok());
@@ -72,8 +75,10 @@ TEST(ClientCancellation, EndsThePauseBetweenAttempts) {
 
 TEST(ClientDeadline, EndsCallsAndRetries) {
   FakeServer server;
+  std::atomic<bool> server_was_called = false;
   std::atomic<bool> server_saw_the_end = false;
   server.prefix.scan = [&](auto* context, const v1::ScanRequest&, v1::ScanResponse*) {
+    server_was_called = true;
     while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
     server_saw_the_end = true;
     return grpc::Status::OK;
@@ -84,9 +89,12 @@ TEST(ClientDeadline, EndsCallsAndRetries) {
   };
   server.prefix.reduce = [&](auto*, const v1::ReduceRequest&, v1::ReduceResponse*) { return kUnavailable; };
   Client client(server.address(), FastRetries());
-  const CallOptions soon = {.timeout = absl::Milliseconds(100)};
-  const absl::Status late = client.Scan<int64_t>({1}, {}, soon).status();
-  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
+  CallOptions soon = {.timeout = absl::Milliseconds(100)};
+  absl::Status late;
+  for (; !server_was_called; soon.timeout *= 2) {  // A slow machine may need longer than that to get there.
+    late = client.Scan<int64_t>({1}, {}, soon).status();
+    EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
+  }
   EXPECT_EQ(late.message(), "the server had not answered when the timeout passed");
   EXPECT_EQ(client.Scan<int64_t>(std::vector<int64_t>(9 * kUnaryItems), {}, soon).status().code(),
             absl::StatusCode::kDeadlineExceeded);
@@ -168,8 +176,9 @@ TEST(ClientChunks, CancellationAndTimeoutEndABlockedSource) {
         BlockingSource source(good_chunks);
         Cancellation cancellation;
         std::thread stopper([&] {
+          if (!cancel) return;  // The timeout may pass before it blocks.
           source.blocks.WaitForNotification();
-          if (cancel) cancellation.Cancel();
+          cancellation.Cancel();
         });
         CallOptions call = {.cancellation = &cancellation};
         if (!cancel) call.timeout = absl::Milliseconds(300);

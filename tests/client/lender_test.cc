@@ -66,6 +66,7 @@ TEST_P(CallEnd, GivesTheMemoryBack) {
     return grpc::Status::OK;
   };
   std::atomic<bool> stuck = false;
+  std::atomic<bool> ended = false;
   server.prefix.stream_scan = [&](auto* context, ScanRpc*) {
     relay.Hold();
     absl::SleepFor(absl::Milliseconds(100));  // For the client to send what it can.
@@ -76,7 +77,7 @@ TEST_P(CallEnd, GivesTheMemoryBack) {
   };
   Cancellation cancellation;
   std::thread world([&] {
-    while (!stuck) absl::SleepFor(absl::Milliseconds(1));
+    while (!stuck && !ended) absl::SleepFor(absl::Milliseconds(1));  // A short timeout may pass before it is stuck.
     absl::SleepFor(absl::Milliseconds(100));
     if (GetParam() == End::kCancellation) cancellation.Cancel();
     absl::SleepFor(absl::Milliseconds(400));
@@ -88,6 +89,7 @@ TEST_P(CallEnd, GivesTheMemoryBack) {
   if (GetParam() == End::kTimeout) call.timeout = absl::Milliseconds(400);
   if (GetParam() == End::kCancellation) call.cancellation = &cancellation;
   const absl::Status status = client.Scan<int64_t>(*values, {}, call).status();
+  ended = true;
   values.reset();
   world.join();
   switch (GetParam()) {

@@ -281,7 +281,9 @@ TEST(RunLoad, AWarmUpDoesNotCount) {
   plan.warm_up = absl::Milliseconds(300);
   uint64_t ended_while_warm = 0;
   const LoadResult result = RunLoad(plan, {}, MixOf({1}, 1), send, cancellation, [&](const std::string& what) {
-    if (what.starts_with("warm-up") && ended > 0) ended_while_warm = ended - 1;  // One may not have been counted yet.
+    if (!what.starts_with("warm-up")) return;
+    while (ended < 3) std::this_thread::yield();
+    ended_while_warm = ended - 1;  // One may not have been counted yet.
   });
   EXPECT_GT(ended_while_warm, 1);
   EXPECT_LE(result.measured.All().latency.count(), ended - ended_while_warm);
@@ -339,13 +341,22 @@ TEST(RunLoad, AnOpenLoopSendsNothingEarly) {
 }
 
 TEST(RunLoad, WhereNothingSucceedsItEndsAtOnce) {
-  const Sender send = [](size_t, size_t) { return Outcome{.status = absl::UnavailableError("gone")}; };
+  std::atomic<int> sent = 0;
+  const Sender send = [&](size_t, size_t) {
+    ++sent;
+    return Outcome{.status = absl::UnavailableError("gone")};
+  };
+  // Two callers: with the third request one has been counted.
+  const auto until_one_failed = [&](const std::string& what) {
+    while (what.starts_with("warm-up") && sent < 3) std::this_thread::yield();
+  };
   client::Cancellation cancellation;
   for (const std::optional<uint64_t> rate : {std::optional<uint64_t>(), std::optional<uint64_t>(1000)}) {
     Plan plan = PlanOf(absl::Seconds(3 * 3600));
     plan.warm_up = absl::Milliseconds(50);
+    sent = 0;
     const LoadResult result =
-        RunLoad(plan, {.rate_per_second = rate, .num_callers = 2}, MixOf({1}, 1), send, cancellation, kNoProgress);
+        RunLoad(plan, {.rate_per_second = rate, .num_callers = 2}, MixOf({1}, 1), send, cancellation, until_one_failed);
     EXPECT_TRUE(result.hopeless);
     EXPECT_FALSE(result.stable);
     EXPECT_GT(result.measured.All().num_failed, 0);

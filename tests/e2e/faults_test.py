@@ -200,7 +200,7 @@ class FaultsTest(E2ETest):
 
         def cancel(i):
             stub = primitives_pb2_grpc.PrefixServiceStub(channels[i])
-            while time.monotonic() < stop:
+            while time.monotonic() < stop or sum(cancelled) <= 100:
                 stub.Scan.future(scan_request(CHUNK[: 1000 * (1 + i)])).cancel()
                 stub.StreamScan(iter([scan_request(CHUNK), chunk(CHUNK)])).cancel()
                 cancelled[i] += 2
@@ -215,7 +215,6 @@ class FaultsTest(E2ETest):
             self.assert_serves()
         for thread in threads:
             thread.join()
-        self.assertGreater(sum(cancelled), 100)
         self.assert_all_is_freed()
 
     def test_connections_that_send_nothing(self):
@@ -236,11 +235,17 @@ class FaultsTest(E2ETest):
             peaks.append(self.server.memory_kib())
             for connection in connections:
                 connection.close()
-            wait_until(lambda: len(os.listdir(open_files)) <= files_before + 10)
+
+            def are_closed():
+                peaks[-1] = max(peaks[-1], self.server.memory_kib())
+                return len(os.listdir(open_files)) <= files_before + 10
+
+            wait_until(are_closed)
             time.sleep(max((peaks[-1] - before) / RELEASED_KIB_PER_SECOND, 10) + 2)  # What is free is given back meanwhile.
+            # A server that was held up may have missed its turn. What is lost never comes back.
+            wait_until(lambda: self.server.memory_kib() - before < 0.85 * (max(peaks) - before))
             after.append(self.server.memory_kib())
         memory = f"{before} KiB, at peaks {peaks}, after them {after}"
-        self.assertLess(after[-1] - before, 0.85 * (max(peaks) - before), memory)
         # What is lost would be lost again, in every round. (Allocators put the same in other places now and then,
         # ASan's each time, a third of it; what is leaked, it tells at the end.)
         growth = min(after[1] - after[0], after[2] - after[1])

@@ -71,6 +71,7 @@ class LifecycleTest(unittest.TestCase):
                     stub.Scan(chunk(np.ones(4, np.float32)))
                 with self.assertRaises(grpc.RpcError):  # Invalid UTF-8: protobuf logs it, and the log stays JSON.
                     channel.unary_unary("/prefixd.v1.PrefixService/Scan")(b"\x12\x01\xff")
+            wait_until(lambda: server.log().count('"message":"request"') == 4)  # A line comes when its call is done.
             server.stop()
             lines = [json.loads(line) for line in server.log().splitlines()]
         requests = [line for line in lines if line["message"] == "request"]

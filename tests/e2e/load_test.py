@@ -16,7 +16,7 @@ import grpc
 from google.rpc import error_details_pb2, status_pb2
 from prefixd.v1 import diagnostics_pb2 as pb, diagnostics_pb2_grpc
 
-QUICK = ("--warmup-seconds", "0.1", "--seconds", "0.3")
+QUICK = ("--warmup-seconds", "0.1", "--seconds", "1")
 # Goes on for hours where nobody ends it.
 LONG = ("--callers", "2,2", "--seconds", "3600")
 MIX = "scan:f32:1000=4,reduce:f64:300=2,compact:i8:100"
@@ -69,7 +69,7 @@ class LoadTest(LoadTestCase):
         self.assertEqual([load["callers"] for load in result["loads"]], [1, 3])
         for load in result["loads"]:
             self.assertEqual(load["windows"], 3)
-            self.assertGreaterEqual(load["seconds"], 0.3)
+            self.assertGreaterEqual(load["seconds"], 1)
             self.assertEqual(load["errors"], [])
             self.assertEqual([row["operation"] for row in load["operations"]],
                              ["scan:f32:1000", "reduce:f64:300", "compact:i8:100"])
@@ -95,7 +95,7 @@ class LoadTest(LoadTestCase):
 
     def test_what_an_open_loop_cannot_send_is_told(self):
         load, = self.ctl_json("load", "--rate-per-second", "100000", "--callers", "1", "--mix", "scan:f64:2^17",
-                              *QUICK)["loads"]
+                              "--seconds", "3", "--warmup-seconds", "0.1")["loads"]
         self.assertGreater(load["total"]["unsent"], 0)
         self.assertFalse(load["stable"])
         table = self.ctl("load", "--rate-per-second", "100000", "--callers", "1", *QUICK).stdout.decode()
@@ -106,7 +106,7 @@ class LoadTest(LoadTestCase):
         path = self.folder / "load.svg"
         out = self.ctl("load", "--callers", "1,2,4", "--channels", "2", "--mix", MIX, "--plot", path,
                        *QUICK).stdout.decode()
-        self.assertRegex(out.splitlines()[0], r"prefixd \S+: closed loop, 2 channels, 0\.3 s measured after 0\.1 s, seed \d+\.")
+        self.assertRegex(out.splitlines()[0], r"prefixd \S+: closed loop, 2 channels, 1 s measured after 0\.1 s, seed \d+\.")
         rows = [line.split() for line in out.split("\n\n")[1].splitlines()]
         self.assertEqual(rows[0], "callers operation requests/s MB/s p50 p90 p99 p99.9 max failed stable".split())
         self.assertEqual([row[0] for row in rows[1::4]], ["1", "2", "4"])
@@ -134,7 +134,7 @@ class LoadTest(LoadTestCase):
                                       "--warmup-seconds", "0")["loads"]
                 total = load["total"]
                 self.assert_consistent(total)
-                self.assertEqual(total["bytes_per_second"] * load["seconds"] / total["requests"], 2 * 4 * 400000)
+                self.assertAlmostEqual(total["bytes_per_second"] * load["seconds"] / total["requests"], 2 * 4 * 400000)
                 self.assertIn(f'method="{method}"', self.server.log())
 
     def test_wire_sends_the_same_to_the_echo(self):
@@ -283,6 +283,7 @@ class BusyTest(LoadTestCase):
 
     def setUp(self):
         super().setUp()
+        wait_until(lambda: self.requests_in_flight() == 0)  # Of the test before.
         self.gate = threading.Event()
         self.addCleanup(self.gate.set)
 
@@ -309,7 +310,7 @@ class BusyTest(LoadTestCase):
         call = self.hold_the_only_place()
         for command in ("load", "wire"):
             with self.subTest(command):
-                done = self.ctl(command, "--callers", "1,2", "--seconds", "3600", "--warmup-seconds", "0.3", expect=1)
+                done = self.ctl(command, "--callers", "1,2", "--seconds", "90", "--warmup-seconds", "0.3", expect=1)
                 self.assertRegex(done.stderr.decode(), rf"^prefixctl: {command}: RESOURCE_EXHAUSTED \(REQUEST_BUDGET\)")
                 self.assertRegex(done.stdout.decode(), r"\n +1  scan:f32:2\^10 .* - +- .*no\n  \d+ failed: RESOURCE")
         call.cancel()

@@ -80,8 +80,8 @@ TEST_F(ServiceTest, DrainDoesNotWaitForADeviceThatHangs) {
   });
   ASSERT_TRUE(gates->running.WaitFor(1));
   EXPECT_EQ(server_->Drain(absl::ZeroDuration(), [] { return false; }), 1u);  // Comes back, with the lane still held.
-  gates->go_on.Arrive();
   caller.join();
+  gates->go_on.Arrive();
 }
 
 TEST_F(ServiceTest, AUnixSocketIsNotTakenOver) {
