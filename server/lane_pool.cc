@@ -11,9 +11,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Small requests that follow each other this closely are coming.
-constexpr std::chrono::milliseconds kSmallGap{100};
-
 // If a thread that yields has not got its core back by then, others have work for it.
 constexpr std::chrono::microseconds kMaxYield{50};
 
@@ -41,8 +38,9 @@ absl::StatusOr<StagingBlock> MakeBlock(Device& device, Lane& lane, size_t host_b
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LanePool>> LanePool::Create(Device& device, int num_lanes, uint64_t staging_bytes,
-                                                           std::chrono::microseconds poll_time) {
-  std::unique_ptr<LanePool> pool(new LanePool(device, poll_time));
+                                                           std::chrono::microseconds poll_time,
+                                                           std::chrono::milliseconds small_gap) {
+  std::unique_ptr<LanePool> pool(new LanePool(device, poll_time, small_gap));
   PREFIXD_ASSIGN_OR_RETURN(pool->replies_, StagingPool::Create(device, staging_bytes, kMaxReplyPayloadBytes));
   for (int i = 0; i < num_lanes; ++i) {
     BorrowedLane& lane = pool->workers_.emplace_back(std::make_unique<Worker>())->lane;
@@ -91,8 +89,8 @@ void LanePool::Submit(TaskSize size, Task task) {
 
 void LanePool::NoteSmallRequest() {
   const auto now = Clock::now();
-  if (now - last_small_request_.exchange(now, std::memory_order_relaxed) < kSmallGap) {
-    make_room_until_.store(now + kSmallGap, std::memory_order_relaxed);
+  if (now - last_small_request_.exchange(now, std::memory_order_relaxed) < small_gap_) {
+    make_room_until_.store(now + small_gap_, std::memory_order_relaxed);
   }
 }
 

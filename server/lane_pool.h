@@ -67,18 +67,20 @@ class LanePool {
   using Task = absl::AnyInvocable<void(BorrowedLane&)>;
 
   // Makes the lanes, with staging_bytes for replies, and starts their threads. The device must outlive the pool.
-  // poll_time: how long the first lane's thread polls; 0: never.
+  // poll_time: how long the first lane's thread polls; 0: never. small_gap: within which the next small request has to
+  // follow for them to count as coming.
   // Errors: those of the device (no memory).
   static absl::StatusOr<std::unique_ptr<LanePool>> Create(
       Device& device, int num_lanes, uint64_t staging_bytes,
-      std::chrono::microseconds poll_time = std::chrono::microseconds(0));
+      std::chrono::microseconds poll_time = std::chrono::microseconds(0),
+      std::chrono::milliseconds small_gap = std::chrono::milliseconds(100));
 
   // Runs the tasks that are queued, then stops the threads. Needs: no Submit at the same time or later.
   ~LanePool();
 
   void Submit(TaskSize size, Task task);
 
-  // A small request has come. Two within 100 ms, and large tasks make room for them, until 100 ms after the last.
+  // A small request has come. Two within small_gap, and large tasks make room for them, until as long after the last.
   void NoteSmallRequest();
 
   int num_lanes() const { return static_cast<int>(workers_.size()); }
@@ -109,7 +111,8 @@ class LanePool {
   };
   using Workers = absl::InlinedVector<Worker*, 8>;
 
-  LanePool(const Device& device, std::chrono::microseconds poll_time) : device_(device), poll_time_(poll_time) {}
+  LanePool(const Device& device, std::chrono::microseconds poll_time, std::chrono::milliseconds small_gap)
+      : device_(device), poll_time_(poll_time), small_gap_(small_gap) {}
   void RunLane(Worker& worker);
   // What the worker is to run next, for which it waits; null: to end.
   Task NextTask(Worker& worker);
@@ -126,6 +129,7 @@ class LanePool {
 
   const Device& device_;
   const std::chrono::microseconds poll_time_;
+  const std::chrono::milliseconds small_gap_;
   std::shared_ptr<StagingPool> replies_;
   std::vector<std::unique_ptr<Worker>> workers_;
   size_t lane_bytes_ = 0;
