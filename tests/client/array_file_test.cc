@@ -281,7 +281,7 @@ TEST(InputFile, WaitsNoLongerThanItsDeadlineOrAnInterruption) {
   EXPECT_EQ((*late)->Read(buffer, 8).status().code(), absl::StatusCode::kDeadlineExceeded);
   auto interrupted = InputFile::Open(path, absl::InfiniteFuture());
   std::thread interrupter([&] {
-    absl::SleepFor(absl::Milliseconds(50));
+    absl::SleepFor(absl::Milliseconds(50));  // For the read to wait.
     (*interrupted)->Interrupt();
   });
   EXPECT_EQ((*interrupted)->Read(buffer, 8).status().code(), absl::StatusCode::kCancelled);

@@ -144,7 +144,7 @@ TEST(RunBenchmark, AnErrorOfTheSinkEndsIt) {
   FakeServer server;
   server.admin.run_benchmark = [](grpc::ServerContext* context, const auto&, Writer* writer) {
     writer->Write(Response(1));
-    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
     return grpc::Status::CANCELLED;
   };
   Client client(server.address());
@@ -156,7 +156,7 @@ TEST(RunBenchmark, AnErrorOfTheSinkEndsIt) {
 TEST(RunBenchmark, EndsAtItsTimeout) {
   FakeServer server;
   server.admin.run_benchmark = [](grpc::ServerContext* context, const auto&, Writer*) {
-    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
     return grpc::Status::CANCELLED;
   };
   std::vector<BenchmarkResult> results;

@@ -22,7 +22,7 @@ TEST(ClientCancellation, FromAnotherThread) {
   absl::Notification unary_began;
   absl::Notification stream_began;
   const auto wait_for_the_end = [](grpc::ServerContext* context) {
-    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
     return grpc::Status::OK;
   };
   server.prefix.scan = [&](auto* context, const v1::ScanRequest&, v1::ScanResponse*) {
@@ -79,12 +79,12 @@ TEST(ClientDeadline, EndsCallsAndRetries) {
   std::atomic<bool> server_saw_the_end = false;
   server.prefix.scan = [&](auto* context, const v1::ScanRequest&, v1::ScanResponse*) {
     server_was_called = true;
-    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
     server_saw_the_end = true;
     return grpc::Status::OK;
   };
   server.prefix.stream_scan = [&](auto* context, ScanRpc*) {
-    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
     return grpc::Status::OK;
   };
   server.prefix.reduce = [&](auto*, const v1::ReduceRequest&, v1::ReduceResponse*) { return kUnavailable; };
@@ -100,8 +100,8 @@ TEST(ClientDeadline, EndsCallsAndRetries) {
             absl::StatusCode::kDeadlineExceeded);
   const absl::Time start = absl::Now();
   EXPECT_FALSE(client.Reduce<int64_t>({1}, {}, soon).ok());
-  EXPECT_LT(absl::Now() - start, absl::Seconds(10));  // The retries alone would go on for twenty.
-  while (!server_saw_the_end) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10));                  // The retries alone would go on for twenty.
+  while (!server_saw_the_end) absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
 }
 
 // ---- Sources, sinks and servers that misbehave ---------------------------------------------------------------------

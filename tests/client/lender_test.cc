@@ -29,7 +29,7 @@ TEST(Lender, WaitsForWhatItLent) {
     const Lender lender(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()));
     grpc = std::thread(
         [&, message = MakeRequest({}, ScanSpec{}, {AsBytes<int64_t>(*values)}, std::nullopt, lender)]() mutable {
-          absl::SleepFor(absl::Milliseconds(200));
+          absl::SleepFor(absl::Milliseconds(200));  // In which the lender must not be gone.
           EXPECT_TRUE(ToString(message) == expected.SerializeAsString());
           given_back = true;
           message.Clear();
@@ -72,15 +72,15 @@ TEST_P(CallEnd, GivesTheMemoryBack) {
     absl::SleepFor(absl::Milliseconds(100));  // For the client to send what it can.
     stuck = true;
     if (GetParam() == End::kRefusal) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "no");
-    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
     return grpc::Status::OK;
   };
   Cancellation cancellation;
   std::thread world([&] {
     while (!stuck && !ended) absl::SleepFor(absl::Milliseconds(1));  // A short timeout may pass before it is stuck.
-    absl::SleepFor(absl::Milliseconds(100));
+    absl::SleepFor(absl::Milliseconds(100));                         // For the call to wait.
     if (GetParam() == End::kCancellation) cancellation.Cancel();
-    absl::SleepFor(absl::Milliseconds(400));
+    absl::SleepFor(absl::Milliseconds(400));  // In which it must not return.
     if (GetParam() == End::kLostConnection) relay.Break();
     relay.Release();
   });

@@ -69,7 +69,7 @@ class Relay {
   static void Copy(int from, int to, const std::atomic<bool>* held) {
     std::vector<char> bytes(16384);
     for (;;) {
-      while (held != nullptr && *held) absl::SleepFor(absl::Milliseconds(1));
+      while (held != nullptr && *held) absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
       const ssize_t count = read(from, bytes.data(), bytes.size());
       if (count <= 0) break;
       for (ssize_t sent = 0; sent < count;) {

@@ -124,7 +124,7 @@ TEST(ClientRetry, FindsAServerThatStartsLate) {
   Client client("127.0.0.1:" + std::to_string(port), FastRetries());
   std::unique_ptr<FakeServer> server;
   std::thread starter([&] {
-    absl::SleepFor(absl::Milliseconds(300));
+    absl::SleepFor(absl::Milliseconds(300));  // For the first attempts to find nobody.
     server = std::make_unique<FakeServer>(port);
   });
   const auto health = client.CheckHealth();

@@ -111,7 +111,7 @@ TEST(ScanStream, DestroyedBeforeFinishIsCancelled) {
     ScanReply reply;
     ASSERT_TRUE((*stream)->Read(&reply));
   }
-  for (int i = 0; i < 5000 && !cancelled; ++i) absl::SleepFor(absl::Milliseconds(1));
+  for (int i = 0; i < 5000 && !cancelled; ++i) absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
   EXPECT_TRUE(cancelled);
 }
 
@@ -123,7 +123,7 @@ TEST(ScanStream, CancelledByHandAndByOption) {
     Cancellation cancellation;
     auto stream = client.OpenScan({.dtype = DType::kI32}, {.cancellation = &cancellation});
     std::thread stopper([&] {
-      absl::SleepFor(absl::Milliseconds(50));
+      absl::SleepFor(absl::Milliseconds(50));  // For the stream to be in use.
       if (by_hand) {
         (*stream)->Cancel();
       } else {

@@ -85,8 +85,8 @@ class ServiceTest : public testing::Test {
   // The server notices some things a moment later, so what it holds is waited for, with a limit.
   bool BecomesIdle() {
     for (int i = 0; i < 2000; ++i) {
-      if (Info().requests().used() == 0) return true;
-      absl::SleepFor(absl::Milliseconds(5));
+      if (Info().requests().used() == 0 && Info().request_bytes().used() == 0) return true;
+      absl::SleepFor(absl::Milliseconds(5));  // Until the next look.
     }
     return false;
   }

@@ -291,7 +291,9 @@ TEST_F(SessionTest, ManyRequestsAtOnceWithRandomCancellations) {
     }
     transports.clear();
     // The lanes may still be leaving the last tasks; nothing else holds a session.
-    for (int i = 0; i < 20'000 && admission_->in_use().bytes > 0; ++i) absl::SleepFor(absl::Milliseconds(1));
+    for (int i = 0; i < 20'000 && admission_->in_use().bytes > 0; ++i) {
+      absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
+    }
     ASSERT_EQ(admission_->in_use().bytes, 0u);
   }
 }
