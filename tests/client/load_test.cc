@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "client/load/histogram.h"
 #include "client/load/mix.h"
 #include "client/load/recorder.h"
 #include "client/load/schedule.h"
