@@ -102,7 +102,7 @@ def plot(rows, title, path):
                         ("staging_mib", "pinned memory in use")):
         values = [float(row[name]) for row in rows]
         axes.plot(minutes, values, linewidth=1.2)
-        axes.annotate(label, (minutes[-1], values[-1]), xytext=(4, 0), textcoords="offset points", va="center")
+        axes.annotate(label, (minutes[-1], np.median(values)), xytext=(4, 0), textcoords="offset points", va="center")
     axes.set(title=title, xlabel="minutes", ylabel="MiB", xlim=(0, minutes[-1]), ylim=(0, None))
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
