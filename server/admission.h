@@ -4,6 +4,7 @@
 #ifndef PREFIXD_SERVER_ADMISSION_H_
 #define PREFIXD_SERVER_ADMISSION_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -34,10 +35,13 @@ class Admission {
     ~Ticket() {
       if (admission_ != nullptr) admission_->Release({.requests = has_place_, .bytes = bytes_});
     }
-    // Gives the place back, and keeps the bytes: for a request that is to be answered, whose caller may be back before
-    // the answer is off our hands.
-    void LeavePlace() {
-      if (std::exchange(has_place_, false)) admission_->Release({.requests = 1});
+    // Gives the place back, and keeps that many of the bytes: for a request that is to be answered, whose caller may be
+    // back, many times over, before the answers are off our hands.
+    void LeavePlace(uint64_t kept_bytes) {
+      const uint64_t bytes = std::min(kept_bytes, bytes_);
+      if (std::exchange(has_place_, false)) {
+        admission_->Release({.requests = 1, .bytes = std::exchange(bytes_, bytes) - bytes});
+      }
     }
 
    private:

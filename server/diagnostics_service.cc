@@ -38,7 +38,7 @@ class EchoCall {
 
   // Returns what the caller is to be told.
   grpc::Status Finish(absl::Status status) {
-    ticket_.LeavePlace();
+    ticket_.LeavePlace(/*kept_bytes=*/UINT64_MAX);
     result_.status = std::move(status);
     result_.timing.server_total_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - started_).count();
     return ToGrpcStatus(result_.status, result_.request_id);

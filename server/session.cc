@@ -1,5 +1,6 @@
 #include "server/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/status.h"
@@ -101,6 +102,7 @@ absl::Status Session::Begin(Message& message) {
   spec_ = message.spec;
   const uint64_t bytes = call_.shape == CallShape::kStream ? StreamBytes(context_->max_message_bytes)
                                                            : message.held_bytes + kMaxReplyPayloadBytes;
+  message_bytes_ = call_.shape == CallShape::kStream ? context_->max_message_bytes : message.held_bytes;
   PREFIXD_ASSIGN_OR_RETURN(ticket_, context_->admission->Admit(bytes));
   PREFIXD_ASSIGN_OR_RETURN(pipeline_, ChunkPipeline::Create(*context_->device, *spec_, call_.shape));
   return absl::OkStatus();
@@ -189,9 +191,13 @@ void Session::Finish() {
     if (started_) {
       result_.timing.server_total_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - *started_).count();
     }
-    // The device memory and the place go back now, not when the transport is done with the session.
+    // The device memory, the place and what was not used of the bytes go back now, not when the transport is done with
+    // the session: that may be thousands of small requests later. Until then it holds a message, and the reply to a
+    // unary call, or a stream's last two.
     pipeline_.reset();
-    ticket_.LeavePlace();
+    const uint64_t reply_bytes =
+        call_.shape == CallShape::kStream ? 2 * kMaxReplyPayloadBytes : std::min(num_bytes_out_, kMaxReplyPayloadBytes);
+    ticket_.LeavePlace(message_bytes_ + reply_bytes + kCallBytes);
     result = result_;
   }
   transport_->Finish(result);

@@ -97,6 +97,10 @@ class Session : public std::enable_shared_from_this<Session> {
   // Nothing of the request is under way any more; logs it. `delivered`: the caller could be told how it ended.
   void OnDone(bool delivered);
 
+  // About what gRPC and a session take for a call without its arrays. Of a call that was answered it is charged too, or
+  // nothing would bound how many of those there are.
+  static constexpr uint64_t kCallBytes = uint64_t{16} << 10;
+
   // Bytes that a stream is charged for: what it may hold at once. Messages, replies, and on the device an open group.
   static constexpr uint64_t StreamBytes(uint64_t max_message_bytes) {
     return (kMaxHeldChunks + 1) * max_message_bytes + 2 * kMaxReplyPayloadBytes + kMaxOpenGroupBytes;
@@ -135,6 +139,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<std::chrono::steady_clock::time_point> started_ ABSL_GUARDED_BY(mutex_);  // The first message came.
   std::string request_id_ ABSL_GUARDED_BY(mutex_);
   Admission::Ticket ticket_ ABSL_GUARDED_BY(mutex_);
+  uint64_t message_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Of the ticket's, for one message.
   std::optional<Spec> spec_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<ChunkPipeline> pipeline_ ABSL_GUARDED_BY(mutex_);  // It runs pieces without the lock.
   std::deque<Chunk> incoming_ ABSL_GUARDED_BY(mutex_);

@@ -48,10 +48,10 @@ TEST(AdmissionTest, TicketGivesBackWhatItTook) {
 // Who is about to be answered makes room for the next, and its answer is still charged.
 TEST(AdmissionTest, APlaceMayBeLeftBeforeTheBytes) {
   Admission admission(1, 100);
-  auto ticket = admission.Admit(60);
+  auto ticket = admission.Admit(90);
   ASSERT_TRUE(ticket.ok());
-  ticket->LeavePlace();
-  ticket->LeavePlace();
+  ticket->LeavePlace(60);
+  ticket->LeavePlace(0);
   EXPECT_EQ(admission.in_use().requests, 0u);
   EXPECT_EQ(admission.in_use().bytes, 60u);
   EXPECT_EQ(ErrorReason(admission.Admit(50).status()), "BYTE_BUDGET");

@@ -223,6 +223,16 @@ TEST_F(SessionTest, BudgetsHoldForWholeRequests) {
   EXPECT_TRUE(Run(Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})})).ok());
 }
 
+// A caller may be back thousands of times before the transport has let go of its first request.
+TEST_F(SessionTest, WhatIsAnsweredIsChargedForWhatMayStillBeHeld) {
+  ASSERT_TRUE(Run(Unary(), Messages(ScanOf(), {Bytes<int32_t>({1, 2})})).ok());
+  EXPECT_EQ(admission_->in_use().requests, 0u);
+  EXPECT_EQ(admission_->in_use().bytes, 8 + 8 + Session::kCallBytes);
+  ASSERT_TRUE(Run(Stream(), Messages(ScanOf(), {Bytes<int32_t>({1})})).ok());
+  EXPECT_EQ(admission_->in_use().bytes, kMaxMessageBytes + 2 * kMaxReplyPayloadBytes + Session::kCallBytes);
+  EXPECT_LT(admission_->in_use().bytes, Session::StreamBytes(kMaxMessageBytes));
+}
+
 TEST_F(SessionTest, EachRequestIsLoggedOnce) {
   std::vector<Message> named = Messages(ScanOf(), {Bytes<int32_t>({1, 2})});
   named[0].request_id = "mine";
