@@ -164,8 +164,11 @@ absl::Status RunLoads(const GlobalFlags& global, load::Target target, const Load
     PREFIXD_ASSIGN_OR_RETURN(plot, OutputFile::Open(*flags.plot));
   }
   const absl::Duration timeout = global.timeout.value_or(kRequestTimeout);
-  PREFIXD_ASSIGN_OR_RETURN(client::ServerInfo info,
-                           MakeClient(global).GetServerInfo({.timeout = timeout, .cancellation = &cancellation}));
+  // --timeout is for the requests that are measured: as short a one as a user likes.
+  absl::StatusOr<client::ServerInfo> info =
+      MakeClient(global).GetServerInfo({.timeout = std::max(timeout, kRequestTimeout), .cancellation = &cancellation});
+  if (cancellation.cancelled()) return absl::CancelledError("interrupted before the first load");
+  if (!info.ok()) return info.status();
   const LoadSetup setup = {.target = target,
                            .mix = load::Mix(flags.mix, flags.seed ? *flags.seed : std::random_device()()),
                            .plan = {.warm_up = absl::Seconds(flags.warmup_seconds),
@@ -173,7 +176,7 @@ absl::Status RunLoads(const GlobalFlags& global, load::Target target, const Load
                                     .until_stable = flags.stable},
                            .num_channels = flags.channels,
                            .open_loop = !flags.rates_per_second.empty(),
-                           .server = std::move(info)};
+                           .server = *std::move(info)};
   load::ServerSender sender(global.server, flags.channels, target, flags.mix, timeout, &cancellation);
   const load::Sender send = [&](size_t caller, size_t operation) { return sender.Send(caller, operation); };
   Output output(global, flags, setup);
@@ -184,11 +187,16 @@ absl::Status RunLoads(const GlobalFlags& global, load::Target target, const Load
     const auto show = [&](const std::string& what) {
       progress.Show(StrCat("load ", done + 1, " of ", loads.size(), ", ", what));
     };
-    load::LoadResult result = load::RunLoad(setup.plan, loads[done], setup.mix, send, cancellation, show);
+    absl::StatusOr<load::LoadResult> result =
+        load::RunLoad(setup.plan, loads[done], setup.mix, send, cancellation, show);
     progress.Wipe();
-    if (result.hopeless) status = MainError(result);
+    if (!result.ok()) {
+      status = result.status();
+      break;
+    }
+    if (result->hopeless) status = MainError(*result);
     const bool interrupted = cancellation.cancelled();
-    if (result.measured.duration > result.measured.duration.zero()) status.Update(output.Add(std::move(result)));
+    if (result->measured.duration > result->measured.duration.zero()) status.Update(output.Add(*std::move(result)));
     if (interrupted) {
       status = absl::CancelledError(StrCat("interrupted when ", done, " of ", loads.size(), " loads were measured"));
     } else {

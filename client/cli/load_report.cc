@@ -149,6 +149,9 @@ std::string LoadTable::Rows(const LoadResult& result) const {
     text.erase(text.find_last_not_of(" \n") + 1);
     text += '\n';
   }
+  if (const uint64_t count = result.measured.All().num_interrupted; count > 0) {
+    text += StrCat("  ", count, " interrupted, with their wait so far in the latencies\n");
+  }
   for (const auto& [name, error] : result.measured.errors) {
     text += StrCat("  ", error.count, " failed: ", name, ": ", std::string(error.first.message()), "\n");
   }
@@ -187,6 +190,7 @@ Json ToJson(const Row& row, const LoadResult& result) {
   json["late"] = tally.num_late;
   json["failed"] = tally.num_failed;
   json["unsent"] = tally.num_unsent;
+  json["interrupted"] = tally.num_interrupted;
   json["requests_per_second"] = PerSecond(tally.num_ok, result);
   json["bytes_per_second"] = PerSecond(tally.num_bytes, result);
   if (tally.latency.count() > 0) {
@@ -214,9 +218,21 @@ Json ConditionsToJson(const LoadResult& result) {
 }
 
 std::vector<std::string> CsvColumns() {
-  std::vector<std::string> columns = {"target", "arrivals_per_second", "callers",          "seconds", "windows",
-                                      "stable", "operation",           "requests",         "late",    "failed",
-                                      "unsent", "requests_per_second", "bytes_per_second", "mean_ns"};
+  std::vector<std::string> columns = {"target",
+                                      "arrivals_per_second",
+                                      "callers",
+                                      "seconds",
+                                      "windows",
+                                      "stable",
+                                      "operation",
+                                      "requests",
+                                      "late",
+                                      "failed",
+                                      "unsent",
+                                      "interrupted",
+                                      "requests_per_second",
+                                      "bytes_per_second",
+                                      "mean_ns"};
   for (const Percentile& percentile : kPercentiles) columns.push_back(StrCat(percentile.key, "_ns"));
   columns.emplace_back("max_ns");
   for (const StageName& stage : kStages) columns.push_back(StrCat("server_", stage.key, "_ns"));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -26,11 +27,26 @@ class Callers {
           Recorder* recorder)
       : mix_(mix), send_(send), cancellation_(cancellation), recorder_(*recorder) {
     if (load.rate_per_second) schedule_.emplace(*load.rate_per_second);
-    for (size_t i = 0; i < load.num_callers; ++i) threads_.emplace_back([this, i] { Run(i); });
   }
   ~Callers() { Stop(); }
   Callers(const Callers&) = delete;
   Callers& operator=(const Callers&) = delete;
+
+  // Errors: RESOURCE_EXHAUSTED: there can't be so many threads; those that could start are stopped.
+  absl::Status Start(size_t num_callers) {
+    try {
+      for (size_t i = 0; i < num_callers; ++i) threads_.emplace_back([this, i] { Run(i); });
+    } catch (const std::system_error& error) {
+      const size_t num_started = threads_.size();
+      Stop();
+      return absl::ResourceExhaustedError(StrCat("only ", num_started, " of ", num_callers, " callers could start (",
+                                                 error.what(), "): ask for fewer, or raise the limit of processes"));
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether no caller still waits for the first answer that it will ever get.
+  bool HeardFromAll() const { return num_first_under_way_ == 0; }
 
   // Sends nothing more, and waits for what is under way.
   void Stop() {
@@ -52,6 +68,7 @@ class Callers {
   void Run(size_t caller) {
     // Linux wakes sleepers 50 us late, to save power. In an open loop that would be latency of our own making.
     prctl(PR_SET_TIMERSLACK, 1);
+    bool is_first = true;
     while (!stop_.cancelled()) {
       const uint64_t number = next_++;
       Clock::time_point arrival = Clock::now();
@@ -61,9 +78,15 @@ class Callers {
         if (!SleepUntil(arrival) && Clock::now() < arrival) return;
       }
       const size_t operation = mix_.Pick(number);
+      if (is_first) ++num_first_under_way_;
       const Outcome outcome = send_(caller, operation);
-      if (absl::IsCancelled(outcome.status) && cancellation_.cancelled()) return;
-      recorder_.Record(operation, Clock::now() - arrival, outcome);
+      const std::chrono::nanoseconds latency = Clock::now() - arrival;
+      if (absl::IsCancelled(outcome.status) && cancellation_.cancelled()) {
+        recorder_.RecordInterrupted(operation, latency);
+        return;
+      }
+      recorder_.Record(operation, latency, outcome);
+      if (std::exchange(is_first, false)) --num_first_under_way_;
       if (outcome.status.ok() || schedule_) continue;
       stop_.SleepUnlessCancelled(client::RetryDelay(outcome.status).value_or(kPauseAfterError));
     }
@@ -82,16 +105,12 @@ class Callers {
   std::optional<Schedule> schedule_;
   const Clock::time_point began_ = Clock::now();
   std::atomic<uint64_t> next_ = 0;
+  std::atomic<size_t> num_first_under_way_ = 0;
   client::Cancellation stop_;
   std::vector<std::thread> threads_;
 };
 
 std::string SecondsText(absl::Duration duration) { return absl::StrFormat("%.1f s", absl::ToDoubleSeconds(duration)); }
-
-bool IsHopeless(const Window& window) {
-  const Tally all = window.All();
-  return all.num_ok == 0 && all.num_failed > 0;
-}
 
 // Lets a stretch of time pass. False if it was cut short.
 bool Pass(absl::Duration duration, const std::string& what, const Recorder& recorder,
@@ -109,17 +128,27 @@ bool Pass(absl::Duration duration, const std::string& what, const Recorder& reco
 
 }  // namespace
 
-LoadResult RunLoad(const Plan& plan, const Load& load, const Mix& mix, const Sender& send,
-                   client::Cancellation& cancellation, OnProgress on_progress) {
+absl::StatusOr<LoadResult> RunLoad(const Plan& plan, const Load& load, const Mix& mix, const Sender& send,
+                                   client::Cancellation& cancellation, OnProgress on_progress) {
   const size_t num_operations = mix.operations().size();
   LoadResult result(load, num_operations);
   Recorder recorder(num_operations);
   Callers callers(load, mix, send, cancellation, &recorder);
+  PREFIXD_RETURN_IF_ERROR(callers.Start(load.num_callers));
+  bool has_succeeded = false;
+  bool has_failed = false;
+  const auto count_in = [&](const Window& window) {
+    const Tally all = window.All();
+    has_succeeded = has_succeeded || all.num_ok > 0;
+    has_failed = has_failed || all.num_failed > 0;
+  };
+  const auto is_hopeless = [&] { return has_failed && !has_succeeded && callers.HeardFromAll(); };
   bool goes_on = true;
   if (plan.warm_up > absl::ZeroDuration()) {
     goes_on = Pass(plan.warm_up, "warm-up", recorder, cancellation, on_progress);
     const Window warm_up = recorder.Cut();
-    result.hopeless = IsHopeless(warm_up);
+    count_in(warm_up);
+    result.hopeless = is_hopeless();
     if (result.hopeless) result.measured.Merge(warm_up);  // There is nothing better to tell.
   }
   std::vector<Window> windows;
@@ -127,8 +156,9 @@ LoadResult RunLoad(const Plan& plan, const Load& load, const Mix& mix, const Sen
     goes_on =
         Pass(plan.measure / kStableWindows, StrCat("window ", windows.size() + 1), recorder, cancellation, on_progress);
     windows.push_back(recorder.Cut());
-    result.hopeless = IsHopeless(windows.back());
-    result.stable = goes_on && IsStable(windows);
+    count_in(windows.back());
+    result.hopeless = is_hopeless();
+    result.stable = goes_on && IsStable(windows, load.rate_per_second);
     if (windows.size() == kMaxWindows) break;
     if (windows.size() >= kStableWindows && (result.stable || !plan.until_stable)) break;
   }
@@ -140,12 +170,14 @@ LoadResult RunLoad(const Plan& plan, const Load& load, const Mix& mix, const Sen
   for (size_t i = windows.size() - num_used; i < windows.size(); ++i) result.measured.Merge(windows[i]);
   // What ended later counts for latencies, not for the rate.
   Window rest = recorder.Cut();
+  count_in(rest);
+  result.hopeless = is_hopeless();  // Of a load that went on to its end too.
   for (Tally& tally : rest.tallies) {
     tally.num_late = std::exchange(tally.num_ok, 0);
     tally.num_bytes = 0;
   }
   rest.duration = {};
-  if (!windows.empty()) result.measured.Merge(rest);
+  if (!windows.empty() || result.hopeless) result.measured.Merge(rest);
   return result;
 }
 

@@ -1,9 +1,8 @@
 // One load on a server: callers that send requests for a while, and what came of it.
 //
 //   Closed loop: each caller sends its next request when the last one has ended, so a server that is slow is asked
-//   less. Open loop:   requests arrive at a rate, at times that were fixed before (schedule.h), whatever the server
-//   does. A
-//                request's latency counts from its arrival: one that no caller was free for has waited, and shows it.
+//   less. Open loop: requests arrive at a rate, at times that were fixed before (schedule.h), whatever the server does.
+//   A request's latency counts from its arrival: one that no caller was free for has waited, and shows it.
 #ifndef PREFIXD_CLIENT_LOAD_LOAD_H_
 #define PREFIXD_CLIENT_LOAD_LOAD_H_
 
@@ -14,6 +13,7 @@
 #include <string>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/cancellation.h"
 #include "client/load/mix.h"
@@ -44,7 +44,8 @@ struct LoadResult {
   Window measured;
   size_t num_windows = 0;  // Measured in all.
   bool stable = false;     // As IsStable.
-  bool hopeless = false;   // Ended early, since in a window, or the warm-up, requests failed and none succeeded.
+  // Requests failed and none succeeded. Ended early, with the window in which every caller had been answered.
+  bool hopeless = false;
 };
 
 // Sends one request for an operation of the mix, and waits for its end. Called by all callers, from their threads.
@@ -54,11 +55,12 @@ using Sender = std::function<Outcome(size_t caller, size_t operation)>;
 using OnProgress = absl::FunctionRef<void(const std::string& what)>;
 
 // Runs one load: a thread a caller. Cancellation ends it with what came until then; what that does to requests under
-// way, which are waited for, is the sender's business. A request that fails with CANCELLED then is not counted.
+// way, which are waited for, is the sender's business. One that fails with CANCELLED then was interrupted.
 // A caller of a closed loop whose request failed waits for as long as the server asks (RetryInfo), or 100 ms: refusals
 // are quick, and a loop of them would be another load than the one asked for.
-LoadResult RunLoad(const Plan& plan, const Load& load, const Mix& mix, const Sender& send,
-                   client::Cancellation& cancellation, OnProgress on_progress);
+// Errors: RESOURCE_EXHAUSTED: there can't be so many threads.
+absl::StatusOr<LoadResult> RunLoad(const Plan& plan, const Load& load, const Mix& mix, const Sender& send,
+                                   client::Cancellation& cancellation, OnProgress on_progress);
 
 }  // namespace prefixd::load
 

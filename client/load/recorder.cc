@@ -34,6 +34,7 @@ void Tally::Merge(const Tally& other) {
   num_late += other.num_late;
   num_failed += other.num_failed;
   num_unsent += other.num_unsent;
+  num_interrupted += other.num_interrupted;
   num_bytes += other.num_bytes;
 }
 
@@ -53,13 +54,18 @@ void Window::Merge(const Window& other) {
   duration += other.duration;
 }
 
-bool IsStable(absl::Span<const Window> windows) {
+bool IsStable(absl::Span<const Window> windows, std::optional<uint64_t> arrivals_per_second) {
   if (windows.size() < kStableWindows) return false;
   std::vector<double> rates;
   std::vector<double> medians;
   for (const Window& window : windows.last(kStableWindows)) {
     const Tally all = window.All();
-    rates.push_back(static_cast<double>(all.num_ok) / std::chrono::duration<double>(window.duration).count());
+    const double seconds = std::chrono::duration<double>(window.duration).count();
+    const double num_ended = static_cast<double>(all.num_ok + all.num_failed);
+    if (arrivals_per_second && kStableSpread * num_ended < static_cast<double>(*arrivals_per_second) * seconds) {
+      return false;
+    }
+    rates.push_back(static_cast<double>(all.num_ok) / seconds);
     medians.push_back(static_cast<double>(all.latency.Percentile(0.5)));
   }
   return IsWithinSpread(rates) && IsWithinSpread(medians);
@@ -78,6 +84,7 @@ void Recorder::Record(size_t operation, std::chrono::nanoseconds latency, const 
     ++tally.num_failed;
     ErrorCount& error = window_.errors[ErrorName(outcome.status)];
     if (error.count++ == 0) error.first = outcome.status;
+    if (absl::IsDeadlineExceeded(outcome.status)) tally.latency.Add(latency.count());
     return;
   }
   ++tally.num_ok;
@@ -93,6 +100,12 @@ void Recorder::Record(size_t operation, std::chrono::nanoseconds latency, const 
 void Recorder::RecordUnsent(size_t operation, std::chrono::nanoseconds wait) {
   std::lock_guard lock(mutex_);
   ++window_.tallies[operation].num_unsent;
+  window_.tallies[operation].latency.Add(wait.count());
+}
+
+void Recorder::RecordInterrupted(size_t operation, std::chrono::nanoseconds wait) {
+  std::lock_guard lock(mutex_);
+  ++window_.tallies[operation].num_interrupted;
   window_.tallies[operation].latency.Add(wait.count());
 }
 

@@ -38,17 +38,19 @@ struct StageMean {
   uint64_t count = 0;
 };
 
-// What the requests of one operation came to. Latencies and stages are those of requests that succeeded, and of those
-// that were still waiting to be sent when the load ended: their wait until then, which is less than they would have
-// had.
+// What the requests of one operation came to. Latencies are those of requests that succeeded, and for what never got
+// its answer how long it had waited by then, which is less than it would have: of requests that ran into their
+// deadline, that were interrupted, or that were still waiting to be sent when the load ended. Without these a stall
+// would be missing just where it was longest. What failed otherwise has none: it may have failed at once.
 struct Tally {
   Histogram latency;
   std::array<StageMean, kNumStages> stages;
   uint64_t num_ok = 0;    // That ended in time: what a rate is made of.
   uint64_t num_late = 0;  // That succeeded, but after the time was over.
   uint64_t num_failed = 0;
-  uint64_t num_unsent = 0;  // That were still waiting when the load ended.
-  uint64_t num_bytes = 0;   // Of num_ok.
+  uint64_t num_unsent = 0;       // That were still waiting when the load ended.
+  uint64_t num_interrupted = 0;  // That were under way when the user ended it.
+  uint64_t num_bytes = 0;        // Of num_ok.
 
   void Merge(const Tally& other);
 };
@@ -71,10 +73,11 @@ struct Window {
 };
 
 // Whether a load has settled: in the last three windows the rates, and the medians of the latencies, lie within 10 % of
-// each other. A load that the server can't keep up with never settles, for its latencies grow.
+// each other; of an open loop's also what ended, well or not, and what arrived. (What the server can't keep up with
+// never settles: latencies grow, but late in a long load by less than 10 % in a window.)
 // Example: rates of 100, 109, 104 have, of 100, 111, 104 have not.
 inline constexpr size_t kStableWindows = 3;
-bool IsStable(absl::Span<const Window> windows);
+bool IsStable(absl::Span<const Window> windows, std::optional<uint64_t> arrivals_per_second);
 
 // Threads: any.
 class Recorder {
@@ -83,8 +86,9 @@ class Recorder {
 
   // A request for this operation has ended now.
   void Record(size_t operation, std::chrono::nanoseconds latency, const Outcome& outcome);
-  // A request was not sent, after so long a wait.
+  // A request was not sent, or was interrupted, after so long a wait.
   void RecordUnsent(size_t operation, std::chrono::nanoseconds wait);
+  void RecordInterrupted(size_t operation, std::chrono::nanoseconds wait);
 
   // Ends a window, and begins the next.
   Window Cut();

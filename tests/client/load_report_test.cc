@@ -128,11 +128,13 @@ TEST(LoadJson, HasAllThatWasMeasured) {
   EXPECT_EQ(load["windows"], 3);
   EXPECT_EQ(load["stable"], true);
   EXPECT_EQ(load["operations"][0].dump(),
-            R"({"operation":"scan:f32:100","requests":200,"late":1,"failed":5,"unsent":0,"requests_per_second":100.0,)"
+            R"({"operation":"scan:f32:100","requests":200,"late":1,"failed":5,"unsent":0,"interrupted":0,)"
+            R"("requests_per_second":100.0,)"
             R"("bytes_per_second":80000.0,"mean_ns":5075.124378109453,"p50_ns":101,"p90_ns":181,"p99_ns":199,)"
             R"("p999_ns":1000000,"max_ns":1000000,"server_total_ns":40.0,"server_kernel_ns":10.0})");
   EXPECT_EQ(load["operations"][1].dump(),
-            R"({"operation":"reduce:f64:2^10","requests":0,"late":0,"failed":0,"unsent":0,"requests_per_second":0.0,)"
+            R"({"operation":"reduce:f64:2^10","requests":0,"late":0,"failed":0,"unsent":0,"interrupted":0,)"
+            R"("requests_per_second":0.0,)"
             R"("bytes_per_second":0.0})");
   EXPECT_EQ(load["total"]["requests"], 200);
   ASSERT_THAT(load["errors"], SizeIs(1));
@@ -143,15 +145,16 @@ TEST(LoadJson, HasAllThatWasMeasured) {
 
 TEST(LoadCsv, HasARowForEachOperation) {
   const LoadSetup setup = TwoOperations();
-  EXPECT_EQ(LoadCsvHead(),
-            "target,arrivals_per_second,callers,seconds,windows,stable,operation,requests,late,failed,unsent,"
-            "requests_per_second,bytes_per_second,mean_ns,p50_ns,p90_ns,p99_ns,p999_ns,max_ns,server_total_ns,"
-            "server_queue_ns,server_host_copy_ns,server_host_to_device_ns,server_kernel_ns,server_device_to_host_ns,"
-            "channels,seed,device\n");
+  EXPECT_EQ(
+      LoadCsvHead(),
+      "target,arrivals_per_second,callers,seconds,windows,stable,operation,requests,late,failed,unsent,interrupted,"
+      "requests_per_second,bytes_per_second,mean_ns,p50_ns,p90_ns,p99_ns,p999_ns,max_ns,server_total_ns,"
+      "server_queue_ns,server_host_copy_ns,server_host_to_device_ns,server_kernel_ns,server_device_to_host_ns,"
+      "channels,seed,device\n");
   const std::string rest = "100.0,80000.0,5075.124378109453,101,181,199,1000000,1000000,40.0,,,,10.0,,1,42,a card\n";
   EXPECT_EQ(LoadCsvRows(setup, Measured(setup, 4)),
-            "device,,4,2.0,3,true,all,200,1,0,0," + rest + "device,,4,2.0,3,true,scan:f32:100,200,1,0,0," + rest +
-                "device,,4,2.0,3,true,reduce:f64:2^10,0,0,0,0,0.0,0.0,,,,,,,,,,,,,1,42,a card\n");
+            "device,,4,2.0,3,true,all,200,1,0,0,0," + rest + "device,,4,2.0,3,true,scan:f32:100,200,1,0,0,0," + rest +
+                "device,,4,2.0,3,true,reduce:f64:2^10,0,0,0,0,0,0.0,0.0,,,,,,,,,,,,,1,42,a card\n");
 }
 
 TEST(LoadPlot, ACurveForEachPercentileOverTheLoad) {

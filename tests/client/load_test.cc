@@ -110,7 +110,7 @@ TEST(IsStable, ThreeWindowsWithinTenPercent) {
   const auto stable = [](std::vector<std::pair<uint64_t, int64_t>> of) {
     std::vector<Window> windows;
     for (const auto& [num_ok, latency_ns] : of) windows.push_back(WindowOf(num_ok, latency_ns));
-    return IsStable(windows);
+    return IsStable(windows, std::nullopt);
   };
   EXPECT_TRUE(stable({{100, 100}, {110, 100}, {104, 110}}));
   EXPECT_FALSE(stable({{100, 100}, {111, 100}, {104, 100}}));
@@ -123,9 +123,19 @@ TEST(IsStable, ThreeWindowsWithinTenPercent) {
 
 TEST(IsStable, ARateIsOfAWindowsOwnTime) {
   std::vector<Window> windows = {WindowOf(100, 50), WindowOf(100, 50), WindowOf(200, 50)};
-  EXPECT_FALSE(IsStable(windows));
+  EXPECT_FALSE(IsStable(windows, std::nullopt));
   windows[2].duration *= 2;
-  EXPECT_TRUE(IsStable(windows));
+  EXPECT_TRUE(IsStable(windows, std::nullopt));
+}
+
+// The backlog of a long warm-up grows by less than 10 % in a window.
+TEST(IsStable, AnOpenLoopKeepsUpWithItsArrivals) {
+  std::vector<Window> windows = {WindowOf(100, 50), WindowOf(100, 50), WindowOf(100, 50)};
+  EXPECT_TRUE(IsStable(windows, 110));
+  EXPECT_FALSE(IsStable(windows, 111));
+  // What was refused at once has ended too.
+  for (Window& window : windows) window.tallies[0].num_failed = 100;
+  EXPECT_TRUE(IsStable(windows, 200));
 }
 
 TEST(Recorder, CountsByOperationAndErrorsByCode) {
@@ -139,8 +149,10 @@ TEST(Recorder, CountsByOperationAndErrorsByCode) {
   recorder.Record(0, nanoseconds(50), {.status = busy("second")});
   recorder.Record(1, nanoseconds(50), {.status = absl::UnavailableError("gone")});
   recorder.RecordUnsent(1, nanoseconds(70));
+  recorder.RecordInterrupted(1, nanoseconds(60));
+  recorder.Record(1, nanoseconds(80), {.status = absl::DeadlineExceededError("late")});
   EXPECT_EQ(recorder.counts().num_ok, 2);
-  EXPECT_EQ(recorder.counts().num_failed, 3);
+  EXPECT_EQ(recorder.counts().num_failed, 4);
   Window window = recorder.Cut();
   EXPECT_EQ(recorder.counts().num_ok, 0);
   EXPECT_GT(window.duration.count(), 0);
@@ -157,8 +169,11 @@ TEST(Recorder, CountsByOperationAndErrorsByCode) {
   EXPECT_EQ(stage(Stage::kQueue).count, 1);
   EXPECT_EQ(stage(Stage::kKernel).count, 0);
   EXPECT_EQ(window.tallies[1].num_unsent, 1);
-  EXPECT_EQ(window.tallies[1].latency.max_ns(), 70);
-  ASSERT_THAT(window.errors, SizeIs(2));
+  EXPECT_EQ(window.tallies[1].num_interrupted, 1);
+  EXPECT_EQ(window.tallies[1].latency.count(), 3);
+  EXPECT_EQ(window.tallies[1].latency.max_ns(), 80);
+  ASSERT_THAT(window.errors, SizeIs(3));
+  EXPECT_EQ(window.errors["DEADLINE_EXCEEDED"].count, 1);
   EXPECT_EQ(window.errors["RESOURCE_EXHAUSTED (REQUEST_BUDGET)"].count, 2);
   EXPECT_EQ(window.errors["RESOURCE_EXHAUSTED (REQUEST_BUDGET)"].first.message(), "first");
   EXPECT_EQ(window.errors["UNAVAILABLE"].count, 1);
@@ -167,11 +182,17 @@ TEST(Recorder, CountsByOperationAndErrorsByCode) {
   window.Merge(recorder.Cut());
   EXPECT_EQ(window.errors["RESOURCE_EXHAUSTED (REQUEST_BUDGET)"].count, 3);
   EXPECT_EQ(window.errors["RESOURCE_EXHAUSTED (REQUEST_BUDGET)"].first.message(), "first");
-  EXPECT_EQ(window.All().num_failed, 4);
+  EXPECT_EQ(window.All().num_failed, 5);
+  EXPECT_EQ(window.All().num_interrupted, 1);
 }
 
 // ---- Loads ---------------------------------------------------------------------------------------------------------
 const auto kNoProgress = [](const std::string&) {};
+
+LoadResult Measure(const Plan& plan, const Load& load, const Mix& mix, const Sender& send,
+                   client::Cancellation& cancellation, OnProgress on_progress) {
+  return RunLoad(plan, load, mix, send, cancellation, on_progress).value();
+}
 
 Plan PlanOf(absl::Duration measure) { return {.warm_up = absl::ZeroDuration(), .measure = measure}; }
 
@@ -189,7 +210,7 @@ TEST(RunLoad, AClosedLoopCountsAllThatItSent) {
   client::Cancellation cancellation;
   // So seldom that the pause after it does not end the load without a success.
   const LoadResult result =
-      RunLoad(PlanOf(absl::Milliseconds(300)), {.num_callers = 3}, MixOf({20, 1}, 1), send, cancellation, kNoProgress);
+      Measure(PlanOf(absl::Milliseconds(300)), {.num_callers = 3}, MixOf({20, 1}, 1), send, cancellation, kNoProgress);
   const Tally all = result.measured.All();
   EXPECT_EQ(all.num_ok + all.num_late + all.num_failed, sent);
   EXPECT_EQ(all.latency.count(), all.num_ok + all.num_late);
@@ -212,7 +233,7 @@ TEST(RunLoad, AWarmUpDoesNotCount) {
   Plan plan = PlanOf(absl::Milliseconds(60));
   plan.warm_up = absl::Milliseconds(300);
   uint64_t ended_while_warm = 0;
-  const LoadResult result = RunLoad(plan, {}, MixOf({1}, 1), send, cancellation, [&](const std::string& what) {
+  const LoadResult result = Measure(plan, {}, MixOf({1}, 1), send, cancellation, [&](const std::string& what) {
     if (!what.starts_with("warm-up")) return;
     while (ended < 3) std::this_thread::yield();
     ended_while_warm = ended - 1;  // One may not have been counted yet.
@@ -230,7 +251,7 @@ TEST(RunLoad, AnOpenLoopDropsNothing) {
   };
   client::Cancellation cancellation;
   // Ten times as many as one caller can send.
-  const LoadResult result = RunLoad(PlanOf(absl::Milliseconds(300)), {.rate_per_second = 3000, .num_callers = 1},
+  const LoadResult result = Measure(PlanOf(absl::Milliseconds(300)), {.rate_per_second = 3000, .num_callers = 1},
                                     MixOf({1, 1}, 1), send, cancellation, kNoProgress);
   const Tally all = result.measured.All();
   EXPECT_EQ(all.num_ok + all.num_late, sent);
@@ -248,7 +269,7 @@ TEST(RunLoad, AStallOfAnOpenLoopShowsInAllThatItHeldUp) {
     return Outcome();
   };
   client::Cancellation cancellation;
-  const LoadResult result = RunLoad(
+  const LoadResult result = Measure(
       PlanOf(absl::Milliseconds(300)), {.rate_per_second = 1000, .num_callers = 2}, MixOf({1}, 1), send, cancellation,
       [&](const std::string& what) { stalled = stalled && what.find("window 3") == std::string::npos; });
   // The first hundred arrived in the first 100 ms, and nothing ended in the first 200.
@@ -265,7 +286,7 @@ TEST(RunLoad, AnOpenLoopSendsNothingEarly) {
   };
   client::Cancellation cancellation;
   const Clock::time_point began = Clock::now();
-  const LoadResult result = RunLoad(PlanOf(absl::Milliseconds(200)), {.rate_per_second = 100, .num_callers = 8},
+  const LoadResult result = Measure(PlanOf(absl::Milliseconds(200)), {.rate_per_second = 100, .num_callers = 8},
                                     MixOf({1}, 1), send, cancellation, kNoProgress);
   EXPECT_GE(sent, 20);
   EXPECT_LE(sent, Schedule(100).NumArrived(Clock::now() - began));
@@ -288,12 +309,74 @@ TEST(RunLoad, WhereNothingSucceedsItEndsAtOnce) {
     plan.warm_up = absl::Milliseconds(50);
     sent = 0;
     const LoadResult result =
-        RunLoad(plan, {.rate_per_second = rate, .num_callers = 2}, MixOf({1}, 1), send, cancellation, until_one_failed);
+        Measure(plan, {.rate_per_second = rate, .num_callers = 2}, MixOf({1}, 1), send, cancellation, until_one_failed);
     EXPECT_TRUE(result.hopeless);
     EXPECT_FALSE(result.stable);
     EXPECT_GT(result.measured.All().num_failed, 0);
     EXPECT_EQ(result.measured.errors.at("UNAVAILABLE").count, result.measured.All().num_failed);
   }
+}
+
+TEST(RunLoad, OneThatIsStillUnderWayIsWaitedFor) {
+  std::atomic<bool> done = false;
+  std::atomic<int> num_failed = 0;
+  const Sender send = [&](size_t caller, size_t) {
+    if (caller == 1) {
+      ++num_failed;
+      return Outcome{.status = absl::UnavailableError("full")};
+    }
+    for (int i = 0; i < 10'000 && !done; ++i) std::this_thread::sleep_for(milliseconds(1));  // Longer than a window.
+    return Outcome();
+  };
+  client::Cancellation cancellation;
+  const LoadResult result = Measure(PlanOf(absl::Milliseconds(300)), {.num_callers = 2}, MixOf({1}, 1), send,
+                                    cancellation, [&](const std::string& what) {
+                                      while (num_failed == 0) std::this_thread::yield();
+                                      done = what.find("window 3") != std::string::npos;
+                                    });
+  EXPECT_FALSE(result.hopeless);
+  EXPECT_EQ(result.num_windows, 3);
+  EXPECT_GT(result.measured.All().num_ok + result.measured.All().num_late, 0);
+}
+
+TEST(RunLoad, AServerThatWasAwayForAWhileIsNotGivenUp) {
+  std::atomic<bool> away = false;
+  std::atomic<int> num_ok = 0;
+  const Sender send = [&](size_t, size_t) {
+    std::this_thread::sleep_for(milliseconds(1));  // A request takes a while.
+    if (away) return Outcome{.status = absl::UnavailableError("gone")};
+    ++num_ok;
+    return Outcome();
+  };
+  client::Cancellation cancellation;
+  const LoadResult result = Measure(PlanOf(absl::Milliseconds(300)), {.num_callers = 2}, MixOf({1}, 1), send,
+                                    cancellation, [&](const std::string& what) {
+                                      while (num_ok == 0) std::this_thread::yield();
+                                      away = what.find("window 1") == std::string::npos;
+                                    });
+  EXPECT_FALSE(result.hopeless);
+  EXPECT_EQ(result.num_windows, 3);
+  EXPECT_GT(result.measured.All().num_failed, 0);
+}
+
+TEST(RunLoad, WhatIsInterruptedCountsWithItsWait) {
+  client::Cancellation cancellation;
+  std::atomic<int> sent = 0;
+  const Sender send = [&](size_t, size_t) {
+    ++sent;
+    while (!cancellation.cancelled()) std::this_thread::sleep_for(milliseconds(1));  // A server that hangs.
+    return Outcome{.status = absl::CancelledError("the call was cancelled")};
+  };
+  const Clock::time_point began = Clock::now();
+  const LoadResult result = Measure(PlanOf(absl::Seconds(3 * 3600)), {.num_callers = 4}, MixOf({1}, 1), send,
+                                    cancellation, [&](const std::string&) {
+                                      if (sent == 4 && Clock::now() - began > milliseconds(50)) cancellation.Cancel();
+                                    });
+  const Tally all = result.measured.All();
+  EXPECT_EQ(all.num_interrupted, 4);
+  EXPECT_EQ(all.latency.count(), 4);
+  EXPECT_GT(all.latency.max_ns(), 0);
+  EXPECT_FALSE(result.hopeless);
 }
 
 TEST(RunLoad, CancellationKeepsWhatCame) {
@@ -305,7 +388,7 @@ TEST(RunLoad, CancellationKeepsWhatCame) {
     ++sent;
     return Outcome();
   };
-  const LoadResult result = RunLoad(PlanOf(absl::Seconds(3 * 3600)), {.num_callers = 4}, MixOf({1}, 1), send,
+  const LoadResult result = Measure(PlanOf(absl::Seconds(3 * 3600)), {.num_callers = 4}, MixOf({1}, 1), send,
                                     cancellation, [&](const std::string&) {
                                       if (sent > 20) cancellation.Cancel();
                                     });
@@ -327,9 +410,9 @@ TEST(RunLoad, UntilStableEndsAfterTenWindowsAtTheLatest) {
   client::Cancellation cancellation;
   Plan plan = PlanOf(absl::Milliseconds(360));
   const auto follow = [&](const std::string& what) { window = std::stoi(what.substr(std::string("window ").size())); };
-  EXPECT_EQ(RunLoad(plan, {}, MixOf({1}, 1), send, cancellation, follow).num_windows, 3);
+  EXPECT_EQ(Measure(plan, {}, MixOf({1}, 1), send, cancellation, follow).num_windows, 3);
   plan.until_stable = true;
-  const LoadResult result = RunLoad(plan, {}, MixOf({1}, 1), send, cancellation, follow);
+  const LoadResult result = Measure(plan, {}, MixOf({1}, 1), send, cancellation, follow);
   EXPECT_EQ(result.num_windows, kMaxWindows);
   EXPECT_FALSE(result.stable);
 }

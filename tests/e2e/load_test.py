@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -191,7 +192,7 @@ class LoadTest(LoadTestCase):
                 self.assertEqual(errors.decode(), "prefixctl: load: interrupted when 0 of 2 loads were measured\n")
                 load, = json.loads(out)["loads"]
                 self.assertEqual((load["windows"], load["stable"], load["errors"]), (1, False, []))
-                self.assertEqual(path.exists(), load["total"]["requests"] + load["total"]["late"] > 0)
+                self.assertEqual(path.exists(), sum(load["total"][n] for n in ("requests", "late", "interrupted")) > 0)
                 wait_until(lambda: self.requests_in_flight() == 0)
 
     def test_ctrl_c_in_the_warm_up_leaves_nothing(self):
@@ -200,6 +201,31 @@ class LoadTest(LoadTestCase):
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=LIMIT_SECONDS)
         self.assertEqual((process.returncode, json.loads(out)["loads"]), (1, []))
+
+    def test_ctrl_c_tells_what_hung(self):
+        with Server() as server:
+            process = self.start("--json", "load", "--callers", "3", "--seconds", "3600", "--warmup-seconds", "0.1",
+                                 server=server)
+            wait_until(lambda: 'method="Scan"' in server.log())
+            server.process.send_signal(signal.SIGSTOP)
+            try:
+                time.sleep(1)  # So long it hangs.
+                process.send_signal(signal.SIGINT)
+                out, _ = process.communicate(timeout=LIMIT_SECONDS)
+            finally:
+                server.process.send_signal(signal.SIGCONT)
+        total = json.loads(out)["loads"][0]["total"]
+        self.assertEqual(total["interrupted"], 3)
+        self.assertGreater(total["max_ns"], 0.5e9)
+
+    @unittest.skipIf("ASAN_OPTIONS" in os.environ, "ASan takes more address space than there may be here")
+    def test_more_callers_than_there_can_be_threads(self):
+        path = self.folder / "load.svg"
+        done = subprocess.run(["prlimit", f"--as={2 << 30}", BIN_DIR / "prefixctl", "--server", self.server.address,
+                               "load", "--callers", "1024", "--plot", path], capture_output=True, timeout=LIMIT_SECONDS)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr.decode(), r"load: only \d+ of 1024 callers could start")
+        self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_server_that_goes_away_ends_it(self):
         with Server() as server:
