@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <iostream>
+#include <string_view>
 
 #include "kernels/status.h"
 #include "server/session.h"
@@ -14,6 +16,18 @@ namespace {
 int WrongUsage(const std::string& what) {
   std::cerr << "prefixd: " << what << "\nUsage: prefixd [OPTIONS]     (prefixd --help lists them)\n";
   return kExitUsage;
+}
+
+// gRPC itself takes port 443 where there is none.
+bool IsAddress(std::string_view address) {
+  if (address.starts_with("unix:")) return address.size() > 5;
+  const size_t colon = address.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  const std::string_view host = address.substr(0, colon);
+  if (host.find(':') != std::string_view::npos && !(host.front() == '[' && host.back() == ']')) return false;
+  uint16_t port = 0;
+  const auto [end, error] = std::from_chars(address.data() + colon + 1, address.data() + address.size(), port);
+  return error == std::errc() && end == address.data() + address.size();
 }
 
 }  // namespace
@@ -28,7 +42,10 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
                  "Address to serve, HOST:PORT or unix:PATH; repeatable (in the environment: separated by commas). "
                  "Port 0 takes a free one. Callers are not authenticated: beyond loopback, put a proxy in front")
       ->envname("PREFIXD_LISTEN")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check([](const std::string& address) {
+        return IsAddress(address) ? std::string() : "expected HOST:PORT, [IPV6]:PORT or unix:PATH, not " + address;
+      });
   app.add_option("--device", options.device, "auto (the first CUDA device, else the CPU), cpu, or cuda:N")
       ->envname("PREFIXD_DEVICE")
       ->check([](const std::string& name) {

@@ -57,6 +57,18 @@ TEST(OptionsTest, ListenIsRepeatable) {
   EXPECT_EQ(std::get<Options>(Parse({"--listen", "127.0.0.1:0", "--listen", "unix:/tmp/x"})).listen.size(), 2u);
 }
 
+// Without a port it would be 443.
+TEST(OptionsTest, ListenNeedsAPort) {
+  for (const char* address :
+       {"127.0.0.1:0", "localhost:65535", "[::1]:50051", "example.org:1", "unix:x", "unix:///x"}) {
+    EXPECT_EQ(ExitCodeOf({"--listen", address}), -1) << address;
+  }
+  for (const char* address : {"localhost", "", ":1", "localhost:", "localhost:65536", "localhost:-1", "localhost:1x",
+                              "::1", "::1:5", "unix:"}) {
+    EXPECT_EQ(ExitCodeOf({"--listen", address}), kExitUsage) << address;
+  }
+}
+
 TEST(OptionsTest, WrongUsageExitsWithTwo) {
   EXPECT_EQ(ExitCodeOf({"--no-such-flag"}), kExitUsage);
   EXPECT_EQ(ExitCodeOf({"--device", "tpu"}), kExitUsage);
