@@ -2,10 +2,14 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
 #include <iostream>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_split.h"
@@ -15,6 +19,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/file.h"
 #include "client/cli/load.h"
+#include "client/cli/number.h"
 #include "client/client.h"
 #include "kernels/status.h"
 #include "kernels/types.h"
@@ -192,6 +197,23 @@ CLI::Option* AddParsed(CLI::App* app, const std::string& flag, Parse parse, cons
   return app->add_option_function<std::string>(flag, set, what);
 }
 
+// An option that takes a number of a range. CLI::Range lets NaN pass, and CLI11 makes a large number of --seed -1.
+template <class Number, class Out>
+CLI::Option* AddNumber(CLI::App* app, const std::string& flag, Number least, Number most, const std::string& what,
+                       Out* out) {
+  const auto set = [flag, least, most, out](const std::string& text) {
+    const char* const end = text.data() + text.size();
+    Number number{};
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc() || stop != end || !(number >= least && number <= most)) {
+      throw CLI::ValidationError(
+          flag, prefixd::StrCat("'", prefixd::cli::Shown(text), "' is no number from ", least, " to ", most));
+    }
+    *out = number;
+  };
+  return app->add_option_function<std::string>(flag, set, what);
+}
+
 void AddLoadFlags(CLI::App* app, LoadFlags* flags) {
   using prefixd::cli::ParseCounts;
   AddParsed(
@@ -212,17 +234,18 @@ void AddLoadFlags(CLI::App* app, LoadFlags* flags) {
       ->check(CLI::Range(1, 64))
       ->type_name("COUNT")
       ->capture_default_str();
-  app->add_option("--warmup-seconds", flags->warmup_seconds, "Time at each load before it is measured, 0 to 600")
-      ->check(CLI::Range(0.0, 600.0))
+  AddNumber(app, "--warmup-seconds", 0.0, 600.0, "Time at each load before it is measured, 0 to 600",
+            &flags->warmup_seconds)
       ->type_name("TIME")
-      ->capture_default_str();
-  app->add_option("--seconds", flags->seconds, "Time that each load is measured, in three windows, 0.1 to 3600")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->default_str(prefixd::StrCat(flags->warmup_seconds));
+  AddNumber(app, "--seconds", 0.1, 3600.0, "Time that each load is measured, in three windows, 0.1 to 3600",
+            &flags->seconds)
       ->type_name("TIME")
-      ->capture_default_str();
+      ->default_str(prefixd::StrCat(flags->seconds));
   app->add_flag("--stable", flags->stable,
                 "Measure on until the last three windows agree within 10 %, ten windows at most");
-  app->add_option("--seed", flags->seed, "Repeats the order of a mix's requests (default: a random one, printed)")
+  AddNumber(app, "--seed", uint64_t{0}, std::numeric_limits<uint64_t>::max(),
+            "Repeats the order of a mix's requests (default: a random one, printed)", &flags->seed)
       ->type_name("NUMBER");
   app->add_flag("--csv", flags->csv, "Print CSV, with times in nanoseconds");
   app->add_option("--plot", flags->plot, "SVG file for a plot: latency over load")->type_name("FILE")->check(kNotEmpty);

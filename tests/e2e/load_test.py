@@ -165,7 +165,11 @@ class LoadTest(LoadTestCase):
             (("--mix", "sort:f32:4"), "'sort:f32:4' is no operation"), (("--mix", "scan:f32:4=0"), "'scan:f32:4=0'"),
             (("--mix", ""), "'' is no operation"), (("--channels", "0"), "--channels"), (("--channels", "65"), "--channels"),
             (("--seconds", "0"), "--seconds"), (("--seconds", "3601"), "--seconds"),
-            (("--warmup-seconds", "-1"), "--warmup-seconds"), (("--seed", "x"), "--seed"),
+            (("--seconds", "nan"), "--seconds: 'nan' is no number from 0.1 to 3600"),
+            (("--warmup-seconds", "-1"), "--warmup-seconds"), (("--warmup-seconds", "-nan"), "no number from 0 to 600"),
+            (("--warmup-seconds", "1s"), "'1s'"), (("--seed", "x"), "--seed: 'x' is no number"),
+            (("--seed", "-1"), "'-1' is no number from 0 to 18446744073709551615"), (("--seed", ""), "--seed: ''"),
+            (("--seed", "18446744073709551616"), "is no number from 0 to 18446744073709551615"),
             (("--csv", "--json"), "--csv and --json"), (("--plot", "-"), "--plot needs"), (("now",), "now"),
         ]:
             for command in ("load", "wire"):
