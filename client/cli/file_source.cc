@@ -1,16 +1,30 @@
 #include "client/cli/file_source.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "kernels/status.h"
 
 namespace prefixd::cli {
 
 absl::StatusOr<client::Chunk> FileSource::Next(size_t max_items) {
   const size_t item_bytes = SizeOf(values_.dtype());
-  value_buffer_.resize(max_items * item_bytes);
-  PREFIXD_ASSIGN_OR_RETURN(const size_t count, values_.Read(max_items, value_buffer_.data()));
+  const std::optional<uint64_t> num_items = values_.num_items();
+  // Where the length is not known, one element more than is due tells whether this chunk is the last.
+  const size_t wanted = num_items ? max_items : max_items + 1;
+  value_buffer_.resize(wanted * item_bytes);
+  std::ranges::copy(ahead_, value_buffer_.begin());
+  const size_t num_ahead = ahead_.size() / item_bytes;
+  PREFIXD_ASSIGN_OR_RETURN(size_t count, values_.Read(wanted - num_ahead, value_buffer_.data() + ahead_.size()));
+  count += num_ahead;
+  ahead_.clear();
+  if (count > max_items) {
+    ahead_.assign(value_buffer_.end() - item_bytes, value_buffer_.end());
+    count = max_items;
+  }
   items_read_ += count;
   client::Chunk chunk = {client::Bytes(value_buffer_.data(), count * item_bytes)};
-  chunk.last = count < max_items || items_read_ == values_.num_items();
+  chunk.last = num_items ? items_read_ == *num_items : ahead_.empty();
   if (mask_ != nullptr) {
     PREFIXD_RETURN_IF_ERROR(ReadMask(count, chunk.last));
     chunk.mask = client::Bytes(mask_buffer_.data(), count);
@@ -34,6 +48,7 @@ absl::Status FileSource::ReadMask(size_t count, bool last) {
 
 bool FileSource::Rewind() {
   items_read_ = 0;
+  ahead_.clear();
   return values_.Rewind() && (mask_ == nullptr || mask_->Rewind());
 }
 

@@ -35,6 +35,7 @@ class FileSource : public client::ChunkSource {
   Progress& progress_;
   uint64_t items_read_ = 0;
   std::vector<std::byte> value_buffer_;
+  std::vector<std::byte> ahead_;  // The next chunk's first element, where it has been read already.
   std::vector<std::byte> mask_buffer_;
 };
 

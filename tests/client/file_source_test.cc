@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "kernels/status.h"
@@ -70,6 +72,44 @@ TEST_F(FileSourceTest, KnownLengthTellsTheLastChunk) {
   const auto values = *OpenArray(*InputFile::Open(path, absl::InfiniteFuture()), Format::kRaw, DType::kI64);
   FileSource source(*values, nullptr, progress_);
   EXPECT_TRUE(source.Next(2)->last);  // Full, and yet the last: so that 1 MiB is a unary call.
+}
+
+// Text does not tell how long it is; a chunk that ends where it ends is the last nonetheless.
+TEST_F(FileSourceTest, UnknownLengthTellsTheLastChunk) {
+  for (const size_t chunk_items : {1, 2, 3, 4, 6, 7}) {
+    const auto values = Values("1\n2\n3\n4\n5\n6\n");
+    const auto mask = Mask("1\n0\n1\n0\n1\n0\n");
+    FileSource source(*values, mask.get(), progress_);
+    for (int pass = 0; pass < 2; ++pass) {
+      size_t items = 0;
+      for (bool last = false; !last;) {
+        const auto chunk = source.Next(chunk_items);
+        ASSERT_TRUE(chunk.ok()) << chunk.status();
+        const size_t count = chunk->values.size() / sizeof(int32_t);
+        EXPECT_EQ(count, std::min(chunk_items, 6 - items));
+        ASSERT_EQ(chunk->mask.size(), count);
+        for (size_t i = 0; i < count; ++i, ++items) {
+          int32_t value;
+          std::memcpy(&value, chunk->values.data() + i * sizeof(value), sizeof(value));
+          EXPECT_EQ(value, items + 1);
+          EXPECT_EQ(chunk->mask[i], std::byte(value % 2));
+        }
+        last = chunk->last;
+        EXPECT_EQ(last, items == 6) << items << " items in chunks of " << chunk_items;
+        EXPECT_EQ(source.items_read(), items);
+      }
+      ASSERT_TRUE(source.Rewind());
+    }
+  }
+}
+
+TEST_F(FileSourceTest, NoElementsAreOneChunk) {
+  const auto values = Values("");
+  FileSource source(*values, nullptr, progress_);
+  const auto chunk = source.Next(2);
+  ASSERT_TRUE(chunk.ok()) << chunk.status();
+  EXPECT_TRUE(chunk->values.empty());
+  EXPECT_TRUE(chunk->last);
 }
 
 TEST(ProgressLine, WithAndWithoutATotal) {

@@ -84,6 +84,18 @@ class CliTest(E2ETest):
         self.ctl("scan", "--reverse", self.folder / "x.npy", self.folder / "y.npy")
         np.testing.assert_array_equal(np.load(self.folder / "y.npy"), np.cumsum(x[::-1])[::-1])
 
+    def test_reverse_of_text_that_just_fits_a_message(self):
+        count = (1 << 20) // 8
+        text = self.folder / "x.txt"
+        text.write_text("1\n" * count)
+        self.ctl("scan", "--reverse", text, self.folder / "y.npy")
+        np.testing.assert_array_equal(np.load(self.folder / "y.npy"), np.arange(count, 0, -1))
+        self.ctl("scan", "--reverse", "--format", "raw", "--type", "f64", "-", self.folder / "y.bin",
+                 stdin=np.ones(count).tobytes())
+        np.testing.assert_array_equal(np.fromfile(self.folder / "y.bin"), np.arange(count, 0, -1))
+        text.write_text("1\n" * (count + 1))
+        self.assert_fails("scan", "--reverse", text, self.folder / "y.npy", says="REVERSE_ON_STREAM")
+
     def test_large_files_stream_through(self):
         x = small_numbers(np.float64, 5_000_011, self.seed)
         np.save(self.folder / "x.npy", x)
