@@ -17,8 +17,13 @@ bool Cancellation::cancelled() const {
 }
 
 bool Cancellation::SleepUnlessCancelled(absl::Duration duration) const {
+  constexpr absl::Duration kLongest = absl::Hours(24);  // wait_for adds to the clock's time, which overflows.
   std::unique_lock lock(mutex_);
-  return !changed_.wait_for(lock, absl::ToChronoNanoseconds(duration), [this] { return cancelled_; });
+  const auto cancelled = [this] { return cancelled_; };
+  for (; duration > kLongest; duration -= kLongest) {
+    if (changed_.wait_for(lock, absl::ToChronoNanoseconds(kLongest), cancelled)) return false;
+  }
+  return !changed_.wait_for(lock, absl::ToChronoNanoseconds(duration), cancelled);
 }
 
 int Cancellation::Add(std::function<void()> on_cancel) {

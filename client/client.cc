@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
 #include "client/array_call.h"
 #include "client/convert.h"
 #include "client/memory_source.h"
@@ -28,7 +31,10 @@ struct Outcome {
 // Says what a timeout met; gRPC says no more than "Deadline Exceeded".
 absl::Status ExplainDeadline(const absl::Status& status, std::string_view what) {
   if (!absl::IsDeadlineExceeded(status) || !ErrorReason(status).empty()) return status;
-  return absl::DeadlineExceededError(AbslView(what));
+  absl::Status explained = absl::DeadlineExceededError(AbslView(what));
+  // It remains what it was: the end of a call.
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) { explained.SetPayload(url, payload); });
+  return explained;
 }
 
 absl::Status UnaryStatus(const absl::Status& status) {
@@ -304,7 +310,9 @@ Client::Client(std::string_view address, const ClientOptions& options) : connect
   // way it waits ten seconds for that (gRPC 1.51, now and then, after a stream that failed).
   [[maybe_unused]] static const bool stays_up = (grpc_init(), true);
   grpc::ChannelArguments arguments;
-  const auto milliseconds = [](absl::Duration d) { return static_cast<int>(absl::ToInt64Milliseconds(d)); };
+  const auto milliseconds = [](absl::Duration d) {
+    return static_cast<int>(std::clamp<int64_t>(absl::ToInt64Milliseconds(d), 0, INT_MAX));
+  };
   // Connect again as often as calls are tried again. gRPC calls the limit on one attempt its minimal back-off.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, milliseconds(options.initial_backoff));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, milliseconds(options.max_backoff));

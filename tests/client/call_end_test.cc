@@ -3,8 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -73,6 +77,19 @@ TEST(ClientCancellation, EndsThePauseBetweenAttempts) {
   EXPECT_EQ(calls, 1);
 }
 
+// A clock's time would overflow.
+TEST(ClientCancellation, EndsASleepOfAnyLength) {
+  for (const absl::Duration long_time : {absl::Hours(3'000'000), absl::InfiniteDuration()}) {
+    Cancellation cancellation;
+    std::thread stopper([&] {
+      absl::SleepFor(absl::Milliseconds(100));  // For the sleep to begin.
+      cancellation.Cancel();
+    });
+    EXPECT_FALSE(cancellation.SleepUnlessCancelled(long_time)) << long_time;
+    stopper.join();
+  }
+}
+
 TEST(ClientDeadline, EndsCallsAndRetries) {
   FakeServer server;
   std::atomic<bool> server_was_called = false;
@@ -96,12 +113,30 @@ TEST(ClientDeadline, EndsCallsAndRetries) {
     EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
   }
   EXPECT_EQ(late.message(), "the server had not answered when the timeout passed");
-  EXPECT_EQ(client.Scan<int64_t>(std::vector<int64_t>(9 * kUnaryItems), {}, soon).status().code(),
-            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(IsCallStatus(late)) << late;
+  late = client.Scan<int64_t>(std::vector<int64_t>(9 * kUnaryItems), {}, soon).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(IsCallStatus(late)) << late;
   const absl::Time start = absl::Now();
   EXPECT_FALSE(client.Reduce<int64_t>({1}, {}, soon).ok());
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));                  // The retries alone would go on for twenty.
   while (!server_saw_the_end) absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
+}
+
+// A host that takes the connection and says nothing.
+TEST(ClientDeadline, IsTheOnlyEndWhereConnectingMayTakeForever) {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_EQ(listen(listener, 8), 0);  // Without a bind, on a port of the kernel's choice.
+  sockaddr_in address;
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  for (const absl::Duration forever : {absl::Hours(24 * 25), absl::InfiniteDuration()}) {
+    Client client("127.0.0.1:" + std::to_string(ntohs(address.sin_port)),
+                  {.retry_window = absl::ZeroDuration(), .max_backoff = forever, .connect_timeout = forever});
+    const absl::Status status = client.Reduce<int64_t>({1}, {}, {.timeout = absl::Seconds(1)}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << forever << ": " << status;
+  }
+  close(listener);
 }
 
 // ---- Sources, sinks and servers that misbehave ---------------------------------------------------------------------

@@ -124,6 +124,9 @@ class CliTest(E2ETest):
         (self.folder / "x.csv").write_text("-inf\n1\n")
         self.assertEqual(self.ctl_json("reduce", self.folder / "x.csv")["value"], "-Infinity")
 
+    def test_a_timeout_of_centuries_is_none(self):
+        self.assertEqual(self.ctl("--timeout", "3000000h", "reduce", "-", stdin=b"1\n2\n").stdout, b"3\n")
+
     def test_every_comparison(self):
         x = np.array([1, 5, 3, 5, 9], dtype=np.int32)
         np.save(self.folder / "x.npy", x)
