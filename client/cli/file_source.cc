@@ -19,7 +19,8 @@ absl::StatusOr<client::Chunk> FileSource::Next(size_t max_items) {
   count += num_ahead;
   ahead_.clear();
   if (count > max_items) {
-    ahead_.assign(value_buffer_.end() - item_bytes, value_buffer_.end());
+    const std::byte* const last = value_buffer_.data() + max_items * item_bytes;
+    ahead_.assign(last, last + item_bytes);
     count = max_items;
   }
   items_read_ += count;
