@@ -31,6 +31,8 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile& file) {
   std::string bytes;
   // Version 1.0 has a shorter preamble; what is read too much of it belongs to the dictionary.
   absl::Status status = Extend(file, kNpyMaxPreambleBytes, &bytes);
+  // What is there of a file that ends too soon says more than that it does.
+  if (!status.ok() && !absl::IsInvalidArgument(status)) return status;
   auto preamble = ParseNpyPreamble(bytes);
   if (!preamble.ok()) return In(file, preamble.status());
   PREFIXD_RETURN_IF_ERROR(status);

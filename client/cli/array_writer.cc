@@ -7,8 +7,8 @@
 namespace prefixd::cli {
 
 absl::StatusOr<std::unique_ptr<ArrayWriter>> ArrayWriter::Open(const std::string& path, Format format, DType dtype,
-                                                               std::optional<uint64_t> num_items) {
-  PREFIXD_ASSIGN_OR_RETURN(auto file, OutputFile::Open(path));
+                                                               std::optional<uint64_t> num_items, absl::Time deadline) {
+  PREFIXD_ASSIGN_OR_RETURN(auto file, OutputFile::Open(path, deadline));
   std::unique_ptr<ArrayWriter> writer(new ArrayWriter(std::move(file), format, dtype));
   if (format == Format::kNpy) {
     if (!num_items && !writer->file_->can_rewrite()) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "client/cli/array_reader.h"
 #include "client/cli/file.h"
 #include "client/spec.h"
@@ -19,11 +20,12 @@ namespace prefixd::cli {
 // Errors: the file system's, naming the file.
 class ArrayWriter {
  public:
-  // num_items: how many will be written, where it is known.
+  // num_items: how many will be written, where it is known. deadline: as OutputFile::Open.
   // Needs:  IsSupported(dtype).
   // Errors: INVALID_ARGUMENT for .npy into a pipe if num_items is not known: its header comes first.
   static absl::StatusOr<std::unique_ptr<ArrayWriter>> Open(const std::string& path, Format format, DType dtype,
-                                                           std::optional<uint64_t> num_items);
+                                                           std::optional<uint64_t> num_items,
+                                                           absl::Time deadline = absl::InfiniteFuture());
 
   // Needs: whole elements.
   absl::Status Write(client::Bytes elements);

@@ -114,8 +114,8 @@ absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
                            .algorithm = flags.algorithm,
                            .num_items = job.reader->num_items()};
   PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags, out_dtype));
-  PREFIXD_ASSIGN_OR_RETURN(auto writer,
-                           ArrayWriter::Open(flags.output, OutputFormat(flags), out_dtype, spec.num_items));
+  PREFIXD_ASSIGN_OR_RETURN(
+      auto writer, ArrayWriter::Open(flags.output, OutputFormat(flags), out_dtype, spec.num_items, job.deadline));
   FileSource source(*job.reader, nullptr, *job.progress);
   client::Client client = MakeClient(global);
   PREFIXD_ASSIGN_OR_RETURN(const client::Timing timing,
@@ -177,11 +177,11 @@ absl::Status RunCompact(const GlobalFlags& global, const CompactFlags& flags) {
     spec.predicate = *predicate;
   }
   PREFIXD_ASSIGN_OR_RETURN(auto values_writer,
-                           ArrayWriter::Open(flags.output, OutputFormat(flags), dtype, std::nullopt));
+                           ArrayWriter::Open(flags.output, OutputFormat(flags), dtype, std::nullopt, job.deadline));
   std::unique_ptr<ArrayWriter> indices_writer;
   if (flags.indices) {
-    PREFIXD_ASSIGN_OR_RETURN(indices_writer,
-                             ArrayWriter::Open(*flags.indices, FormatOf(*flags.indices), DType::kU64, std::nullopt));
+    PREFIXD_ASSIGN_OR_RETURN(indices_writer, ArrayWriter::Open(*flags.indices, FormatOf(*flags.indices), DType::kU64,
+                                                               std::nullopt, job.deadline));
   }
   FileSource source(*job.reader, mask.get(), *job.progress);
   client::Client client = MakeClient(global);

@@ -29,6 +29,13 @@ absl::Status FileError(std::string_view what, const std::string& name) {
   return absl::ErrnoToStatus(error, AbslView(StrCat(what, " ", name)));
 }
 
+// What poll takes: at least as long as the deadline is away, if there is one.
+int MillisecondsUntil(absl::Time deadline) {
+  if (deadline == absl::InfiniteFuture()) return -1;
+  const int64_t left_ms = absl::ToInt64Milliseconds(absl::Ceil(deadline - absl::Now(), absl::Milliseconds(1)));
+  return static_cast<int>(std::clamp<int64_t>(left_ms, 0, INT_MAX));
+}
+
 constexpr std::string_view kClosedPipe = "CLOSED_PIPE";
 
 // These lead to whatever the process was given, which is not ours to replace even if it is a regular file.
@@ -101,7 +108,8 @@ absl::StatusOr<std::unique_ptr<InputFile>> InputFile::Open(const std::string& pa
   if (path == "-") {
     PREFIXD_ASSIGN_OR_RETURN(file->fd_, DupInherited(STDIN_FILENO, file->name_));
   } else {
-    file->fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // A FIFO that nobody writes would hold up a blocking open. Reads wait: poll tells no end before a first writer's.
+    file->fd_ = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   }
   if (file->fd_ < 0) return FileError("cannot open", file->name_);
   struct stat info;
@@ -125,13 +133,8 @@ absl::Status InputFile::TooLate() const {
 
 absl::Status InputFile::WaitForInput() {
   for (;;) {
-    int timeout_ms = -1;
-    if (deadline_ != absl::InfiniteFuture()) {
-      const int64_t left_ms = absl::ToInt64Milliseconds(absl::Ceil(deadline_ - absl::Now(), absl::Milliseconds(1)));
-      timeout_ms = static_cast<int>(std::clamp<int64_t>(left_ms, 0, INT_MAX));
-    }
     pollfd fds[] = {{fd_, POLLIN, 0}, {interrupt_fd_, POLLIN, 0}};
-    const int ready = poll(fds, 2, timeout_ms);
+    const int ready = poll(fds, 2, MillisecondsUntil(deadline_));
     if (ready < 0 && errno == EINTR) continue;
     if (ready < 0) return FileError("cannot wait for", name_);
     // Who interrupts because of the deadline is told of it too.
@@ -148,7 +151,7 @@ absl::StatusOr<size_t> InputFile::Read(std::byte* out, size_t max_bytes) {
     if (!size_bytes_) PREFIXD_RETURN_IF_ERROR(WaitForInput());
     if (size_bytes_ && absl::Now() >= deadline_) return TooLate();
     const ssize_t count = read(fd_, out + done, max_bytes - done);
-    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;  // Another reader may have been faster.
     if (count < 0) return FileError("cannot read", name_);
     if (count == 0) break;
     done += count;
@@ -170,20 +173,28 @@ void InputFile::Interrupt() {
 }
 
 // ---- OutputFile ----------------------------------------------------------------------------------------------------
-absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Open(const std::string& path, absl::Time deadline) {
   std::unique_ptr<OutputFile> file(new OutputFile());
   file->name_ = path == "-" ? "standard output" : path;
+  file->deadline_ = deadline;
+  struct stat info;
   if (path == "-") {
     PREFIXD_ASSIGN_OR_RETURN(file->fd_, DupInherited(STDOUT_FILENO, file->name_));
+    file->may_wait_ = fstat(file->fd_, &info) == 0 && !S_ISREG(info.st_mode);
     return file;
   }
-  struct stat info;
   const bool exists = stat(path.c_str(), &info) == 0;
   if (exists && S_ISDIR(info.st_mode)) return absl::FailedPreconditionError(StrCat(path, " is a directory"));
   // Appending suits pipes and devices too.
   if ((exists && !S_ISREG(info.st_mode)) || IsOpenAlready(path)) {
-    file->fd_ = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (file->fd_ < 0) return FileError("cannot open", path);
+    const bool is_fifo = exists && S_ISFIFO(info.st_mode);
+    const int no_block = is_fifo && deadline != absl::InfiniteFuture() ? O_NONBLOCK : 0;
+    while ((file->fd_ = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | no_block)) < 0) {
+      if (!is_fifo || errno != ENXIO) return FileError("cannot open", path);
+      if (absl::Now() >= deadline) return file->TooLate();
+      absl::SleepFor(absl::Milliseconds(10));  // Nobody tells that a reader has come.
+    }
+    file->may_wait_ = !exists || !S_ISREG(info.st_mode);
     return file;
   }
   // What may not be written may not be replaced either, though the folder would allow it.
@@ -208,13 +219,31 @@ OutputFile::~OutputFile() {
   ReleaseSlot(signal_slot_);
 }
 
+absl::Status OutputFile::TooLate() const {
+  return absl::DeadlineExceededError(StrCat("the timeout passed before all was written to ", name_));
+}
+
+absl::Status OutputFile::WaitForRoom() {
+  for (;;) {
+    pollfd fd = {fd_, POLLOUT, 0};
+    const int ready = poll(&fd, 1, MillisecondsUntil(deadline_));
+    if (ready > 0) return absl::OkStatus();
+    if (ready < 0 && errno != EINTR) return FileError("cannot wait for", name_);
+    if (absl::Now() >= deadline_) return TooLate();
+  }
+}
+
 absl::Status OutputFile::Write(std::string_view bytes) {
+  const bool bounded = may_wait_ && deadline_ != absl::InfiniteFuture();
   while (!bytes.empty()) {
-    const ssize_t count = write(fd_, bytes.data(), bytes.size());
+    // A pipe with room takes so much at once. More would wait for its reader, and the pipe may be shared: it is not
+    // ours to set not to block.
+    const size_t part_bytes = bounded ? std::min<size_t>(bytes.size(), PIPE_BUF) : bytes.size();
+    if (bounded) PREFIXD_RETURN_IF_ERROR(WaitForRoom());
+    const ssize_t count = write(fd_, bytes.data(), part_bytes);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) {  // A pipe that its owner has set not to block.
-      pollfd fd = {fd_, POLLOUT, 0};
-      poll(&fd, 1, -1);
+    if (count < 0 && errno == EAGAIN) {  // A pipe that does not block, because its owner or Open has set it so.
+      PREFIXD_RETURN_IF_ERROR(WaitForRoom());
       continue;
     }
     if (count < 0 && errno == EPIPE && path_.empty()) {

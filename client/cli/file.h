@@ -19,7 +19,8 @@ namespace prefixd::cli {
 // Threads: one at a time, but Interrupt from any.
 class InputFile {
  public:
-  // Reads fail with DEADLINE_EXCEEDED once the deadline has passed, and don't wait longer.
+  // Reads fail with DEADLINE_EXCEEDED once the deadline has passed, and don't wait longer. Open does not wait for the
+  // writer of a FIFO; reads do.
   static absl::StatusOr<std::unique_ptr<InputFile>> Open(const std::string& path, absl::Time deadline);
   ~InputFile();
 
@@ -51,7 +52,9 @@ class InputFile {
 // Commit. "-" is standard output; pipes and devices are written directly.
 class OutputFile {
  public:
-  static absl::StatusOr<std::unique_ptr<OutputFile>> Open(const std::string& path);
+  // Where a pipe's reader would be waited for after the deadline, Open and Write fail with DEADLINE_EXCEEDED.
+  static absl::StatusOr<std::unique_ptr<OutputFile>> Open(const std::string& path,
+                                                          absl::Time deadline = absl::InfiniteFuture());
   ~OutputFile();  // Removes what was not committed.
 
   absl::Status Write(std::string_view bytes);
@@ -66,12 +69,16 @@ class OutputFile {
 
  private:
   OutputFile() = default;
+  absl::Status TooLate() const;
+  absl::Status WaitForRoom();
 
   std::string name_;       // For messages.
   std::string path_;       // The name it gets.
   std::string temporary_;  // The name it has until then; empty if it is written directly.
   int fd_ = -1;
   int signal_slot_ = -1;
+  absl::Time deadline_;
+  bool may_wait_ = false;  // For a reader: it is no regular file.
 };
 
 // Whether both names mean one regular file, or one that is still to be made.

@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <string>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "client/cli/file.h"
 #include "tests/client/temporary_folder.h"
 
@@ -146,6 +148,29 @@ TEST(OutputFile, WaitsForAPipeThatDoesNotBlock) {
   reader.join();
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(received, content.size());
+}
+
+TEST(OutputFile, WaitsForAPipeUntilTheDeadline) {
+  const StandardOutputPipe pipe;
+  std::string content(1 << 20, 0);  // More than a pipe holds.
+  for (size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i % 251);
+  auto file = OutputFile::Open("-", absl::Now() + absl::Hours(1));
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::string received(content.size(), 0);
+  std::thread reader([&] {
+    for (size_t done = 0; done < received.size();) {
+      const ssize_t count =
+          read(pipe.read_end(), received.data() + done, std::min<size_t>(5000, content.size() - done));
+      if (count <= 0) break;
+      done += count;
+    }
+  });
+  EXPECT_TRUE((*file)->Write(content).ok());
+  reader.join();
+  EXPECT_TRUE(received == content);
+  file = OutputFile::Open("-", absl::Now() + absl::Milliseconds(100));
+  EXPECT_TRUE(absl::IsDeadlineExceeded((*file)->Write(content)));
+  close(pipe.read_end());
 }
 
 TEST(OutputFile, KnowsAPipeThatNobodyReads) {

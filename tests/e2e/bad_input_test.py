@@ -9,7 +9,7 @@ import unittest
 
 import numpy as np
 
-from harness import BIN_DIR, E2ETest, wait_until
+from harness import BIN_DIR, LIMIT_SECONDS, E2ETest, wait_until
 
 
 class BadInputTest(E2ETest):
@@ -162,6 +162,41 @@ class BadInputTest(E2ETest):
         self.assertIn(b"DEADLINE_EXCEEDED", process.stderr.read())
         process.stderr.close()
         self.assertEqual(process.wait(60), 1)
+
+    def test_a_deadline_is_kept_where_nobody_writes_or_reads(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        path = self.save("x.npy", np.ones(1_000_000, dtype=np.int32))
+        for arguments in (["reduce", "--format", "text", pipe], ["reduce", "--format", "npy", pipe],
+                          ["compact", "--mask", pipe, path, self.folder / "y.npy"],
+                          ["scan", path, pipe], ["scan", path, "-"]):
+            with self.subTest(arguments=arguments):
+                with subprocess.Popen(
+                        [BIN_DIR / "prefixctl", "--server", self.server.address, "--timeout", "500ms", *arguments],
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+                    try:
+                        self.assertEqual(process.wait(LIMIT_SECONDS), 1)  # Its output is not read until then.
+                    finally:
+                        process.kill()
+                    message = process.stderr.read()
+                self.assertIn(b"DEADLINE_EXCEEDED", message)
+                self.assertIn(b"(--timeout 500ms)", message)
+                self.assert_left_behind("pipe", "x.npy")
+
+    def test_an_input_that_nobody_has_opened_yet_is_not_empty(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        for text in (b"1\n2\n", b""):
+            process = subprocess.Popen(
+                [BIN_DIR / "prefixctl", "--server", self.server.address, "--timeout", f"{LIMIT_SECONDS}s", "reduce",
+                 "--format", "text", pipe], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            with process.stdout:
+                time.sleep(0.3)  # For it to look before anything is there.
+                with open(pipe, "r+b", buffering=0) as writer:  # Opens even if nobody reads any more.
+                    time.sleep(0.1)  # For it to look while there is a writer, but nothing written.
+                    writer.write(text)
+                self.assertEqual(process.stdout.read(), b"3\n" if text else b"0\n")
+            self.assertEqual(process.wait(LIMIT_SECONDS), 0)
 
 
 if __name__ == "__main__":
