@@ -2,14 +2,12 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdint>
 #include <iostream>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_split.h"
@@ -19,7 +17,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/file.h"
 #include "client/cli/load.h"
-#include "client/cli/number.h"
+#include "client/cli/option.h"
 #include "client/client.h"
 #include "kernels/status.h"
 #include "kernels/types.h"
@@ -27,74 +25,21 @@
 
 namespace {
 
+using prefixd::cli::AddNamed;
+using prefixd::cli::AddNamedList;
+using prefixd::cli::AddNumber;
+using prefixd::cli::AddParsed;
 using prefixd::cli::ArrayFlags;
 using prefixd::cli::BenchFlags;
 using prefixd::cli::Format;
 using prefixd::cli::GlobalFlags;
+using prefixd::cli::HasAll;
+using prefixd::cli::kNotEmpty;
 using prefixd::cli::LoadFlags;
+using prefixd::cli::NamesOf;
 
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
-
-// The names of the enumerators for which `offered` holds.
-template <class Enum, class Offered>
-std::string NamesOf(int count, Offered offered) {
-  std::string names;
-  for (int i = 0; i < count; ++i) {
-    const auto value = static_cast<Enum>(i);
-    if (offered(value)) names += prefixd::StrCat(names.empty() ? "" : ", ", Name(value));
-  }
-  return names;
-}
-
-// Whether a name is one of `names`, a list separated by ", "; what it names in *out.
-template <class Enum>
-bool IsOneOf(const std::string& name, const std::string& names, Enum* out) {
-  return FromName(name, out) && (", " + names + ", ").find(", " + name + ", ") != std::string::npos;
-}
-
-// An option that takes one of `names`.
-template <class Enum, class Out>
-CLI::Option* AddNamed(CLI::App* app, const std::string& flag, const std::string& names, const std::string& what,
-                      Out* out) {
-  const auto set = [flag, names, out](const std::string& name) {
-    Enum value;
-    if (!IsOneOf(name, names, &value)) {
-      throw CLI::ValidationError(flag, "'" + name + "' is none of " + names);
-    }
-    *out = value;
-  };
-  return app->add_option_function<std::string>(flag, set, what + ": " + names)->type_name("NAME");
-}
-
-enum class HasAll { kNo, kYes };
-
-// An option that takes several of them, separated by commas. `all`, where there is that, leaves *out empty.
-template <class Enum>
-CLI::Option* AddNamedList(CLI::App* app, const std::string& flag, const std::string& names, const std::string& what,
-                          HasAll has_all, std::vector<Enum>* out) {
-  const auto set = [flag, names, has_all, out](const std::string& list) {
-    out->clear();
-    for (const absl::string_view name : absl::StrSplit(list, ',')) {
-      if (has_all == HasAll::kYes && name == "all") {
-        out->clear();
-        return;
-      }
-      Enum value;
-      if (!IsOneOf(std::string(name), names, &value)) {
-        throw CLI::ValidationError(
-            flag, "'" + std::string(name) + "' is none of " + names + (has_all == HasAll::kYes ? ", all" : ""));
-      }
-      out->push_back(value);
-    }
-  };
-  return app
-      ->add_option_function<std::string>(flag, set, what + ": " + names + (has_all == HasAll::kYes ? ", or all" : ""))
-      ->type_name("NAMES");
-}
-
-// An empty argument is a script's variable that was never set.
-const CLI::Validator kNotEmpty([](std::string& text) { return std::string(text.empty() ? "it is empty" : ""); }, "");
 
 std::string DTypeNames() {
   return NamesOf<prefixd::DType>(prefixd::kNumDTypes, [](prefixd::DType dtype) { return prefixd::IsSupported(dtype); });
@@ -184,34 +129,6 @@ void AddBenchFlags(CLI::App* app, BenchFlags* flags) {
   app->footer(
       "Times are medians by the device's clock, each sample from cold caches. GB/s (10^9 bytes a second) counts bytes\n"
       "read and written; share is that of the device's own copy of as many bytes. Ctrl-C keeps what came so far.\n");
-}
-
-// An option whose text `parse` turns into *out.
-template <class Parse, class Out>
-CLI::Option* AddParsed(CLI::App* app, const std::string& flag, Parse parse, const std::string& what, Out* out) {
-  const auto set = [flag, parse, out](const std::string& text) {
-    auto parsed = parse(text);
-    if (!parsed.ok()) throw CLI::ValidationError(flag, std::string(parsed.status().message()));
-    *out = *std::move(parsed);
-  };
-  return app->add_option_function<std::string>(flag, set, what);
-}
-
-// An option that takes a number of a range. CLI::Range lets NaN pass, and CLI11 makes a large number of --seed -1.
-template <class Number, class Out>
-CLI::Option* AddNumber(CLI::App* app, const std::string& flag, Number least, Number most, const std::string& what,
-                       Out* out) {
-  const auto set = [flag, least, most, out](const std::string& text) {
-    const char* const end = text.data() + text.size();
-    Number number{};
-    const auto [stop, error] = std::from_chars(text.data(), end, number);
-    if (error != std::errc() || stop != end || !(number >= least && number <= most)) {
-      throw CLI::ValidationError(
-          flag, prefixd::StrCat("'", prefixd::cli::Shown(text), "' is no number from ", least, " to ", most));
-    }
-    *out = number;
-  };
-  return app->add_option_function<std::string>(flag, set, what);
 }
 
 void AddLoadFlags(CLI::App* app, LoadFlags* flags) {
