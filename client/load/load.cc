@@ -19,6 +19,7 @@ namespace {
 
 constexpr absl::Duration kProgressInterval = absl::Milliseconds(200);
 constexpr absl::Duration kPauseAfterError = absl::Milliseconds(100);
+constexpr absl::Duration kPatience = absl::Seconds(1);  // Where nothing succeeds.
 
 // The callers of one load, from the constructor to Stop.
 class Callers {
@@ -45,8 +46,8 @@ class Callers {
     return absl::OkStatus();
   }
 
-  // Whether no caller still waits for the first answer that it will ever get.
-  bool HeardFromAll() const { return num_first_under_way_ == 0; }
+  // Whether requests have failed and none has succeeded, nor may yet: no caller waits for its first answer.
+  bool IsHopeless() const { return has_failed_ && !has_succeeded_ && num_first_under_way_ == 0; }
 
   // Sends nothing more, and waits for what is under way.
   void Stop() {
@@ -86,6 +87,7 @@ class Callers {
         return;
       }
       recorder_.Record(operation, latency, outcome);
+      (outcome.status.ok() ? has_succeeded_ : has_failed_) = true;
       if (std::exchange(is_first, false)) --num_first_under_way_;
       if (outcome.status.ok() || schedule_) continue;
       stop_.SleepUnlessCancelled(client::RetryDelay(outcome.status).value_or(kPauseAfterError));
@@ -106,19 +108,22 @@ class Callers {
   const Clock::time_point began_ = Clock::now();
   std::atomic<uint64_t> next_ = 0;
   std::atomic<size_t> num_first_under_way_ = 0;
+  std::atomic<bool> has_succeeded_ = false;
+  std::atomic<bool> has_failed_ = false;
   client::Cancellation stop_;
   std::vector<std::thread> threads_;
 };
 
 std::string SecondsText(absl::Duration duration) { return absl::StrFormat("%.1f s", absl::ToDoubleSeconds(duration)); }
 
-// Lets a stretch of time pass. False if it was cut short.
-bool Pass(absl::Duration duration, const std::string& what, const Recorder& recorder,
+// Lets a stretch of time pass. False if it was cut short, by a cancellation or because there is no hope.
+bool Pass(absl::Duration duration, const std::string& what, const Callers& callers, const Recorder& recorder,
           const client::Cancellation& cancellation, OnProgress on_progress) {
   const Clock::time_point began = Clock::now();
   for (;;) {
     const absl::Duration passed = absl::FromChrono(Clock::now() - began);
     if (passed >= duration) return true;
+    if (passed >= kPatience && callers.IsHopeless()) return false;
     const Recorder::Counts counts = recorder.counts();
     on_progress(StrCat(what, ", ", SecondsText(passed), " of ", SecondsText(duration), ": ", counts.num_ok, " requests",
                        counts.num_failed == 0 ? "" : StrCat(", ", counts.num_failed, " failed")));
@@ -135,29 +140,19 @@ absl::StatusOr<LoadResult> RunLoad(const Plan& plan, const Load& load, const Mix
   Recorder recorder(num_operations);
   Callers callers(load, mix, send, cancellation, &recorder);
   PREFIXD_RETURN_IF_ERROR(callers.Start(load.num_callers));
-  bool has_succeeded = false;
-  bool has_failed = false;
-  const auto count_in = [&](const Window& window) {
-    const Tally all = window.All();
-    has_succeeded = has_succeeded || all.num_ok > 0;
-    has_failed = has_failed || all.num_failed > 0;
-  };
-  const auto is_hopeless = [&] { return has_failed && !has_succeeded && callers.HeardFromAll(); };
   bool goes_on = true;
   if (plan.warm_up > absl::ZeroDuration()) {
-    goes_on = Pass(plan.warm_up, "warm-up", recorder, cancellation, on_progress);
+    goes_on = Pass(plan.warm_up, "warm-up", callers, recorder, cancellation, on_progress);
     const Window warm_up = recorder.Cut();
-    count_in(warm_up);
-    result.hopeless = is_hopeless();
+    result.hopeless = callers.IsHopeless();
     if (result.hopeless) result.measured.Merge(warm_up);  // There is nothing better to tell.
   }
   std::vector<Window> windows;
   while (goes_on && !result.hopeless) {
-    goes_on =
-        Pass(plan.measure / kStableWindows, StrCat("window ", windows.size() + 1), recorder, cancellation, on_progress);
+    goes_on = Pass(plan.measure / kStableWindows, StrCat("window ", windows.size() + 1), callers, recorder,
+                   cancellation, on_progress);
     windows.push_back(recorder.Cut());
-    count_in(windows.back());
-    result.hopeless = is_hopeless();
+    result.hopeless = callers.IsHopeless();
     result.stable = goes_on && IsStable(windows, load.rate_per_second);
     if (windows.size() == kMaxWindows) break;
     if (windows.size() >= kStableWindows && (result.stable || !plan.until_stable)) break;
@@ -170,8 +165,7 @@ absl::StatusOr<LoadResult> RunLoad(const Plan& plan, const Load& load, const Mix
   for (size_t i = windows.size() - num_used; i < windows.size(); ++i) result.measured.Merge(windows[i]);
   // What ended later counts for latencies, not for the rate.
   Window rest = recorder.Cut();
-  count_in(rest);
-  result.hopeless = is_hopeless();  // Of a load that went on to its end too.
+  result.hopeless = result.hopeless || callers.IsHopeless();
   for (Tally& tally : rest.tallies) {
     tally.num_late = std::exchange(tally.num_ok, 0);
     tally.num_bytes = 0;

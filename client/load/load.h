@@ -44,7 +44,7 @@ struct LoadResult {
   Window measured;
   size_t num_windows = 0;  // Measured in all.
   bool stable = false;     // As IsStable.
-  // Requests failed and none succeeded. Ended early, with the window in which every caller had been answered.
+  // Requests failed and none succeeded. Ended early, when every caller had been answered, after a second at least.
   bool hopeless = false;
 };
 
