@@ -105,14 +105,15 @@ absl::StatusOr<std::unique_ptr<InputFile>> InputFile::Open(const std::string& pa
   std::unique_ptr<InputFile> file(new InputFile());
   file->name_ = path == "-" ? "standard input" : path;
   file->deadline_ = deadline;
+  struct stat info;
   if (path == "-") {
     PREFIXD_ASSIGN_OR_RETURN(file->fd_, DupInherited(STDIN_FILENO, file->name_));
   } else {
     // A FIFO that nobody writes would hold up a blocking open. Reads wait: poll tells no end before a first writer's.
-    file->fd_ = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    const bool is_fifo = stat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode);
+    file->fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | (is_fifo ? O_NONBLOCK : 0));
   }
   if (file->fd_ < 0) return FileError("cannot open", file->name_);
-  struct stat info;
   if (fstat(file->fd_, &info) != 0) return FileError("cannot read", file->name_);
   if (S_ISDIR(info.st_mode)) return absl::FailedPreconditionError(StrCat(path, " is a directory"));
   // Standard input may be a file that something else has read a part of.
@@ -151,7 +152,8 @@ absl::StatusOr<size_t> InputFile::Read(std::byte* out, size_t max_bytes) {
     if (!size_bytes_) PREFIXD_RETURN_IF_ERROR(WaitForInput());
     if (size_bytes_ && absl::Now() >= deadline_) return TooLate();
     const ssize_t count = read(fd_, out + done, max_bytes - done);
-    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;  // Another reader may have been faster.
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN && !size_bytes_) continue;  // Another reader may have been faster.
     if (count < 0) return FileError("cannot read", name_);
     if (count == 0) break;
     done += count;

@@ -278,10 +278,10 @@ int main(int argc, char** argv) {
   load->footer(
       "Scans and reduces are sums, a compact keeps half; arrays above 1 MiB are streamed. With --callers each caller\n"
       "asks again when it was answered; with --rate-per-second requests arrive at times fixed before, and wait where\n"
-      "no caller is free, which counts. stable: rate and p50 of the last three windows agree within 10 %, and rate\n"
-      "and arrivals. unsent: still waiting at the end. Percentiles are of what succeeded, and of what was unsent, "
-      "timed\n"
-      "out or was interrupted with its wait so far. --timeout is a request's (10s). Ctrl-C keeps what came.\n");
+      "no caller is free, which counts. stable: rate and p50 of the last three windows agree within 10 %, and what\n"
+      "ended and what arrived. unsent: still waiting at the end. Percentiles are of what succeeded, and of what was\n"
+      "unsent, timed out or was interrupted with its wait so far. --timeout is a request's (10s). Ctrl-C keeps what\n"
+      "came.\n");
   LoadFlags wire_flags;
   CLI::App* wire = app.add_subcommand("wire", "The same requests, sent back unread: what the wire alone takes");
   AddLoadFlags(wire, &wire_flags);

@@ -46,8 +46,11 @@ class Callers {
     return absl::OkStatus();
   }
 
-  // Whether requests have failed and none has succeeded, nor may yet: no caller waits for its first answer.
-  bool IsHopeless() const { return has_failed_ && !has_succeeded_ && num_first_under_way_ == 0; }
+  // Whether for a while requests have failed and none has succeeded, nor may yet: no caller waits for its first answer.
+  bool IsHopeless() const {
+    return has_failed_ && !has_succeeded_ && num_first_under_way_ == 0 &&
+           absl::FromChrono(Clock::now() - began_) >= kPatience;
+  }
 
   // Sends nothing more, and waits for what is under way.
   void Stop() {
@@ -116,19 +119,30 @@ class Callers {
 
 std::string SecondsText(absl::Duration duration) { return absl::StrFormat("%.1f s", absl::ToDoubleSeconds(duration)); }
 
-// Lets a stretch of time pass. False if it was cut short, by a cancellation or because there is no hope.
-bool Pass(absl::Duration duration, const std::string& what, const Callers& callers, const Recorder& recorder,
-          const client::Cancellation& cancellation, OnProgress on_progress) {
+// Why a stretch of time was over.
+enum class End { kTime, kCancelled, kHopeless };
+
+End Pass(absl::Duration duration, const std::string& what, const Callers& callers, const Recorder& recorder,
+         const client::Cancellation& cancellation, OnProgress on_progress) {
   const Clock::time_point began = Clock::now();
   for (;;) {
     const absl::Duration passed = absl::FromChrono(Clock::now() - began);
-    if (passed >= duration) return true;
-    if (passed >= kPatience && callers.IsHopeless()) return false;
+    if (callers.IsHopeless()) return End::kHopeless;
+    if (passed >= duration) return End::kTime;
     const Recorder::Counts counts = recorder.counts();
     on_progress(StrCat(what, ", ", SecondsText(passed), " of ", SecondsText(duration), ": ", counts.num_ok, " requests",
                        counts.num_failed == 0 ? "" : StrCat(", ", counts.num_failed, " failed")));
-    if (!cancellation.SleepUnlessCancelled(std::min(duration - passed, kProgressInterval))) return false;
+    if (!cancellation.SleepUnlessCancelled(std::min(duration - passed, kProgressInterval))) return End::kCancelled;
   }
+}
+
+// In the last windows, of which a result is made.
+bool NothingSucceeds(absl::Span<const Window> windows) {
+  const auto last = windows.last(kStableWindows);
+  return std::all_of(last.begin(), last.end(), [](const Window& window) {
+    const Tally all = window.All();
+    return all.num_failed > 0 && all.num_ok == 0;
+  });
 }
 
 }  // namespace
@@ -140,38 +154,38 @@ absl::StatusOr<LoadResult> RunLoad(const Plan& plan, const Load& load, const Mix
   Recorder recorder(num_operations);
   Callers callers(load, mix, send, cancellation, &recorder);
   PREFIXD_RETURN_IF_ERROR(callers.Start(load.num_callers));
-  bool goes_on = true;
-  if (plan.warm_up > absl::ZeroDuration()) {
-    goes_on = Pass(plan.warm_up, "warm-up", callers, recorder, cancellation, on_progress);
-    const Window warm_up = recorder.Cut();
-    result.hopeless = callers.IsHopeless();
-    if (result.hopeless) result.measured.Merge(warm_up);  // There is nothing better to tell.
-  }
+  End end = End::kTime;
   std::vector<Window> windows;
-  while (goes_on && !result.hopeless) {
-    goes_on = Pass(plan.measure / kStableWindows, StrCat("window ", windows.size() + 1), callers, recorder,
-                   cancellation, on_progress);
-    windows.push_back(recorder.Cut());
-    result.hopeless = callers.IsHopeless();
-    result.stable = goes_on && IsStable(windows, load.rate_per_second);
-    if (windows.size() == kMaxWindows) break;
-    if (windows.size() >= kStableWindows && (result.stable || !plan.until_stable)) break;
+  if (plan.warm_up > absl::ZeroDuration()) {
+    end = Pass(plan.warm_up, "warm-up", callers, recorder, cancellation, on_progress);
+    Window warm_up = recorder.Cut();
+    if (end == End::kHopeless) windows.push_back(std::move(warm_up));  // There is nothing better to tell.
   }
-  const Clock::time_point end = Clock::now();
+  while (end == End::kTime) {
+    end = Pass(plan.measure / kStableWindows, StrCat("window ", windows.size() + 1), callers, recorder, cancellation,
+               on_progress);
+    windows.push_back(recorder.Cut());
+    result.stable = end == End::kTime && IsStable(windows, load.rate_per_second);
+    if (windows.size() == kMaxWindows) break;
+    if (windows.size() >= kStableWindows && (!plan.until_stable || result.stable || NothingSucceeds(windows))) break;
+  }
+  const Clock::time_point stopped = Clock::now();
   callers.Stop();
-  callers.RecordUnsent(end);
+  callers.RecordUnsent(stopped);
   result.num_windows = windows.size();
+  if (windows.empty()) return result;
   const size_t num_used = std::min(windows.size(), kStableWindows);
   for (size_t i = windows.size() - num_used; i < windows.size(); ++i) result.measured.Merge(windows[i]);
   // What ended later counts for latencies, not for the rate.
   Window rest = recorder.Cut();
-  result.hopeless = result.hopeless || callers.IsHopeless();
   for (Tally& tally : rest.tallies) {
     tally.num_late = std::exchange(tally.num_ok, 0);
     tally.num_bytes = 0;
   }
   rest.duration = {};
-  if (!windows.empty() || result.hopeless) result.measured.Merge(rest);
+  result.measured.Merge(rest);
+  const Tally all = result.measured.All();
+  result.hopeless = all.num_failed > 0 && all.num_ok + all.num_late == 0;
   return result;
 }
 

@@ -44,7 +44,8 @@ struct LoadResult {
   Window measured;
   size_t num_windows = 0;  // Measured in all.
   bool stable = false;     // As IsStable.
-  // Requests failed and none succeeded. Ended early, when every caller had been answered, after a second at least.
+  // Of what was measured, requests failed and none succeeded. Ended early where none had since the load began, for a
+  // second at least and with no caller's first request under way, or none in three windows.
   bool hopeless = false;
 };
 

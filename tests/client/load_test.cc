@@ -232,7 +232,8 @@ TEST(RunLoad, OneThatIsStillUnderWayIsWaitedFor) {
     return Outcome();
   };
   client::Cancellation cancellation;
-  const LoadResult result = Measure(PlanOf(absl::Milliseconds(300)), {.num_callers = 2}, MixOf({1}, 1), send,
+  // Long enough to lose patience in.
+  const LoadResult result = Measure(PlanOf(absl::Milliseconds(1800)), {.num_callers = 2}, MixOf({1}, 1), send,
                                     cancellation, [&](const std::string& what) {
                                       while (num_failed == 0) std::this_thread::yield();
                                       done = what.find("window 3") != std::string::npos;
@@ -252,13 +253,38 @@ TEST(RunLoad, AServerThatWasAwayForAWhileIsNotGivenUp) {
     return Outcome();
   };
   client::Cancellation cancellation;
-  const LoadResult result = Measure(PlanOf(absl::Milliseconds(300)), {.num_callers = 2}, MixOf({1}, 1), send,
+  const LoadResult result = Measure(PlanOf(absl::Milliseconds(1500)), {.num_callers = 2}, MixOf({1}, 1), send,
                                     cancellation, [&](const std::string& what) {
                                       while (num_ok == 0) std::this_thread::yield();
                                       away = what.find("window 1") == std::string::npos;
                                     });
   EXPECT_FALSE(result.hopeless);
   EXPECT_EQ(result.num_windows, 3);
+  EXPECT_GE(result.measured.duration, milliseconds(1500));
+  EXPECT_GT(result.measured.All().num_failed, 0);
+}
+
+TEST(RunLoad, AServerThatIsGoneForGoodIsAFailure) {
+  std::atomic<bool> gone = false;
+  std::atomic<int> num_ok = 0;
+  const Sender send = [&](size_t, size_t) {
+    std::this_thread::sleep_for(milliseconds(1));  // A request takes a while.
+    if (gone) return Outcome{.status = absl::UnavailableError("gone")};
+    ++num_ok;
+    return Outcome();
+  };
+  const auto in_warm_up = [&](const std::string& what) {
+    while (num_ok == 0) std::this_thread::yield();
+    gone = !what.starts_with("warm-up");
+  };
+  client::Cancellation cancellation;
+  Plan plan = PlanOf(absl::Milliseconds(600));
+  plan.warm_up = absl::Milliseconds(100);
+  plan.until_stable = true;
+  const LoadResult result = Measure(plan, {.num_callers = 2}, MixOf({1}, 1), send, cancellation, in_warm_up);
+  EXPECT_TRUE(result.hopeless);
+  EXPECT_LT(result.num_windows, kMaxWindows);
+  EXPECT_EQ(result.measured.All().num_ok, 0);
   EXPECT_GT(result.measured.All().num_failed, 0);
 }
 

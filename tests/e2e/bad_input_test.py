@@ -191,7 +191,10 @@ class BadInputTest(E2ETest):
                 [BIN_DIR / "prefixctl", "--server", self.server.address, "--timeout", f"{LIMIT_SECONDS}s", "reduce",
                  "--format", "text", pipe], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             with process.stdout:
-                time.sleep(0.3)  # For it to look before anything is there.
+                links = f"/proc/{process.pid}/fd"
+                wait_until(lambda: any(os.path.realpath(f"{links}/{fd}") == os.path.realpath(pipe)
+                                       for fd in os.listdir(links)))
+                time.sleep(0.1)  # For it to look before anything is there.
                 with open(pipe, "r+b", buffering=0) as writer:  # Opens even if nobody reads any more.
                     time.sleep(0.1)  # For it to look while there is a writer, but nothing written.
                     writer.write(text)

@@ -208,7 +208,7 @@ class LoadTest(LoadTestCase):
 
     def test_ctrl_c_tells_what_hung(self):
         with Server() as server:
-            process = self.start("--json", "load", "--callers", "3", "--seconds", "3600", "--warmup-seconds", "0.1",
+            process = self.start("--json", "load", "--callers", "3", "--seconds", "3600", "--warmup-seconds", "0",
                                  server=server)
             wait_until(lambda: 'method="Scan"' in server.log())
             server.process.send_signal(signal.SIGSTOP)
