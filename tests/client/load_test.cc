@@ -4,9 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
 #include <thread>
 
 #include "client/load/histogram.h"
@@ -328,6 +333,28 @@ TEST(RunLoad, CancellationKeepsWhatCame) {
   EXPECT_EQ(all.num_ok + all.num_late, sent);
   EXPECT_EQ(all.num_failed, 0);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // They can't be told that memory is short.
+TEST(RunLoadDeathTest, MoreCallersThanThereCanBeThreadsAreAnError) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto run_with_little_room = [] {
+    std::ifstream statm("/proc/self/statm");
+    rlim_t num_pages = 0;
+    statm >> num_pages;
+    const rlim_t bytes = num_pages * sysconf(_SC_PAGESIZE) + (rlim_t{256} << 20);  // For thirty stacks.
+    const rlimit limit = {bytes, bytes};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) exit(2);
+    client::Cancellation cancellation;
+    const Sender send = [](size_t, size_t) { return Outcome(); };
+    const absl::Status status =
+        RunLoad(PlanOf(absl::Seconds(1)), {.num_callers = 1000}, MixOf({1}, 1), send, cancellation, kNoProgress)
+            .status();
+    std::cerr << status;
+    exit(absl::IsResourceExhausted(status) ? 0 : 1);
+  };
+  EXPECT_EXIT(run_with_little_room(), ::testing::ExitedWithCode(0), "only [0-9]+ of 1000 callers could start");
+}
+#endif
 
 TEST(RunLoad, UntilStableEndsAfterTenWindowsAtTheLatest) {
   std::atomic<int> window = 0;
