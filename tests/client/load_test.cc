@@ -248,20 +248,24 @@ TEST(RunLoad, OneThatIsStillUnderWayIsWaitedFor) {
   EXPECT_GT(result.measured.All().num_ok + result.measured.All().num_late, 0);
 }
 
-TEST(RunLoad, AServerThatWasAwayForAWhileIsNotGivenUp) {
-  std::atomic<bool> away = false;
+struct ServerThatMayGo {
+  std::atomic<bool> gone = false;
   std::atomic<int> num_ok = 0;
-  const Sender send = [&](size_t, size_t) {
+  const Sender send = [this](size_t, size_t) {
     std::this_thread::sleep_for(milliseconds(1));  // A request takes a while.
-    if (away) return Outcome{.status = absl::UnavailableError("gone")};
+    if (gone) return Outcome{.status = absl::UnavailableError("gone")};
     ++num_ok;
     return Outcome();
   };
+};
+
+TEST(RunLoad, AServerThatWasAwayForAWhileIsNotGivenUp) {
+  ServerThatMayGo server;
   client::Cancellation cancellation;
-  const LoadResult result = Measure(PlanOf(absl::Milliseconds(1500)), {.num_callers = 2}, MixOf({1}, 1), send,
+  const LoadResult result = Measure(PlanOf(absl::Milliseconds(1500)), {.num_callers = 2}, MixOf({1}, 1), server.send,
                                     cancellation, [&](const std::string& what) {
-                                      while (num_ok == 0) std::this_thread::yield();
-                                      away = what.find("window 1") == std::string::npos;
+                                      while (server.num_ok == 0) std::this_thread::yield();
+                                      server.gone = what.find("window 1") == std::string::npos;
                                     });
   EXPECT_FALSE(result.hopeless);
   EXPECT_EQ(result.num_windows, 3);
@@ -270,23 +274,16 @@ TEST(RunLoad, AServerThatWasAwayForAWhileIsNotGivenUp) {
 }
 
 TEST(RunLoad, AServerThatIsGoneForGoodIsAFailure) {
-  std::atomic<bool> gone = false;
-  std::atomic<int> num_ok = 0;
-  const Sender send = [&](size_t, size_t) {
-    std::this_thread::sleep_for(milliseconds(1));  // A request takes a while.
-    if (gone) return Outcome{.status = absl::UnavailableError("gone")};
-    ++num_ok;
-    return Outcome();
-  };
+  ServerThatMayGo server;
   const auto in_warm_up = [&](const std::string& what) {
-    while (num_ok == 0) std::this_thread::yield();
-    gone = !what.starts_with("warm-up");
+    while (server.num_ok == 0) std::this_thread::yield();
+    server.gone = !what.starts_with("warm-up");
   };
   client::Cancellation cancellation;
   Plan plan = PlanOf(absl::Milliseconds(600));
   plan.warm_up = absl::Milliseconds(100);
   plan.until_stable = true;
-  const LoadResult result = Measure(plan, {.num_callers = 2}, MixOf({1}, 1), send, cancellation, in_warm_up);
+  const LoadResult result = Measure(plan, {.num_callers = 2}, MixOf({1}, 1), server.send, cancellation, in_warm_up);
   EXPECT_TRUE(result.hopeless);
   EXPECT_LT(result.num_windows, kMaxWindows);
   EXPECT_EQ(result.measured.All().num_ok, 0);
