@@ -13,6 +13,7 @@ COPY deploy/install_deps.sh deploy/
 RUN deploy/install_deps.sh build
 COPY CMakeLists.txt CMakePresets.json ./
 COPY deploy/install.cmake deploy/install_libraries.cmake deploy/
+COPY base base
 COPY proto proto
 COPY kernels kernels
 COPY server server

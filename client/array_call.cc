@@ -29,16 +29,23 @@ Payload Lender::Lend(Bytes bytes) const {
   return loan_ != nullptr ? Payload(part, loan_) : Payload(std::string(part));
 }
 
+absl::Status CheckWhole(Bytes values, DType dtype) {
+  if (values.size() % SizeOf(dtype) == 0) return absl::OkStatus();
+  return Error(absl::StatusCode::kInvalidArgument, "LENGTH_NOT_MULTIPLE", "values.inline.data",
+               StrCat("the chunk has ", values.size(), " bytes, no multiple of the ", SizeOf(dtype),
+                      " of an element of type ", Name(dtype)));
+}
+
 grpc::Status CallMethod(grpc::Channel& channel, const char* method, grpc::ClientContext* context,
                         const grpc::ByteBuffer& request, grpc::ByteBuffer* response) {
   return grpc::internal::BlockingUnaryCall(&channel, RpcMethod(method, RpcMethod::NORMAL_RPC), context, request,
                                            response);
 }
 
-ByteStream::ByteStream(const std::shared_ptr<grpc::Channel>& channel, const ClientOptions& options, const char* method,
-                       const CallOptions& call)
+ByteStream::ByteStream(const Connection& connection, const char* method, const CallOptions& call)
     : context_(call, Deadline(call)) {
-  const absl::Time end = absl::Now() + std::min(options.retry_window, call.timeout);
+  const std::shared_ptr<grpc::Channel>& channel = connection.channel;
+  const absl::Time end = absl::Now() + std::min(connection.options.retry_window, call.timeout);
   while (channel->GetState(/*try_to_connect=*/true) != GRPC_CHANNEL_READY) {
     // In short steps, so that a cancelled call does not wait.
     if (absl::Now() >= end || (call.cancellation != nullptr && call.cancellation->cancelled())) break;
@@ -57,7 +64,7 @@ ByteStream::~ByteStream() {
 absl::Status ByteStream::Finish() {
   if (!status_) {
     for (grpc::ByteBuffer dropped; rpc_->Read(&dropped);) continue;
-    status_ = FromWire(rpc_->Finish());
+    status_ = FromGrpc(rpc_->Finish());
   }
   return *status_;
 }

@@ -1,7 +1,7 @@
 // Calls whose messages carry arrays: unary ones, and streams. Private to the library.
 //
-// Messages go through gRPC as bytes, for then their arrays need no copy in one of protobuf's messages. gRPC's public
-// way to that is asynchronous; this is the synchronous one, made of what its generated stubs are made of.
+// gRPC carries these messages as bytes, so that their arrays are not copied into protobuf's messages. gRPC offers that
+// only with its asynchronous API; the synchronous calls here use the same inner classes as its generated stubs.
 #ifndef PREFIXD_CLIENT_ARRAY_CALL_H_
 #define PREFIXD_CLIENT_ARRAY_CALL_H_
 
@@ -12,53 +12,43 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
-#include "client/client.h"
-#include "client/convert.h"
+#include "base/status.h"
+#include "client/chunk.h"
+#include "client/connection.h"
+#include "client/grpc_status.h"
+#include "client/options.h"
 #include "client/rpc.h"
-#include "kernels/status.h"
-#include "prefixd/v1/primitives.pb.h"
+#include "kernels/types.h"
 #include "proto/array_message.h"
+#include "proto/payload.h"
 
 namespace prefixd::client {
 
-// A spec's methods, and their messages.
+// The methods of a primitive, and their messages. Each primitive has its own, in its own file:
+//
+//   template <>
+//   struct Contract<ScanSpec> {
+//     using Request = v1::ScanRequest;
+//     using Response = v1::ScanResponse;
+//     static constexpr char kUnary[] = "/prefixd.v1.PrefixService/Scan";
+//     static constexpr char kStream[] = "/prefixd.v1.PrefixService/StreamScan";
+//   };
+//
+// A primitive that takes masks also has a static absl::Status CheckMask(chunk, spec) there, which CheckChunk calls.
 template <class Spec>
 struct Contract;
-template <>
-struct Contract<ScanSpec> {
-  using Request = v1::ScanRequest;
-  using Response = v1::ScanResponse;
-  static constexpr char kUnary[] = "/prefixd.v1.PrefixService/Scan";
-  static constexpr char kStream[] = "/prefixd.v1.PrefixService/StreamScan";
-};
-template <>
-struct Contract<ReduceSpec> {
-  using Request = v1::ReduceRequest;
-  using Response = v1::ReduceResponse;
-  static constexpr char kUnary[] = "/prefixd.v1.PrefixService/Reduce";
-  static constexpr char kStream[] = "/prefixd.v1.PrefixService/StreamReduce";
-};
-template <>
-struct Contract<CompactSpec> {
-  using Request = v1::CompactRequest;
-  using Response = v1::CompactResponse;
-  static constexpr char kUnary[] = "/prefixd.v1.PrefixService/Compact";
-  static constexpr char kStream[] = "/prefixd.v1.PrefixService/StreamCompact";
-};
 
-// What the messages of a call are made of: copies of its elements, or the elements' own memory.
+// Puts the elements of a call into its messages: as copies, or lent, from the caller's own memory.
 //
-// gRPC does not promise to be done with a message when the call has ended: a call that was cancelled, refused or too
-// late may leave it with bytes that the connection has not taken yet. It lets go of them when the connection has, or is
-// given up, which a Write under way waits for too: where the server's host has stopped, ten seconds (Client's
+// gRPC may keep a message beyond the end of its call: one that was cancelled, refused or too late can leave bytes that
+// the connection has not taken yet. gRPC lets go of them when the connection takes them or is given up, and a Write
+// that is under way waits for the same. Where the server's host has stopped, that is after ten seconds (Client's
 // keep-alive; options.h says what unix sockets lack).
 class Lender {
  public:
@@ -76,16 +66,28 @@ class Lender {
  private:
   std::shared_ptr<grpc::Channel> channel_;
   absl::Notification given_back_;
-  Payload::Owner loan_;  // Each slice has one; without it there is nothing lent.
+  Payload::Owner loan_;  // Each slice that was lent shares it. Null: this one copies.
 };
 
-// One message with the elements of `chunk`.
+// INVALID_ARGUMENT (LENGTH_NOT_MULTIPLE) unless the bytes are whole elements.
+absl::Status CheckWhole(Bytes values, DType dtype);
+
+// Finds what is wrong with a chunk before it is sent.
 template <class Spec>
-grpc::ByteBuffer MakeRequest(const typename Contract<Spec>::Request& request, const Spec& spec, const Chunk& chunk,
+absl::Status CheckChunk(const Chunk& chunk, const Spec& spec) {
+  PREFIXD_RETURN_IF_ERROR(CheckWhole(chunk.values, spec.dtype));
+  if constexpr (requires { Contract<Spec>::CheckMask(chunk, spec); }) {
+    PREFIXD_RETURN_IF_ERROR(Contract<Spec>::CheckMask(chunk, spec));
+  }
+  return absl::OkStatus();
+}
+
+// One message with the elements of `chunk`, and with its mask where no predicate selects.
+template <class Request, class Spec>
+grpc::ByteBuffer MakeRequest(const Request& request, const Spec& spec, const Chunk& chunk,
                              std::optional<uint64_t> first_item, const Lender& lender) {
-  using Request = typename Contract<Spec>::Request;
   std::vector<OutgoingArray> arrays;
-  if constexpr (std::is_same_v<Spec, CompactSpec>) {
+  if constexpr (requires { spec.mask_kind; }) {
     if (!spec.predicate) arrays.push_back({Request::kMaskFieldNumber, first_item, lender.Lend(chunk.mask)});
   }
   arrays.push_back({Request::kValuesFieldNumber, first_item, lender.Lend(chunk.values)});
@@ -97,10 +99,10 @@ template <class Response>
 struct ArrayReply {
   Response message;
   Payload values;
-  Payload indices;  // Of a CompactResponse.
+  Payload indices;  // Where the message has that field.
 };
 
-// Errors: INTERNAL if the bytes are none.
+// Errors: INTERNAL if the bytes are no such message.
 template <class Response>
 absl::Status ParseReply(const grpc::ByteBuffer& bytes, ArrayReply<Response>* reply) {
   Response& message = reply->message;
@@ -109,7 +111,7 @@ absl::Status ParseReply(const grpc::ByteBuffer& bytes, ArrayReply<Response>* rep
     return absl::InternalError(StrCat("the server's reply is no ", message.GetTypeName()));
   }
   reply->values = std::move(payloads[Response::kValuesFieldNumber]);
-  if constexpr (std::is_same_v<Response, v1::CompactResponse>) {
+  if constexpr (requires { Response::kIndicesFieldNumber; }) {
     reply->indices = std::move(payloads[Response::kIndicesFieldNumber]);
   }
   return absl::OkStatus();
@@ -124,6 +126,7 @@ absl::StatusOr<typename Contract<Spec>::Request> FirstRequest(const Spec& spec, 
   return request;
 }
 
+// A unary call of any method, with bytes for its messages.
 grpc::Status CallMethod(grpc::Channel& channel, const char* method, grpc::ClientContext* context,
                         const grpc::ByteBuffer& request, grpc::ByteBuffer* response);
 
@@ -135,18 +138,17 @@ absl::Status CallUnary(grpc::Channel& channel, const Spec& spec, const Chunk& ch
   PREFIXD_ASSIGN_OR_RETURN(const auto request, FirstRequest(spec, call));
   AttemptContext context(call, deadline);
   grpc::ByteBuffer response;
-  PREFIXD_RETURN_IF_ERROR(FromWire(CallMethod(channel, Contract<Spec>::kUnary, context.get(),
+  PREFIXD_RETURN_IF_ERROR(FromGrpc(CallMethod(channel, Contract<Spec>::kUnary, context.get(),
                                               MakeRequest(request, spec, chunk, std::nullopt, lender), &response)));
   return ParseReply(response, reply);
 }
 
-// A stream with replies, or with one reply, which on the wire is the same.
-// Threads and Ends: as stream.h says of its streams, which are made of this.
+// A stream of messages as bytes. It also serves methods that reply once, at the end: on the wire they are the same.
+// Threads and Ends: as in stream.h, whose streams are made of this.
 class ByteStream {
  public:
-  // Waits for a connection, so that a server that is just starting is found. What is wrong shows in the call itself.
-  ByteStream(const std::shared_ptr<grpc::Channel>& channel, const ClientOptions& options, const char* method,
-             const CallOptions& call);
+  // Waits for a connection, so that a server that is just starting is found. An error shows in the call itself.
+  ByteStream(const Connection& connection, const char* method, const CallOptions& call);
   ~ByteStream();
 
   // False: the call has ended.
@@ -156,7 +158,7 @@ class ByteStream {
   // Drops the replies that were not read.
   absl::Status Finish();
   void Cancel() { context_.get()->TryCancel(); }
-  // Ends the call. It is this that Finish returns then.
+  // Ends the call. Finish then returns this status.
   void Fail(absl::Status status);
 
  private:
@@ -165,22 +167,21 @@ class ByteStream {
   std::optional<absl::Status> status_;  // Once the call has ended.
 };
 
-// The same with chunks and replies: the spec and the id in the first message, the position in each.
+// A stream of chunks and replies: the first message has the spec and the id, each has its position.
 template <class Spec>
 class ArrayStream {
  public:
   using Request = typename Contract<Spec>::Request;
   using Response = typename Contract<Spec>::Response;
 
-  static absl::StatusOr<std::unique_ptr<ArrayStream>> Open(const std::shared_ptr<grpc::Channel>& channel,
-                                                           const ClientOptions& options, const Spec& spec,
+  static absl::StatusOr<std::unique_ptr<ArrayStream>> Open(const Connection& connection, const Spec& spec,
                                                            const CallOptions& call) {
     PREFIXD_ASSIGN_OR_RETURN(Request first, FirstRequest(spec, call));
-    return std::unique_ptr<ArrayStream>(new ArrayStream(channel, options, spec, std::move(first), call));
+    return std::unique_ptr<ArrayStream>(new ArrayStream(connection, spec, std::move(first), call));
   }
 
   absl::Status Write(const Chunk& chunk, const Lender& lender) {
-    PREFIXD_RETURN_IF_ERROR(internal::CheckChunk(chunk, spec_));
+    PREFIXD_RETURN_IF_ERROR(CheckChunk(chunk, spec_));
     const bool written = bytes_.Write(MakeRequest(next_, spec_, chunk, next_item_, lender));
     next_.Clear();
     next_item_ += chunk.values.size() / SizeOf(spec_.dtype);
@@ -206,9 +207,8 @@ class ArrayStream {
   const Spec& spec() const { return spec_; }
 
  private:
-  ArrayStream(const std::shared_ptr<grpc::Channel>& channel, const ClientOptions& options, const Spec& spec,
-              Request first, const CallOptions& call)
-      : spec_(spec), next_(std::move(first)), bytes_(channel, options, Contract<Spec>::kStream, call) {}
+  ArrayStream(const Connection& connection, const Spec& spec, Request first, const CallOptions& call)
+      : spec_(spec), next_(std::move(first)), bytes_(connection, Contract<Spec>::kStream, call) {}
 
   const Spec spec_;
   Request next_;  // Without its arrays.

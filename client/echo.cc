@@ -1,10 +1,12 @@
+#include "client/echo.h"
+
 #include <memory>
 #include <thread>
 
-#include "client/client.h"
-#include "client/convert.h"
+#include "base/status.h"
+#include "client/connection.h"
+#include "client/grpc_status.h"
 #include "client/rpc.h"
-#include "kernels/status.h"
 #include "prefixd/v1/diagnostics.grpc.pb.h"
 
 namespace prefixd::client {
@@ -23,13 +25,15 @@ v1::EchoRequest RequestOf(const Chunk& chunk) {
 
 }  // namespace
 
-absl::Status Client::Echo(ChunkSource& source, const CallOptions& call) {
+namespace internal {
+
+absl::Status Echo(const Connection& connection, ChunkSource& source, const CallOptions& call) {
   AttemptContext context(call, Deadline(call));
-  const auto stub = v1::DiagnosticsService::NewStub(connection_->channel);
+  const auto stub = v1::DiagnosticsService::NewStub(connection.channel);
   PREFIXD_ASSIGN_OR_RETURN(Chunk chunk, source.Next(kMaxPayloadBytes));
   v1::EchoResponse response;
   if (chunk.last) {
-    PREFIXD_RETURN_IF_ERROR(FromWire(stub->Echo(context.get(), RequestOf(chunk), &response)));
+    PREFIXD_RETURN_IF_ERROR(FromGrpc(stub->Echo(context.get(), RequestOf(chunk), &response)));
     return CheckLength(response.data().size(), chunk.values.size());
   }
   const auto stream = stub->StreamEcho(context.get());
@@ -49,10 +53,11 @@ absl::Status Client::Echo(ChunkSource& source, const CallOptions& call) {
   uint64_t received_bytes = 0;
   while (stream->Read(&response)) received_bytes += response.data().size();
   writer.join();
-  const absl::Status status = FromWire(stream->Finish());
+  const absl::Status status = FromGrpc(stream->Finish());
   PREFIXD_RETURN_IF_ERROR(source_status);
   PREFIXD_RETURN_IF_ERROR(status);
   return CheckLength(received_bytes, sent_bytes);
 }
 
+}  // namespace internal
 }  // namespace prefixd::client

@@ -1,20 +1,18 @@
-// An array in memory as a source of chunks.
+// An array in memory as a source of chunks. Private to the library.
 #ifndef PREFIXD_CLIENT_MEMORY_SOURCE_H_
 #define PREFIXD_CLIENT_MEMORY_SOURCE_H_
 
 #include <algorithm>
 #include <cstddef>
 
-#include "client/client.h"
+#include "absl/status/statusor.h"
+#include "client/chunk.h"
+#include "kernels/spec.h"
 
 namespace prefixd::client {
 
-// How long a mask for so many elements is.
-inline size_t MaskBytes(size_t num_items, MaskKind kind) {
-  return kind == MaskKind::kBits ? (num_items + 7) / 8 : num_items;
-}
-
-// Lends values and mask, which must outlive it. Threads: as ChunkSource.
+// Owns:    nothing: values and mask must outlive it.
+// Threads: as ChunkSource.
 class MemorySource : public ChunkSource {
  public:
   MemorySource(Bytes values, size_t item_bytes, Bytes mask = {}, MaskKind mask_kind = MaskKind::kBytes)
@@ -25,7 +23,7 @@ class MemorySource : public ChunkSource {
     const size_t count = std::min(max_items, num_items - next_item_);
     Chunk chunk = {values_.subspan(next_item_ * item_bytes_, count * item_bytes_)};
     if (!mask_.empty()) {
-      chunk.mask = mask_.subspan(MaskBytes(next_item_, mask_kind_), MaskBytes(count, mask_kind_));
+      chunk.mask = mask_.subspan(MaskBytes(mask_kind_, next_item_), MaskBytes(mask_kind_, count));
     }
     next_item_ += count;
     chunk.last = next_item_ == num_items;

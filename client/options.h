@@ -11,11 +11,11 @@ namespace prefixd::client {
 
 // A call that fails with UNAVAILABLE before its first reply is tried again, after a pause that doubles each time and is
 // shortened at random by up to half, so that many clients of a restarted server do not come back all at once.
-// A server that falls silent in the middle of a call ends it with UNAVAILABLE after about forty seconds. Not over a
-// unix socket, where no kernel watches over what is sent: a server that is stopped there, but has not ended, may hold a
-// call that was sending, its timeout notwithstanding, until it goes on or ends.
+// A call whose server falls silent ends with UNAVAILABLE after about forty seconds. Unix sockets are an exception, for
+// there no kernel watches over what is sent: a server whose process is stopped can hold a call that was sending, beyond
+// its timeout, until the process goes on or ends.
 struct ClientOptions {
-  // New attempts begin only this long after the call did; zero: never.
+  // No attempt begins later than this after the call did. Zero: there is only one.
   absl::Duration retry_window = absl::Seconds(2);
   absl::Duration initial_backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(1);
@@ -26,7 +26,7 @@ struct ClientOptions {
 };
 
 struct CallOptions {
-  // Of the whole call, retries included. When it has passed, the server stops and the call ends: DEADLINE_EXCEEDED.
+  // For the whole call, retries included. When it has passed, the server stops and the call ends: DEADLINE_EXCEEDED.
   absl::Duration timeout = absl::InfiniteDuration();
   // Not owned; may be shared by calls, and must outlive them. Null: the call can't be cancelled.
   Cancellation* cancellation = nullptr;

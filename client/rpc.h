@@ -1,30 +1,24 @@
-// What every call needs: the channel, the context of one attempt, the pause before the next. Private to the library.
+// What every call needs: its deadline, the context of one attempt, the pause before the next. Private to the library.
 //
-// Only gRPC's synchronous API: in gRPC 1.51 a process that used the callback API pauses for ten seconds when its last
-// channel goes, and a command line tool must end at once.
+// The library uses only gRPC's synchronous API: in gRPC 1.51 a process that used the callback API pauses for ten
+// seconds when its last channel goes, and a command line tool must end at once.
 #ifndef PREFIXD_CLIENT_RPC_H_
 #define PREFIXD_CLIENT_RPC_H_
 
-#include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
 #include <algorithm>
-#include <chrono>
-#include <memory>
-#include <optional>
+#include <utility>
 
 #include "absl/random/random.h"
+#include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "client/client.h"
+#include "client/cancellation.h"
+#include "client/grpc_status.h"
 #include "client/options.h"
 
 namespace prefixd::client {
-
-struct Client::Connection {
-  std::shared_ptr<grpc::Channel> channel;
-  ClientOptions options;
-};
 
 // The deadline of a call that starts now.
 inline absl::Time Deadline(const CallOptions& call) { return absl::Now() + call.timeout; }
@@ -46,7 +40,7 @@ class AttemptContext {
 
  private:
   grpc::ClientContext context_;
-  Cancellation* cancellation_;
+  Cancellation* const cancellation_;
   int id_ = 0;
 };
 
@@ -75,6 +69,27 @@ class Backoff {
   absl::Duration next_;
   absl::BitGen random_;
 };
+
+// How one attempt ended. An error of the caller's own source or sink is never a reason to try again.
+struct Outcome {
+  absl::Status status;
+  bool may_retry = false;
+};
+
+// Runs attempts until one succeeds or there is no point in another.
+template <class Attempt>
+absl::Status Retry(Backoff backoff, Attempt attempt) {
+  for (;;) {
+    Outcome outcome = attempt();
+    if (absl::IsUnavailable(outcome.status) && outcome.may_retry && backoff.Pause()) continue;
+    return std::move(outcome.status);
+  }
+}
+
+// How a call with one reply ended.
+inline absl::Status UnaryStatus(const absl::Status& status) {
+  return ExplainDeadline(status, "the server had not answered when the timeout passed");
+}
 
 }  // namespace prefixd::client
 

@@ -20,79 +20,35 @@
 #ifndef PREFIXD_CLIENT_STREAM_H_
 #define PREFIXD_CLIENT_STREAM_H_
 
-#include <memory>
-
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "client/spec.h"
+#include "client/chunk.h"
 
 namespace prefixd::client {
 
-// The next elements of an array, and their mask where a mask selects: packed as the spec's mask_kind says.
-// Owns: nothing.
-struct Chunk {
-  Bytes values;
-  Bytes mask = {};
-  bool last = false;  // Nothing follows. May be left false where that is not known.
-};
-
-class ScanStream {
+// A stream whose replies are of type Reply: ScanStream and so on, which Client::OpenScan and so on make.
+template <class Reply>
+class Stream {
  public:
-  class Impl;
-  explicit ScanStream(std::unique_ptr<Impl> impl);
-  ~ScanStream();
+  Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  virtual ~Stream() = default;
 
   // Sends a chunk. Copies it, so its memory is the caller's again on return.
   // Shape:  any number of whole elements; above 1 MiB the server's message limit may be in the way.
-  // Errors: INVALID_ARGUMENT (LENGTH_NOT_MULTIPLE) and nothing is sent; ABORTED if the call has ended: Finish says why.
+  // Errors: INVALID_ARGUMENT and nothing is sent: LENGTH_NOT_MULTIPLE; MASK_LENGTH if a mask does not cover the chunk
+  //         exactly; FIELD_CONFLICT if there is one beside a predicate.
+  //         ABORTED if the call has ended: Finish says why.
   // Cost:   blocks while the server is not ready for more.
-  absl::Status Write(const Chunk& chunk);
+  virtual absl::Status Write(const Chunk& chunk) = 0;
   // Says that nothing more will be written.
-  void WritesDone();
+  virtual void WritesDone() = 0;
   // Blocks for the next reply. False: there are no more, or the call has failed; Finish says which.
-  bool Read(ScanReply* reply);
+  virtual bool Read(Reply* reply) = 0;
   // How the call ended. Needs: Read returned false, and no other thread is in a method.
   // Errors: the server's code, message, reason and field.
-  absl::Status Finish();
-  void Cancel();
-
- private:
-  std::unique_ptr<Impl> impl_;
-};
-
-class CompactStream {
- public:
-  class Impl;
-  explicit CompactStream(std::unique_ptr<Impl> impl);
-  ~CompactStream();
-
-  // As ScanStream's. Errors: also INVALID_ARGUMENT (MASK_LENGTH) if the mask does not cover the chunk exactly, or
-  // (FIELD_CONFLICT) if there is one beside a predicate.
-  absl::Status Write(const Chunk& chunk);
-  void WritesDone();
-  bool Read(CompactReply* reply);
-  absl::Status Finish();
-  void Cancel();
-
- private:
-  std::unique_ptr<Impl> impl_;
-};
-
-// As ScanStream, but with one reply, at the end: Read blocks until the call has ended.
-class ReduceStream {
- public:
-  class Impl;
-  explicit ReduceStream(std::unique_ptr<Impl> impl);
-  ~ReduceStream();
-
-  absl::Status Write(const Chunk& chunk);
-  void WritesDone();
-  bool Read(ReduceReply* reply);
-  absl::Status Finish();
-  void Cancel();
-
- private:
-  std::unique_ptr<Impl> impl_;
+  virtual absl::Status Finish() = 0;
+  virtual void Cancel() = 0;
 };
 
 }  // namespace prefixd::client

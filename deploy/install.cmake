@@ -1,7 +1,7 @@
 # What `cmake --install` makes: one folder that runs wherever it is copied to.
 #   bin/      prefixd, prefixctl
 #   lib/      the shared libraries they need beyond glibc and the C++ run time; the client library, with its CMake package
-#   include/  the client's headers
+#   include/  prefixd/: the client's headers
 #   share/    prefixd/proto: the contract; prefixd/example: a program; doc/prefixd: README, licences, list of libraries
 #
 # The run path is an RPATH, not the RUNPATH that linkers write by default: RUNPATH serves only a program's own libraries,
@@ -19,12 +19,12 @@ set(PREFIXD_CUDA_INCLUDE_DIRS \"${CUDAToolkit_INCLUDE_DIRS}\")")
 install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_libraries.cmake)
 install(TARGETS prefixd prefixctl RUNTIME DESTINATION bin)
 
-foreach(library client proto types)
+foreach(library base client proto types)
   set_target_properties(prefixd_${library} PROPERTIES EXPORT_NAME ${library})
 endforeach()
-install(TARGETS prefixd_client prefixd_proto prefixd_types EXPORT prefixd
+install(TARGETS prefixd_base prefixd_client prefixd_proto prefixd_types EXPORT prefixd
   ARCHIVE DESTINATION lib
-  FILE_SET HEADERS DESTINATION include/prefixd)
+  FILE_SET HEADERS DESTINATION include)
 install(EXPORT prefixd NAMESPACE prefixd:: FILE prefixdTargets.cmake DESTINATION lib/cmake/prefixd)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/client/prefixdConfig.cmake.in
   ${PROJECT_BINARY_DIR}/generated/prefixdConfig.cmake INSTALL_DESTINATION lib/cmake/prefixd)

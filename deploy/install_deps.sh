@@ -11,7 +11,7 @@ declare -A groups=(
            libcli11-dev nlohmann-json3-dev libgoogle-perftools-dev"
   # C++, and a foreign client in Python.
   [test]="libgtest-dev libgmock-dev python3 python3-grpcio python3-protobuf python3-numpy"
-  [lint]="git clang-format clang-tidy shellcheck"
+  [lint]="git clang-format python3-venv shellcheck"
   [image]="mmdebstrap podman buildah crun iproute2 git"  # deploy/check_image.sh
 )
 

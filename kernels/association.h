@@ -1,4 +1,4 @@
-// The parts that the order of combination is made of: NUMERICS.md beside this file.
+// The parts that the order of combination is made of: see NUMERICS.md.
 #ifndef PREFIXD_KERNELS_ASSOCIATION_H_
 #define PREFIXD_KERNELS_ASSOCIATION_H_
 
@@ -10,7 +10,7 @@ inline constexpr int kRunItems = 4;
 inline constexpr int kJoinSlots = 32;  // Runs of a leaf, leaves of a tile, tiles of a group.
 inline constexpr int kLeafItems = kRunItems * kJoinSlots;
 inline constexpr int kTileItems = kLeafItems * kJoinSlots;
-// Where an array can be cut, carrying on, without new bits.
+// An array can be cut after so many items, and carried on, without a change of bits.
 inline constexpr int64_t kGroupItems = int64_t{kTileItems} * kJoinSlots;
 
 }  // namespace prefixd

@@ -12,7 +12,8 @@
 // lanes run in parallel. Work on a lane is enqueued and returns at once unless a method says otherwise; pointers
 // handed to it stay valid and unchanged until Synchronize. Work on lane B may use what lane A produced once A was
 // synchronized.
-// Memory:  "Device" below is a lane's Allocate, or, for arrays up to DeviceInfo::direct_bytes, AllocatePinned.
+// Memory: "Device" in the comments of a call's arguments means memory from a lane's Allocate, or, for arrays of up to
+// DeviceInfo::direct_bytes, from AllocatePinned.
 // Ownership: a Device outlives its lanes, and lanes outlive the buffers they allocated.
 // Errors: argument errors come at once; a device's own errors may come later, from Synchronize. After DEVICE_LOST
 // (UNAVAILABLE) every later call on the device fails the same way.
@@ -31,6 +32,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/algorithm_info.h"
+#include "kernels/args/compact.h"
+#include "kernels/args/reduce.h"
+#include "kernels/args/scan.h"
 #include "kernels/types.h"
 
 namespace prefixd {
@@ -62,79 +67,13 @@ class Buffer {
   std::function<void(void*)> release_;
 };
 
-// out[i] = start op in[0] op ... op in[i] (inclusive), or to in[i-1] (exclusive).
-struct ScanArgs {
-  DType dtype = DType::kI32;       // Of in.
-  std::optional<DType> out_dtype;  // Of out, init and the carries, in which the elements combine. Absent: dtype.
-  Op op = Op::kSum;
-  ScanKind kind = ScanKind::kInclusive;
-  bool reverse = false;  // out[i] = start op in[n-1] op ... op in[i] (inclusive), or to in[i+1] (exclusive)
-  Algorithm algorithm;
-  const void* in = nullptr;  // Device.
-  void* out = nullptr;       // Device.
-  uint64_t num_items = 0;
-  uint64_t num_arrays = 1;  // See Lane. Where there are several, without carries.
-  Value init;               // What stands in front of the first element; see ScanStart. Used if carry_in is null.
-  const void* carry_in = nullptr;  // Device, one element: the carry_out of the chunk before.
-  void* carry_out = nullptr;       // Device, one element, may equal carry_in: start op all elements. Null: not wanted.
-
-  DType output() const { return out_dtype.value_or(dtype); }
-};
-
-// What a reduce has seen so far, kept on the device between chunks.
-struct ReduceState {
-  Value value;
-  // MIN and MAX: where the value comes from. 0: from init; i + 1: from element i of the whole array, the first with
-  // that value; kNothing: from nowhere yet. A lower position wins a tie. Other operators leave it alone.
-  uint64_t position = kNothing;
-
-  static constexpr uint64_t kNothing = ~uint64_t{0};
-};
-
-// value = start op in[0] op ... op in[n-1]; an empty input leaves the state as it was. A NaN comes out canonical.
-struct ReduceArgs {
-  DType dtype = DType::kI32;       // Of in.
-  std::optional<DType> out_dtype;  // Of the states' values, in which the elements combine. Absent: dtype.
-  Op op = Op::kSum;
-  Algorithm algorithm;
-  const void* in = nullptr;  // Device.
-  uint64_t num_items = 0;
-  uint64_t num_arrays = 1;  // See Lane. Where there are several, without state_in.
-  uint64_t first_item = 0;  // Index of in[0] in the whole array.
-  // What stands in front: {init, 0}, or {Neutral, kNothing} without one. Used if state_in is null.
-  ReduceState init;
-  const ReduceState* state_in = nullptr;  // Device: the state_out of the chunk before.
-  ReduceState* state_out = nullptr;       // Device, may equal state_in. Required.
-
-  DType output() const { return out_dtype.value_or(dtype); }
-};
-
-// Keeps the elements whose selector holds (or, inverted, does not), in their order.
-struct CompactArgs {
-  DType dtype = DType::kI32;
-  Selector selector = Selector::kPredicate;
-  Comparison comparison = Comparison::kLess;  // kPredicate: element comparison value, by IEEE rules.
-  Value value;                                // kPredicate.
-  const void* mask = nullptr;  // Device. kByteMask: a byte an element. kBitMask: a bit an element, lowest bit first.
-  bool invert = false;
-  Algorithm algorithm;
-  const void* in = nullptr;  // Device. May be null if a mask selects and values is null.
-  uint64_t num_items = 0;
-  uint64_t num_arrays = 1;          // See Lane.
-  uint64_t first_item = 0;          // Index of in[0] in the whole array; added to the indices.
-  void* values = nullptr;           // Device: room for num_items elements. Null: not wanted.
-  void* indices = nullptr;          // Device: room for num_items of index_dtype. Null: not wanted.
-  DType index_dtype = DType::kU64;  // Or kU32; then first_item + num_items <= 2^32.
-  uint64_t* count = nullptr;        // Device: set to the number kept. Required.
-};
-
 // Where a lane's time went since it was last asked. A stage that is not measured is nullopt.
 struct StageTimes {
   std::optional<int64_t> host_to_device_ns;
   std::optional<int64_t> kernel_ns;
   std::optional<int64_t> device_to_host_ns;
   uint64_t launches = 0;   // Kernels; on the CPU, parallel loops.
-  uint64_t num_bytes = 0;  // That the kernels had to move: read plus written.
+  uint64_t num_bytes = 0;  // What the kernels had to move: read plus written.
 
   StageTimes& operator+=(const StageTimes& other);
 };
@@ -148,7 +87,7 @@ class Lane {
   virtual ~Lane() = default;
 
   // Device memory, ordered on this lane: usable by work enqueued after the call; released in the lane's order.
-  // Errors:  RESOURCE_EXHAUSTED if the device has not that much.
+  // Errors:  RESOURCE_EXHAUSTED if the device lacks that much.
   // Cost:    no device synchronization once the pool is warm.
   virtual absl::StatusOr<Buffer> Allocate(size_t size_bytes) = 0;
 
@@ -156,7 +95,8 @@ class Lane {
   virtual absl::Status CopyToDevice(void* d_dst, const void* h_src, size_t size_bytes) = 0;
   virtual absl::Status CopyToHost(void* h_dst, const void* d_src, size_t size_bytes) = 0;
 
-  // From device memory to device memory. The most that any algorithm could hope for, so: the yardstick of benchmarks.
+  // From device memory to device memory. No algorithm that writes as much as it reads can be faster: the yardstick of
+  // benchmarks.
   // Shape:   d_dst, d_src: size_bytes, disjoint.
   // Cost:    reads and writes size_bytes; one launch.
   virtual absl::Status CopyOnDevice(void* d_dst, const void* d_src, size_t size_bytes, CopyTiming timing) = 0;
@@ -169,7 +109,7 @@ class Lane {
   // Needs:   in, out aligned to their element sizes.
   // Errors:  INVALID_ARGUMENT if (dtype, out_dtype, op) is not supported, or if in is out and the sizes differ;
   //          those of Device::Resolve and CheckLength for the algorithm; UNIMPLEMENTED if it takes only one array.
-  // Cost:    reads n, writes n; one launch, of the default. The bits follow kernels/NUMERICS.md, if FollowsNumerics.
+  // Cost:    reads n, writes n; the default takes one launch. The bits follow kernels/NUMERICS.md if FollowsNumerics.
   // Example: [3,1,2,4], sum, carry_in 10 -> [13,14,16,20], carry_out 20; [200,100] of u8, sum, out u32 -> [200,300]
   virtual absl::Status Scan(const ScanArgs& args) = 0;
 
@@ -200,29 +140,15 @@ class Lane {
 struct DeviceInfo {
   std::string name;  // "cpu (2 threads)", "NVIDIA H200".
   uint64_t memory_bytes = 0;
-  uint64_t cache_flush_bytes = 0;  // Of memory that one has to touch to find nothing older in the device's caches.
+  uint64_t cache_flush_bytes = 0;  // Touching so much memory leaves nothing older in the device's caches.
   uint64_t direct_bytes = 0;  // Arrays up to here are better worked on in pinned host memory than copied to the device.
-};
-
-// One row of what a device serves, as `prefixctl algorithms` prints it.
-struct AlgorithmInfo {
-  Primitive primitive = Primitive::kScan;
-  Algorithm algorithm;  // Strategy and tile scan; the knobs are 0 and false.
-  bool has_items_per_thread = false;
-  bool has_padding = false;
-  // Of n elements: operations, the longest chain of them, words read and written, launches. "n log n", "2 log n", "4n".
-  std::string_view work, depth, traffic, launches;
-  bool stable = true;         // Compact keeps the order. Of scan and reduce: true.
-  bool deterministic = true;  // The same bits in every run, of floating-point sums too.
-  uint64_t max_items = 0;     // Of one array. 0: no limit but memory.
-  std::string_view source;    // "Hillis and Steele 1986; texts 002, 003, 004"
 };
 
 class Device {
  public:
   virtual ~Device() = default;
 
-  // Cost: none; what was found when the device was opened.
+  // Cost: none; it was found when the device was opened.
   virtual const DeviceInfo& info() const = 0;
 
   // What an allocation could get. 0 if the device can't say.
@@ -234,17 +160,20 @@ class Device {
   // Host memory that the device reaches at full speed. Slow to get: do it once, at start-up.
   virtual absl::StatusOr<Buffer> AllocatePinned(size_t size_bytes) = 0;
 
-  // What this device serves, each primitive's default first among its rows.
+  // What this device serves; among the rows of a primitive its default comes first.
   virtual const std::vector<AlgorithmInfo>& Algorithms() const = 0;
 
   // The algorithm that runs where `asked` is asked for, with every default filled in.
   // Errors: CheckAlgorithm's; UNIMPLEMENTED (NOT_IMPLEMENTED) naming those it serves.
   absl::StatusOr<Algorithm> Resolve(Primitive primitive, const Algorithm& asked) const;
 
-  // The same for one combination, of which IsServedBy may refuse the algorithm. Needs: the combination IsSupported.
-  // Errors: also UNIMPLEMENTED (NOT_IMPLEMENTED) saying what the algorithm serves.
+  // The same for one combination. Needs: the combination IsSupported.
+  // Errors: also UNIMPLEMENTED (NOT_IMPLEMENTED), saying what the algorithm serves, if this is not among it.
   absl::StatusOr<Algorithm> Resolve(Primitive primitive, DType dtype, DType out_dtype, Op op,
                                     const Algorithm& asked) const;
+
+  // The row of an algorithm of this device, with whatever knobs. Ends the process if there is none.
+  const AlgorithmInfo& RowOf(Primitive primitive, const Algorithm& algorithm) const;
 
   // Needs:  resolved came from Resolve.
   // Errors: INVALID_ARGUMENT (ALGORITHM_LIMIT) if an array of num_items is longer than the algorithm takes.
@@ -255,19 +184,9 @@ class Device {
 // Errors: INVALID_ARGUMENT for another name; FAILED_PRECONDITION if there is no such card, or the build has no CUDA.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view name);
 
-// Bytes of one array's mask.
-uint64_t MaskBytes(const CompactArgs& args);
-
 // Whether the choice means something: a tile scan of a strategy that has one, knobs of a tile scan that has them.
 // Errors: INVALID_ARGUMENT (ALGORITHM_CHOICE) naming the field and what it takes.
 absl::Status CheckAlgorithm(Primitive primitive, const Algorithm& algorithm);
-// Of CheckAlgorithm, for a number that Algorithm may not hold. field: that it came in.
-absl::Status CheckItemsPerThread(uint64_t items_per_thread, std::string_view field);
-
-// Checks that every Lane makes before it enqueues. Errors as Lane::Scan, Reduce, Compact say, without the algorithm's.
-absl::Status Validate(const ScanArgs& args);
-absl::Status Validate(const ReduceArgs& args);
-absl::Status Validate(const CompactArgs& args);
 
 }  // namespace prefixd
 

@@ -1,88 +1,39 @@
 #include "kernels/types.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <limits>
+
+#include "base/fatal.h"
+#include "base/status.h"
 
 namespace prefixd {
 namespace {
 
-constexpr std::array<std::string_view, kNumDTypes> kDTypeNames = {"i8",  "u8",  "i16", "u16",  "i32", "u32",
-                                                                  "i64", "u64", "f16", "bf16", "f32", "f64"};
-constexpr std::array<std::string_view, kNumOps> kOpNames = {"sum", "prod", "min", "max",
-                                                            "and", "or",   "xor", "linear_recurrence"};
-constexpr std::array<std::string_view, 2> kScanKindNames = {"inclusive", "exclusive"};
-constexpr std::array<std::string_view, kNumPrimitives> kPrimitiveNames = {"scan", "reduce", "compact"};
-constexpr std::array<std::string_view, 8> kComparisonNames = {"<", "<=", ">", ">=", "==", "!=", "is-nan", "is-finite"};
-constexpr std::array<std::string_view, kNumStrategies> kStrategyNames = {"default",
-                                                                         "chained",
-                                                                         "single_launch",
-                                                                         "reduce_then_scan",
-                                                                         "sequential",
-                                                                         "naive",
-                                                                         "hillis_steele_global",
-                                                                         "three_phase",
-                                                                         "grid_sync",
-                                                                         "chained_serial",
-                                                                         "cub",
-                                                                         "thrust",
-                                                                         "tree_interleaved",
-                                                                         "tree_sequential",
-                                                                         "warp_shuffle",
-                                                                         "two_pass",
-                                                                         "atomic",
-                                                                         "kahan",
-                                                                         "three_kernel",
-                                                                         "atomic_counter"};
-constexpr std::array<std::string_view, kNumTileScans> kTileScanNames = {
-    "default",  "hillis_steele", "kogge_stone",  "brent_kung",
-    "blelloch", "warp_shared",   "warp_shuffle", "warp_shared_register"};
 constexpr std::string_view kPadded = "padded";
 
-template <class Names, class Enum>
-std::string_view NameIn(const Names& names, Enum value) {
-  const auto i = static_cast<size_t>(value);
-  return i < names.size() ? names[i] : std::string_view();
-}
-
-template <class Names, class Enum>
-bool FindIn(const Names& names, std::string_view name, Enum* out) {
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == name) {
-      *out = static_cast<Enum>(i);
-      return true;
-    }
-  }
-  return false;
-}
-
-template <class T>
-T TypedIdentity(Op op) {
+template <Op kOp, class T>
+T TypedIdentity() {
   using Limits = std::numeric_limits<T>;
-  switch (op) {
-    case Op::kProd:
-      return T{1};
-    case Op::kMin:
-      return Limits::has_infinity ? Limits::infinity() : Limits::max();
-    case Op::kMax:
-      return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    case Op::kAnd:
-      if constexpr (std::is_integral_v<T>) return static_cast<T>(~T{0});
-      return T{0};
-    default:
-      return T{0};
+  if constexpr (kOp == Op::kSum || kOp == Op::kOr || kOp == Op::kXor) {
+    return T{0};
+  } else if constexpr (kOp == Op::kProd) {
+    return T{1};
+  } else if constexpr (kOp == Op::kMin) {
+    return Limits::has_infinity ? Limits::infinity() : Limits::max();
+  } else if constexpr (kOp == Op::kMax) {
+    return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  } else {
+    static_assert(kOp == Op::kAnd);
+    return static_cast<T>(~T{0});
   }
 }
 
 }  // namespace
 
-std::string_view Name(DType dtype) { return NameIn(kDTypeNames, dtype); }
-std::string_view Name(Op op) { return NameIn(kOpNames, op); }
-std::string_view Name(ScanKind kind) { return NameIn(kScanKindNames, kind); }
-std::string_view Name(Primitive primitive) { return NameIn(kPrimitiveNames, primitive); }
-std::string_view Name(Comparison comparison) { return NameIn(kComparisonNames, comparison); }
-std::string_view Name(Strategy strategy) { return NameIn(kStrategyNames, strategy); }
-std::string_view Name(TileScan tile_scan) { return NameIn(kTileScanNames, tile_scan); }
+void FatalValue(std::string_view function, std::string_view name, int value) {
+  Fatal(StrCat(function, " has no case for ", name.empty() ? "the unknown value" : name, " (", value, ")"));
+}
 
 std::string Name(const Algorithm& algorithm) {
   std::string name(Name(algorithm.strategy));
@@ -92,14 +43,6 @@ std::string Name(const Algorithm& algorithm) {
   if (algorithm.padding) add(kPadded);
   return name;
 }
-
-bool FromName(std::string_view name, DType* out) { return FindIn(kDTypeNames, name, out); }
-bool FromName(std::string_view name, Op* out) { return FindIn(kOpNames, name, out); }
-bool FromName(std::string_view name, ScanKind* out) { return FindIn(kScanKindNames, name, out); }
-bool FromName(std::string_view name, Primitive* out) { return FindIn(kPrimitiveNames, name, out); }
-bool FromName(std::string_view name, Comparison* out) { return FindIn(kComparisonNames, name, out); }
-bool FromName(std::string_view name, Strategy* out) { return FindIn(kStrategyNames, name, out); }
-bool FromName(std::string_view name, TileScan* out) { return FindIn(kTileScanNames, name, out); }
 
 bool FromName(std::string_view name, Algorithm* out) {
   Algorithm found;
@@ -131,14 +74,17 @@ std::string OutputNames(DType dtype) {
 }
 
 Value Identity(Op op, DType dtype) {
-  return VisitDType(dtype, [&](auto tag) { return Value::Of(TypedIdentity<typename decltype(tag)::type>(op)); });
+  return VisitDType(dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    return VisitOp<T>(op, [](auto tag) { return Value::Of(TypedIdentity<decltype(tag)::kValue, T>()); });
+  });
 }
 
 Value Neutral(Op op, DType dtype) {
-  return VisitDType(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if (std::is_floating_point_v<T> && op == Op::kSum) return Value::Of(static_cast<T>(-0.0));
-    return Value::Of(TypedIdentity<T>(op));
+  if (op != Op::kSum) return Identity(op, dtype);
+  return VisitDType(dtype, [](auto type) {
+    using T = typename decltype(type)::type;
+    return Value::Of(static_cast<T>(-0.0));
   });
 }
 

@@ -1,12 +1,12 @@
-// The words of the domain: element types, operators, algorithms, and the one list of what is supported.
+// The words of the domain: element types, operators, primitives, algorithms, and what is supported.
 // Plain C++; knows nothing of CUDA or of the wire. Everything here is a value: no threads, no ownership.
 #ifndef PREFIXD_KERNELS_TYPES_H_
 #define PREFIXD_KERNELS_TYPES_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -16,119 +16,31 @@ namespace prefixd {
 // Bits of a result depend on data, spec and this number alone: NUMERICS.md.
 inline constexpr uint32_t kNumericsVersion = 1;
 
-enum class DType : uint8_t { kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kF16, kBF16, kF32, kF64 };
-enum class Op : uint8_t { kSum, kProd, kMin, kMax, kAnd, kOr, kXor, kLinearRecurrence };
-enum class ScanKind : uint8_t { kInclusive, kExclusive };
-enum class Primitive : uint8_t { kScan, kReduce, kCompact };
-enum class Selector : uint8_t { kPredicate, kByteMask, kBitMask };
-enum class Comparison : uint8_t { kLess, kLessEqual, kGreater, kGreaterEqual, kEqual, kNotEqual, kIsNan, kIsFinite };
-enum class Strategy : uint8_t {
-  kDefault,
-  kChained,
-  kSingleLaunch,
-  kReduceThenScan,
-  kSequential,
-  kNaive,
-  kHillisSteeleGlobal,
-  kThreePhase,
-  kGridSync,
-  kChainedSerial,
-  kCub,
-  kThrust,
-  kTreeInterleaved,
-  kTreeSequential,
-  kWarpShuffle,
-  kTwoPass,
-  kAtomic,
-  kKahan,
-  kThreeKernel,
-  kAtomicCounter,
-};
-// How one block scans its tile.
-enum class TileScan : uint8_t {
-  kDefault,
-  kHillisSteele,
-  kKoggeStone,
-  kBrentKung,
-  kBlelloch,
-  kWarpShared,
-  kWarpShuffle,
-  kWarpSharedRegister,
-};
+// ---- The lists -----------------------------------------------------------------------------------------------------
+// Everything that has a name stands in one of these lists, once. Enums, names, counts, sizes, dispatch, validation,
+// GetServerInfo and the conformance suite follow from them. The order is that of the numbers on the wire: what is new
+// goes to the end.
 
-inline constexpr int kNumDTypes = 12;
-inline constexpr int kNumOps = 8;
-inline constexpr int kNumPrimitives = 3;
-inline constexpr int kNumStrategies = 20;
-inline constexpr int kNumTileScans = 8;
+// SERVED(enumerator, name, C++ type, X) for the element types that the kernels serve; RESERVED(enumerator, name, bytes,
+// X) for floats that so far have only a name. X is handed on as it came.
+#define PREFIXD_DTYPES(SERVED, RESERVED, X) \
+  SERVED(kI8, "i8", int8_t, X)              \
+  SERVED(kU8, "u8", uint8_t, X)             \
+  SERVED(kI16, "i16", int16_t, X)           \
+  SERVED(kU16, "u16", uint16_t, X)          \
+  SERVED(kI32, "i32", int32_t, X)           \
+  SERVED(kU32, "u32", uint32_t, X)          \
+  SERVED(kI64, "i64", int64_t, X)           \
+  SERVED(kU64, "u64", uint64_t, X)          \
+  RESERVED(kF16, "f16", 2, X)               \
+  RESERVED(kBF16, "bf16", 2, X)             \
+  SERVED(kF32, "f32", float, X)             \
+  SERVED(kF64, "f64", double, X)
 
-// Which algorithm: how tiles are joined, how one is scanned, and the knobs of that. Defaults: the device chooses.
-// What goes with what: CheckAlgorithm in device.h.
-struct Algorithm {
-  Strategy strategy = Strategy::kDefault;
-  TileScan tile_scan = TileScan::kDefault;  // Where TakesTileScan, of scans.
-  uint8_t items_per_thread = 0;             // Where TakesItemsPerThread: a power of two up to kMaxItemsPerThread.
-  bool padding = false;                     // Where TakesPadding: one word every 32, so that no two banks collide.
-
-  friend bool operator==(const Algorithm&, const Algorithm&) = default;
-};
-
-inline constexpr int kMaxItemsPerThread = 16;
-// kChained itself, without a tile scan, is another kernel: the fast one.
-constexpr bool TakesTileScan(Strategy strategy) {
-  return strategy == Strategy::kThreePhase || strategy == Strategy::kGridSync || strategy == Strategy::kChainedSerial ||
-         strategy == Strategy::kChained;
-}
-constexpr bool TakesItemsPerThread(TileScan tile_scan) { return tile_scan == TileScan::kBrentKung; }
-constexpr bool TakesPadding(TileScan tile_scan) {
-  return tile_scan == TileScan::kBrentKung || tile_scan == TileScan::kBlelloch;
-}
-
-// Names as users type them: "f32", "sum", "chained". Empty for a value outside its enum.
-std::string_view Name(DType dtype);
-std::string_view Name(Op op);
-std::string_view Name(ScanKind kind);
-std::string_view Name(Primitive primitive);
-std::string_view Name(Comparison comparison);  // "<", "<=", ">", ">=", "==", "!=", "is-nan", "is-finite"
-std::string_view Name(Strategy strategy);
-std::string_view Name(TileScan tile_scan);
-// What was chosen, parted by slashes: "chained", "three_phase/brent_kung", "three_phase/brent_kung/4/padded".
-std::string Name(const Algorithm& algorithm);
-
-// The inverses of Name: true and *out set if `name` is one.
-bool FromName(std::string_view name, DType* out);
-bool FromName(std::string_view name, Op* out);
-bool FromName(std::string_view name, ScanKind* out);
-bool FromName(std::string_view name, Primitive* out);
-bool FromName(std::string_view name, Comparison* out);
-bool FromName(std::string_view name, Strategy* out);
-bool FromName(std::string_view name, TileScan* out);
-bool FromName(std::string_view name, Algorithm* out);  // Also of what CheckAlgorithm refuses.
-
-// Bytes of one element.
-constexpr size_t SizeOf(DType dtype) {
-  constexpr size_t kSizes[kNumDTypes] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
-  return kSizes[static_cast<int>(dtype)];
-}
-constexpr bool IsFloating(DType dtype) { return dtype >= DType::kF16; }
-constexpr bool IsSigned(DType dtype) {
-  return dtype == DType::kI8 || dtype == DType::kI16 || dtype == DType::kI32 || dtype == DType::kI64;
-}
-
-// ---- The one list of what is supported ----------------------------------------------------------------------------
-// X(enumerator, C++ type) for every dtype that the kernels serve. Dispatch, validation, GetServerInfo and the
-// conformance suite all come from here, from the list of outputs below, and from IsSupported.
-#define PREFIXD_FOR_EACH_DTYPE(X) \
-  X(kI8, int8_t)                  \
-  X(kU8, uint8_t)                 \
-  X(kI16, int16_t)                \
-  X(kU16, uint16_t)               \
-  X(kI32, int32_t)                \
-  X(kU32, uint32_t)               \
-  X(kI64, int64_t)                \
-  X(kU64, uint64_t)               \
-  X(kF32, float)                  \
-  X(kF64, double)
+// X(enumerator, C++ type) for every element type that is served.
+#define PREFIXD_FOR_EACH_DTYPE(X) PREFIXD_DTYPES(PREFIXD_CALL_WITH_TYPE_, PREFIXD_LEAVE_OUT_, X)
+#define PREFIXD_CALL_WITH_TYPE_(enumerator, name, type, X) X(enumerator, type)
+#define PREFIXD_LEAVE_OUT_(...)
 
 // X(enumerator, C++ type, enumerator and C++ type of the output) for every output type of every dtype, in which scan
 // and reduce convert the elements, combine them and return the result. The dtype itself comes first.
@@ -155,42 +67,166 @@ constexpr bool IsSigned(DType dtype) {
   X(kF32, float, kF64, double)      \
   X(kF64, double, kF64, double)
 
-constexpr bool IsSupported(DType dtype) {
-  switch (dtype) {
-#define PREFIXD_CASE(name, type) case DType::name:
-    PREFIXD_FOR_EACH_DTYPE(PREFIXD_CASE)
-#undef PREFIXD_CASE
-    return true;
-    default:
-      return false;
-  }
+// X(enumerator, name)
+#define PREFIXD_OPS(X) \
+  X(kSum, "sum")       \
+  X(kProd, "prod")     \
+  X(kMin, "min")       \
+  X(kMax, "max")       \
+  X(kAnd, "and")       \
+  X(kOr, "or")         \
+  X(kXor, "xor")       \
+  X(kLinearRecurrence, "linear_recurrence")
+
+// X(enumerator, name, whether it combines elements by an operator)
+#define PREFIXD_PRIMITIVES(X) \
+  X(kScan, "scan", true)      \
+  X(kReduce, "reduce", true)  \
+  X(kCompact, "compact", false)
+
+#define PREFIXD_SCAN_KINDS(X) \
+  X(kInclusive, "inclusive")  \
+  X(kExclusive, "exclusive")
+
+#define PREFIXD_COMPARISONS(X) \
+  X(kLess, "<")                \
+  X(kLessEqual, "<=")          \
+  X(kGreater, ">")             \
+  X(kGreaterEqual, ">=")       \
+  X(kEqual, "==")              \
+  X(kNotEqual, "!=")           \
+  X(kIsNan, "is-nan")          \
+  X(kIsFinite, "is-finite")
+
+#define PREFIXD_STRATEGIES(X)                    \
+  X(kDefault, "default")                         \
+  X(kChained, "chained")                         \
+  X(kSingleLaunch, "single_launch")              \
+  X(kReduceThenScan, "reduce_then_scan")         \
+  X(kSequential, "sequential")                   \
+  X(kNaive, "naive")                             \
+  X(kHillisSteeleGlobal, "hillis_steele_global") \
+  X(kThreePhase, "three_phase")                  \
+  X(kGridSync, "grid_sync")                      \
+  X(kChainedSerial, "chained_serial")            \
+  X(kCub, "cub")                                 \
+  X(kThrust, "thrust")                           \
+  X(kTreeInterleaved, "tree_interleaved")        \
+  X(kTreeSequential, "tree_sequential")          \
+  X(kWarpShuffle, "warp_shuffle")                \
+  X(kTwoPass, "two_pass")                        \
+  X(kAtomic, "atomic")                           \
+  X(kKahan, "kahan")                             \
+  X(kThreeKernel, "three_kernel")                \
+  X(kAtomicCounter, "atomic_counter")
+
+// How one block scans its tile.
+#define PREFIXD_TILE_SCANS(X)       \
+  X(kDefault, "default")            \
+  X(kHillisSteele, "hillis_steele") \
+  X(kKoggeStone, "kogge_stone")     \
+  X(kBrentKung, "brent_kung")       \
+  X(kBlelloch, "blelloch")          \
+  X(kWarpShared, "warp_shared")     \
+  X(kWarpShuffle, "warp_shuffle")   \
+  X(kWarpSharedRegister, "warp_shared_register")
+
+// ---- Enums and their names -----------------------------------------------------------------------------------------
+// The names of an enum's values, in their order. Empty for an enum without names.
+template <class Enum>
+inline constexpr std::array<std::string_view, 0> kNamesOf = {};
+
+#define PREFIXD_ENUMERATOR_(enumerator, ...) enumerator,
+#define PREFIXD_NAME_(enumerator, name, ...) std::string_view(name),
+#define PREFIXD_DEFINE_ENUM_(Enum, LIST)                   \
+  enum class Enum : uint8_t { LIST(PREFIXD_ENUMERATOR_) }; \
+  template <>                                              \
+  inline constexpr std::array kNamesOf<Enum> = {LIST(PREFIXD_NAME_)};
+#define PREFIXD_ALL_DTYPES_(X) PREFIXD_DTYPES(X, X, )
+
+PREFIXD_DEFINE_ENUM_(DType, PREFIXD_ALL_DTYPES_)
+PREFIXD_DEFINE_ENUM_(Op, PREFIXD_OPS)
+PREFIXD_DEFINE_ENUM_(Primitive, PREFIXD_PRIMITIVES)
+PREFIXD_DEFINE_ENUM_(ScanKind, PREFIXD_SCAN_KINDS)
+PREFIXD_DEFINE_ENUM_(Comparison, PREFIXD_COMPARISONS)
+PREFIXD_DEFINE_ENUM_(Strategy, PREFIXD_STRATEGIES)
+PREFIXD_DEFINE_ENUM_(TileScan, PREFIXD_TILE_SCANS)
+#undef PREFIXD_ENUMERATOR_
+#undef PREFIXD_NAME_
+#undef PREFIXD_DEFINE_ENUM_
+#undef PREFIXD_ALL_DTYPES_
+
+enum class Selector : uint8_t { kPredicate, kByteMask, kBitMask };
+
+inline constexpr int kNumDTypes = kNamesOf<DType>.size();
+inline constexpr int kNumOps = kNamesOf<Op>.size();
+inline constexpr int kNumPrimitives = kNamesOf<Primitive>.size();
+inline constexpr int kNumStrategies = kNamesOf<Strategy>.size();
+inline constexpr int kNumTileScans = kNamesOf<TileScan>.size();
+
+template <class Enum>
+concept Named = !kNamesOf<Enum>.empty();
+
+// Names as users type them: "f32", "sum", "chained", "<=". Empty for a value outside its enum.
+template <Named Enum>
+constexpr std::string_view Name(Enum value) {
+  const auto i = static_cast<size_t>(value);
+  return i < kNamesOf<Enum>.size() ? kNamesOf<Enum>[i] : std::string_view();
 }
 
-// Whether scan and reduce of dtype serve the output type.
-constexpr bool IsOutput(DType dtype, DType out_dtype) {
-#define PREFIXD_TEST(name, type, out_name, out_type) \
-  if (dtype == DType::name && out_dtype == DType::out_name) return true;
-  PREFIXD_FOR_EACH_OUTPUT(PREFIXD_TEST)
-#undef PREFIXD_TEST
+// The inverse of Name: true and *out set if `name` is one.
+template <Named Enum>
+constexpr bool FromName(std::string_view name, Enum* out) {
+  for (size_t i = 0; i < kNamesOf<Enum>.size(); ++i) {
+    if (kNamesOf<Enum>[i] != name) continue;
+    *out = static_cast<Enum>(i);
+    return true;
+  }
   return false;
 }
 
-// The output types of dtype, for a message: "u8, u32, u64". Empty if dtype is not served.
-std::string OutputNames(DType dtype);
-
-// Whether the operator has a meaning on the element type, served or not.
-constexpr bool IsDefined(Op op, DType dtype) {
-  return !((op == Op::kAnd || op == Op::kOr || op == Op::kXor) && IsFloating(dtype));
+// Ends the process: `function` has no case for the value. What callers send is checked where it comes in, so only a
+// mistake in this program leads here.
+[[noreturn]] void FatalValue(std::string_view function, std::string_view name, int value);
+template <class Enum>
+[[noreturn]] void FatalValue(std::string_view function, Enum value) {
+  if constexpr (Named<Enum>) {
+    FatalValue(function, Name(value), static_cast<int>(value));
+  } else {
+    FatalValue(function, "", static_cast<int>(value));
+  }
 }
 
-// Whether the primitive serves the combination. Compact has no operator, and no output type but dtype.
-constexpr bool IsSupported(Primitive primitive, DType dtype, DType out_dtype, Op op) {
-  if (primitive == Primitive::kCompact) return IsSupported(dtype) && out_dtype == dtype;
-  return IsOutput(dtype, out_dtype) && op != Op::kLinearRecurrence && IsDefined(op, out_dtype);
+// ---- Algorithms ----------------------------------------------------------------------------------------------------
+// Which algorithm: how tiles are joined, how one is scanned, and the knobs of that. Defaults: the device chooses.
+// What goes with what: CheckAlgorithm in device.h.
+struct Algorithm {
+  Strategy strategy = Strategy::kDefault;
+  TileScan tile_scan = TileScan::kDefault;  // Where TakesTileScan, of scans.
+  uint8_t items_per_thread = 0;             // Where TakesItemsPerThread: a power of two up to kMaxItemsPerThread.
+  bool padding = false;                     // Where TakesPadding: one word every 32, so that no two banks collide.
+
+  friend bool operator==(const Algorithm&, const Algorithm&) = default;
+};
+
+inline constexpr int kMaxItemsPerThread = 16;
+// kChained without a tile scan is the fast kernel, which scans its tiles in its own way.
+constexpr bool TakesTileScan(Strategy strategy) {
+  return strategy == Strategy::kThreePhase || strategy == Strategy::kGridSync || strategy == Strategy::kChainedSerial ||
+         strategy == Strategy::kChained;
+}
+constexpr bool TakesItemsPerThread(TileScan tile_scan) { return tile_scan == TileScan::kBrentKung; }
+constexpr bool TakesPadding(TileScan tile_scan) {
+  return tile_scan == TileScan::kBrentKung || tile_scan == TileScan::kBlelloch;
 }
 
-// Whether its bits are those of NUMERICS.md. Those of the rest are for integers, min and max, where every order gives
-// them.
+// What was chosen, parted by slashes: "chained", "three_phase/brent_kung", "three_phase/brent_kung/4/padded".
+std::string Name(const Algorithm& algorithm);
+bool FromName(std::string_view name,
+              Algorithm* out);  // Knows the names of all, also those that CheckAlgorithm refuses.
+
+// Whether the bits of its results are those of NUMERICS.md. The other algorithms give them for integers, min and max,
+// where every order gives the same.
 constexpr bool FollowsNumerics(const Algorithm& algorithm) {
   switch (algorithm.strategy) {
     case Strategy::kChained:
@@ -204,18 +240,79 @@ constexpr bool FollowsNumerics(const Algorithm& algorithm) {
   }
 }
 
-// Whether the algorithm, where a device has it, serves the combination too. Needs IsSupported of the same.
-// The defaults and sequential serve everything. The rest are there to compare with: cub of scan and reduce sums, and
-// the other operators where elements of 4 or 8 bytes come out as they went in; kahan sums of floats to the same type;
-// the textbooks' algorithms elements of 4 or 8 bytes, sum, min and max, to the same type.
-constexpr bool IsServedBy(const Algorithm& algorithm, Primitive primitive, DType dtype, DType out_dtype, Op op) {
-  const bool compares = dtype == out_dtype && SizeOf(dtype) >= 4;
-  if (FollowsNumerics(algorithm) || algorithm.strategy == Strategy::kSequential) return true;
-  if (algorithm.strategy == Strategy::kCub) return primitive == Primitive::kCompact || op == Op::kSum || compares;
-  if (algorithm.strategy == Strategy::kKahan) return compares && IsFloating(dtype) && op == Op::kSum;
-  return compares && (primitive == Primitive::kCompact || op == Op::kSum || op == Op::kMin || op == Op::kMax);
+// ---- What is supported ---------------------------------------------------------------------------------------------
+// What a C++ type is. Whatever treats floats in a way of its own asks here, since <type_traits> will not know a half.
+template <class T>
+inline constexpr bool kIsFloating = std::is_floating_point_v<T>;
+template <class T>
+inline constexpr bool kIsSignedInteger = std::is_signed_v<T> && !kIsFloating<T>;
+
+struct DTypeTraits {
+  size_t size_bytes;
+  bool is_served;
+  bool is_floating;
+  bool is_signed_integer;
+};
+inline constexpr DTypeTraits kDTypeTraits[] = {
+#define PREFIXD_SERVED(enumerator, name, type, X) {sizeof(type), true, kIsFloating<type>, kIsSignedInteger<type>},
+#define PREFIXD_RESERVED(enumerator, name, bytes, X) {bytes, false, true, false},
+    PREFIXD_DTYPES(PREFIXD_SERVED, PREFIXD_RESERVED, )
+#undef PREFIXD_SERVED
+#undef PREFIXD_RESERVED
+};
+constexpr const DTypeTraits& TraitsOf(DType dtype) {
+  if (static_cast<int>(dtype) >= kNumDTypes) FatalValue("TraitsOf", dtype);
+  return kDTypeTraits[static_cast<int>(dtype)];
 }
 
+// Bytes of one element.
+constexpr size_t SizeOf(DType dtype) { return TraitsOf(dtype).size_bytes; }
+constexpr bool IsFloating(DType dtype) { return TraitsOf(dtype).is_floating; }
+constexpr bool IsSigned(DType dtype) { return TraitsOf(dtype).is_signed_integer; }
+
+// Whether the kernels serve the element type; false also for a value outside the enum.
+constexpr bool IsSupported(DType dtype) { return static_cast<int>(dtype) < kNumDTypes && TraitsOf(dtype).is_served; }
+
+// Whether scan and reduce of dtype serve the output type.
+constexpr bool IsOutput(DType dtype, DType out_dtype) {
+#define PREFIXD_TEST(name, type, out_name, out_type) \
+  if (dtype == DType::name && out_dtype == DType::out_name) return true;
+  PREFIXD_FOR_EACH_OUTPUT(PREFIXD_TEST)
+#undef PREFIXD_TEST
+  return false;
+}
+#define PREFIXD_TEST(name, type) \
+  static_assert(IsOutput(DType::name, DType::name), "PREFIXD_FOR_EACH_OUTPUT lacks a type of PREFIXD_DTYPES");
+PREFIXD_FOR_EACH_DTYPE(PREFIXD_TEST)
+#undef PREFIXD_TEST
+
+// The output types of dtype, for a message: "u8, u32, u64". Empty if dtype is not served.
+std::string OutputNames(DType dtype);
+
+// Whether the operator has a meaning on the element type, served or not.
+constexpr bool IsDefined(Op op, DType dtype) {
+  return !((op == Op::kAnd || op == Op::kOr || op == Op::kXor) && IsFloating(dtype));
+}
+
+// Whether the primitive combines elements by an operator. One that does not has no output type but dtype.
+constexpr bool HasOp(Primitive primitive) {
+  switch (primitive) {
+#define PREFIXD_CASE(enumerator, name, has_op) \
+  case Primitive::enumerator:                  \
+    return has_op;
+    PREFIXD_PRIMITIVES(PREFIXD_CASE)  // NOLINT(bugprone-branch-clone): the list says which of them are alike.
+#undef PREFIXD_CASE
+  }
+  FatalValue("HasOp", primitive);
+}
+
+// Whether the primitive serves the combination. The operator counts only where it HasOp.
+constexpr bool IsSupported(Primitive primitive, DType dtype, DType out_dtype, Op op) {
+  if (!HasOp(primitive)) return IsSupported(dtype) && out_dtype == dtype;
+  return IsOutput(dtype, out_dtype) && op != Op::kLinearRecurrence && IsDefined(op, out_dtype);
+}
+
+// ---- From values to C++ types --------------------------------------------------------------------------------------
 template <class T>
 struct DTypeOfImpl;
 #define PREFIXD_TRAIT(name, type)               \
@@ -234,7 +331,7 @@ struct TypeTag {
   using type = T;
 };
 
-// Calls f(TypeTag<T>{}) for the C++ type of `dtype` and returns its result. Needs IsSupported(dtype).
+// Calls f(TypeTag<T>{}) for the C++ type of `dtype` and returns its result. Ends the process if it is not served.
 template <class F>
 auto VisitDType(DType dtype, F&& f) {
   switch (dtype) {
@@ -244,18 +341,43 @@ auto VisitDType(DType dtype, F&& f) {
     PREFIXD_FOR_EACH_DTYPE(PREFIXD_CASE)
 #undef PREFIXD_CASE
     default:
-      return f(TypeTag<int32_t>{});
+      FatalValue("VisitDType", dtype);
   }
 }
 
-// Calls f(TypeTag<In>{}, TypeTag<Out>{}) for the C++ types of both and returns its result. Needs IsOutput.
+// Calls f(TypeTag<In>{}, TypeTag<Out>{}) for the C++ types of both and returns its result. Ends the process if they are
+// no IsOutput.
 template <class F>
 auto VisitOutput(DType dtype, DType out_dtype, F&& f) {
 #define PREFIXD_CASE(name, type, out_name, out_type) \
   if (dtype == DType::name && out_dtype == DType::out_name) return f(TypeTag<type>{}, TypeTag<out_type>{});
   PREFIXD_FOR_EACH_OUTPUT(PREFIXD_CASE)
 #undef PREFIXD_CASE
-  return f(TypeTag<int32_t>{}, TypeTag<int32_t>{});
+  if (!IsSupported(dtype)) FatalValue("VisitOutput", dtype);
+  FatalValue("VisitOutput from " + std::string(Name(dtype)), out_dtype);
+}
+
+template <Op kOp>
+struct OpTag {
+  static constexpr Op kValue = kOp;
+};
+
+// Calls f(OpTag<op>{}) for an operator that scan and reduce serve on T, and returns its result. Ends the process for
+// another.
+template <class T, class F>
+auto VisitOp(Op op, F&& f) {
+  switch (op) {
+#define PREFIXD_CASE(enumerator, name)                                                       \
+  case Op::enumerator:                                                                       \
+    if constexpr (IsSupported(Primitive::kScan, kDTypeOf<T>, kDTypeOf<T>, Op::enumerator)) { \
+      return f(OpTag<Op::enumerator>{});                                                     \
+    } else {                                                                                 \
+      break;                                                                                 \
+    }
+    PREFIXD_OPS(PREFIXD_CASE)
+#undef PREFIXD_CASE
+  }
+  FatalValue("VisitOp", op);
 }
 
 // ---- Values --------------------------------------------------------------------------------------------------------
@@ -278,15 +400,16 @@ struct Value {
   friend bool operator==(Value a, Value b) { return a.bits == b.bits; }
 };
 
-// What an exclusive scan starts with, and what reducing nothing returns: 0, 1, the largest, the smallest, ~0, 0, 0.
-// For floating-point sums it is +0.0. Needs IsSupported(kScan, dtype, dtype, op).
+// What an exclusive scan starts with, and what reducing nothing returns: 0 for sums (+0.0 for floats), or and xor; 1
+// for products; for min the largest value, for max the smallest; all bits set for and. Ends the process unless
+// IsSupported(kScan, dtype, dtype, op).
 Value Identity(Op op, DType dtype);
 
 // A value v with op(v, x) == x for every x, bit for bit: Identity, but -0.0 for floating-point sums. What stands in
 // front of the first element where the caller gave no init, and what fills a partial tile.
 Value Neutral(Op op, DType dtype);
 
-// What a scan starts from: the caller's init if there is one; else Identity if exclusive, Neutral if inclusive.
+// What a scan starts from where the caller gave no init: Identity if exclusive, Neutral if inclusive.
 inline Value ScanStart(Op op, DType dtype, ScanKind kind) {
   return kind == ScanKind::kExclusive ? Identity(op, dtype) : Neutral(op, dtype);
 }

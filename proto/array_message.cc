@@ -20,7 +20,7 @@ constexpr uint64_t kMaxCopiedBytes = uint64_t{16} << 10;
 // The wire format, https://protobuf.dev/programming-guides/encoding.
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 constexpr uint32_t Tag(uint32_t field, WireType type) { return field << 3 | type; }
-constexpr uint32_t kFirstItemTag = Tag(1, kVarint);  // Of an InlineChunk.
+constexpr uint32_t kFirstItemTag = Tag(1, kVarint);  // In an InlineChunk.
 // inline in an Operand or a ResultArray, and data in an InlineChunk.
 constexpr uint32_t kInnerField = 100;
 

@@ -1,8 +1,8 @@
-// Messages of the contract as gRPC carries them, without a copy of the arrays in them: on the way in the bytes of an
-// array stay in the slices they came in, on the way out they go from where they are.
+// Messages of the contract as gRPC carries them, without a copy of their arrays: on the way in the bytes of an array
+// stay in the slices in which they came, on the way out they are sent from where they are.
 //
-// In every message of primitives.proto the fields 98 to 100 are arrays, whose bytes are at inline.data (100, 100) in
-// them; the rest is small, and protobuf's business.
+// In every message of primitives.proto the fields 98 to 100 are arrays, and in each of them inline.data (100, 100) has
+// the bytes. The other fields are small, and protobuf parses and writes them.
 // Threads: any; nothing here keeps state.
 #ifndef PREFIXD_PROTO_ARRAY_MESSAGE_H_
 #define PREFIXD_PROTO_ARRAY_MESSAGE_H_
@@ -26,7 +26,7 @@ struct ArrayPayloads {
   Payload& operator[](int field) { return by_field[field - kFirstArrayField]; }
 
   std::array<Payload, kLastArrayField - kFirstArrayField + 1> by_field;
-  uint64_t num_copied_bytes = 0;  // Of those that don't share the message's memory.
+  uint64_t num_copied_bytes = 0;  // Copies: the rest shares the message's memory.
 };
 
 // Parses a message of primitives.proto. The bytes of its arrays end up in *payloads, and not in *message.

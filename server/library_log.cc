@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "server/log.h"
 
 // From these versions on both log through Abseil and have no handlers of their own.

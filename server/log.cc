@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
-#include "kernels/status.h"
+#include "base/status.h"
 #include "spdlog/async.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
@@ -81,7 +81,7 @@ void FlushLog(absl::Duration limit) {
   done->WaitForNotificationWithTimeout(limit);
 }
 
-void LogRequest(const RequestRecord& record) {
+void LogRequest(const CallRecord& record) {
   const Result& result = record.result;
   const Timing& timing = result.timing;
   const auto level = IsOurs(result.status.code()) ? spdlog::level::err : spdlog::level::info;
@@ -92,9 +92,11 @@ void LogRequest(const RequestRecord& record) {
                                    {"method", record.call.method}};
   if (!record.call.trace_parent.empty()) fields["traceparent"] = record.call.trace_parent;
   if (record.spec != nullptr) {
-    fields["dtype"] = Name(record.spec->dtype);
-    if (record.spec->out_dtype) fields["out_dtype"] = Name(*record.spec->out_dtype);
-    if (const auto op = record.spec->op()) fields["op"] = Name(*op);
+    const DType dtype = InputOf(*record.spec);
+    const DType out_dtype = OutputOf(*record.spec);
+    fields["dtype"] = Name(dtype);
+    if (out_dtype != dtype) fields["out_dtype"] = Name(out_dtype);
+    if (const auto op = OpOf(*record.spec)) fields["op"] = Name(*op);
   }
   fields["items"] = timing.num_items;
   fields["bytes_in"] = record.num_bytes_in;
@@ -109,9 +111,9 @@ void LogRequest(const RequestRecord& record) {
   };
   stage("queue_us", timing.queue_ns);
   stage("host_copy_us", timing.host_copy_ns);
-  stage("host_to_device_us", timing.device.host_to_device_ns);
-  stage("kernel_us", timing.device.kernel_ns);
-  stage("device_to_host_us", timing.device.device_to_host_ns);
+  stage("host_to_device_us", timing.host_to_device_ns);
+  stage("kernel_us", timing.kernel_ns);
+  stage("device_to_host_us", timing.device_to_host_ns);
   stage("total_us", timing.server_total_ns);
   Log(level, fields);
 }

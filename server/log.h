@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "server/session.h"
+#include "server/call/call_record.h"
 
 namespace prefixd {
 
@@ -19,7 +19,7 @@ void FlushLog(absl::Duration limit);
 
 // One line on a request that ended: id, caller, method, dtype, op, elements, bytes, status, stage times.
 // Failures that are the server's own are errors, the rest is info.
-void LogRequest(const RequestRecord& record);
+void LogRequest(const CallRecord& record);
 
 // A line on the server itself.
 void LogInfo(const std::string& message);

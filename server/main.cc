@@ -1,7 +1,7 @@
 // prefixd: reads the flags and serves.
 #include <variant>
 
-#include "proto/process.h"
+#include "base/process.h"
 #include "server/options.h"
 #include "server/serve.h"
 

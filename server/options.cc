@@ -6,8 +6,8 @@
 #include <iostream>
 #include <string_view>
 
-#include "kernels/status.h"
-#include "server/session.h"
+#include "base/status.h"
+#include "server/call/session.h"
 #include "server/version.h"
 
 namespace prefixd {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
-#include "kernels/status.h"
-#include "proto/process.h"
+#include "base/process.h"
+#include "base/status.h"
 #include "server/library_log.h"
 #include "server/log.h"
 #include "server/server.h"

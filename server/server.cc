@@ -14,11 +14,14 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "base/status.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
-#include "kernels/status.h"
 #include "server/log.h"
+#include "server/rpc/admin_service.h"
+#include "server/rpc/diagnostics_service.h"
+#include "server/rpc/prefix_service.h"
 
 namespace prefixd {
 namespace {
@@ -109,9 +112,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
                       .max_message_bytes = options.max_message_bytes,
                       .log = LogRequest,
                       .on_device_lost = [server = server.get()](const absl::Status& s) { server->OnDeviceLost(s); }};
-  server->prefix_service_ = std::make_unique<PrefixService>(&server->context_);
-  server->admin_service_ = std::make_unique<AdminService>(&server->context_);
-  server->diagnostics_service_ = std::make_unique<DiagnosticsService>(&server->context_);
+  for (const auto make : {MakePrefixService, MakeAdminService, MakeDiagnosticsService}) {
+    server->services_.push_back(make(&server->context_));
+  }
   PREFIXD_RETURN_IF_ERROR(server->Listen(options));
   return server;
 }
@@ -135,9 +138,7 @@ absl::Status Server::Listen(const Options& options) {
   // Without this a second server on the same port would silently take half of the callers.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   if (!options.port_file.empty()) unlink(options.port_file.c_str());  // A crash may have left one, with an old port.
-  builder.RegisterService(prefix_service_.get());
-  builder.RegisterService(admin_service_.get());
-  builder.RegisterService(diagnostics_service_.get());
+  for (const auto& service : services_) builder.RegisterService(service.get());
   std::vector<int> bound(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
     const std::string& address = options.listen[i];

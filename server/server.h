@@ -19,16 +19,15 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/impl/service_type.h"
 #include "grpcpp/server.h"
 #include "kernels/device.h"
-#include "server/admission.h"
-#include "server/batcher.h"
-#include "server/benchmark.h"
-#include "server/diagnostics_service.h"
-#include "server/lane_pool.h"
+#include "server/call/admission.h"
+#include "server/call/benchmark.h"
+#include "server/call/server_context.h"
+#include "server/lanes/batcher.h"
+#include "server/lanes/lane_pool.h"
 #include "server/options.h"
-#include "server/service.h"
-#include "server/session.h"
 
 namespace prefixd {
 
@@ -72,9 +71,7 @@ class Server {
   ServerContext context_;
   std::function<void()> on_device_lost_;
   std::atomic<bool> device_lost_{false};
-  std::unique_ptr<PrefixService> prefix_service_;
-  std::unique_ptr<AdminService> admin_service_;
-  std::unique_ptr<DiagnosticsService> diagnostics_service_;
+  std::vector<std::unique_ptr<grpc::Service>> services_;
   std::shared_ptr<grpc::Server> grpc_;
   std::shared_ptr<absl::Notification> closed_;                       // Drain's: when grpc_ has shut down.
   std::atomic<grpc::HealthCheckServiceInterface*> health_{nullptr};  // Once grpc_ serves.

@@ -2,7 +2,7 @@
 #include <iostream>
 #include <vector>
 
-#include "client/client.h"
+#include <prefixd/client.h>
 
 namespace {
 

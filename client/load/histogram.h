@@ -1,4 +1,4 @@
-// Latencies, counted: in little memory, however many there are, and exact to 1 %.
+// Counts latencies: in little memory, however many there are, and exact to 1 %.
 #ifndef PREFIXD_CLIENT_LOAD_HISTOGRAM_H_
 #define PREFIXD_CLIENT_LOAD_HISTOGRAM_H_
 
@@ -18,10 +18,10 @@ class Histogram {
 
   uint64_t count() const { return count_; }
   int64_t max_ns() const { return max_ns_; }
-  // 0 of nothing.
+  // 0 if there is no value.
   double MeanNs() const { return count_ == 0 ? 0 : sum_ns_ / static_cast<double>(count_); }
 
-  // The least value that `share` of all values do not exceed, up to 0.8 % too high; 0 of nothing.
+  // The least value that `share` of all values do not exceed, up to 0.8 % too high; 0 if there is no value.
   // Needs:   0 < share <= 1.
   // Example: of 1, 2, 3, 4 -> Percentile(0.5) 2, Percentile(0.51) 3
   int64_t Percentile(double share) const;

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "base/status.h"
 #include "client/client.h"
 #include "client/load/schedule.h"
-#include "kernels/status.h"
 
 namespace prefixd::load {
 namespace {

@@ -31,7 +31,7 @@ struct Plan {
 inline constexpr size_t kMaxWindows = 10;
 
 struct Load {
-  std::optional<uint64_t> rate_per_second;  // Of an open loop. Absent: a closed one.
+  std::optional<uint64_t> rate_per_second;  // An open loop has one. Absent: a closed loop.
   size_t num_callers = 1;                   // Requests under way at once; of an open loop, at most.
 };
 
@@ -39,25 +39,26 @@ struct LoadResult {
   explicit LoadResult(const Load& of, size_t num_operations) : load(of), measured(num_operations) {}
 
   Load load;
-  // The last three windows, and what was still under way, or waiting, when they ended. Fewer where it was cut short; of
-  // duration 0 if that was before the first.
+  // The last three windows, and the requests that were still under way, or waiting, when they ended. A load that was
+  // cut short has fewer windows, and duration 0 if it ended before the first.
   Window measured;
-  size_t num_windows = 0;  // Measured in all.
-  bool stable = false;     // As IsStable.
-  // Of what was measured, requests failed and none succeeded. Ended early where none had since the load began, for a
-  // second at least and with no caller's first request under way, or none in three windows.
+  size_t num_windows = 0;  // As many were measured in all.
+  bool stable = false;     // Whether IsStable holds.
+  // Requests that were measured failed, and none succeeded. Such a load ends early: when nothing has succeeded since it
+  // began, for a second at least and with no caller's first request under way, or nothing in three windows.
   bool hopeless = false;
 };
 
 // Sends one request for an operation of the mix, and waits for its end. Called by all callers, from their threads.
 using Sender = std::function<Outcome(size_t caller, size_t operation)>;
 
-// What goes on, some five times a second, on the calling thread.
+// Hears what goes on, some five times a second, on the calling thread.
 using OnProgress = absl::FunctionRef<void(const std::string& what)>;
 
-// Runs one load: a thread a caller. Cancellation ends it with what came until then; what that does to requests under
-// way, which are waited for, is the sender's business. One that fails with CANCELLED then was interrupted.
-// A caller of a closed loop whose request failed waits for as long as the server asks (RetryInfo), or 100 ms: refusals
+// Runs one load, with a thread for each caller. Cancellation ends it, and the result has what came until then. Requests
+// that are under way are waited for, and it is for the sender to end them: those that then fail with CANCELLED count as
+// interrupted.
+// In a closed loop a caller whose request failed waits for as long as the server asks (RetryInfo), or 100 ms: refusals
 // are quick, and a loop of them would be another load than the one asked for.
 // Errors: RESOURCE_EXHAUSTED: there can't be so many threads.
 absl::StatusOr<LoadResult> RunLoad(const Plan& plan, const Load& load, const Mix& mix, const Sender& send,

@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 namespace prefixd::load {
 namespace {

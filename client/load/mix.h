@@ -11,7 +11,8 @@
 
 namespace prefixd::load {
 
-// One kind of request: an inclusive scan by sum, a reduce by sum, or a compact that keeps about half.
+// One kind of request: what the primitive does by default, such as an inclusive scan by sum; a compact keeps about
+// half.
 struct Operation {
   Primitive primitive = Primitive::kScan;
   DType dtype = DType::kF32;
@@ -40,7 +41,7 @@ class Mix {
  private:
   const std::vector<Operation> operations_;
   const uint64_t seed_;
-  std::vector<uint64_t> ends_;  // Of each operation's part of 0 to the sum of the weights.
+  std::vector<uint64_t> ends_;  // The weights summed up: operation i has the places from ends_[i - 1] to ends_[i].
 };
 
 }  // namespace prefixd::load

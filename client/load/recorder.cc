@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 namespace prefixd::load {
 namespace {

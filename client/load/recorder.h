@@ -14,8 +14,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "client/client.h"
 #include "client/load/histogram.h"
-#include "client/spec.h"
 
 namespace prefixd::load {
 
@@ -28,8 +28,8 @@ inline constexpr size_t kNumStages = 6;
 // How one request ended.
 struct Outcome {
   absl::Status status;
-  client::Timing timing = {};  // Of one that succeeded; empty where the server has not measured.
-  uint64_t num_bytes = 0;      // Of arrays, sent and received.
+  client::Timing timing = {};  // Filled where it succeeded and the server has measured.
+  uint64_t num_bytes = 0;      // Bytes of arrays, sent and received.
 };
 
 // The mean of a stage, over the requests for which the server measured it.
@@ -38,19 +38,21 @@ struct StageMean {
   uint64_t count = 0;
 };
 
-// What the requests of one operation came to. Latencies are those of requests that succeeded, and for what never got
-// its answer how long it had waited by then, which is less than it would have: of requests that ran into their
-// deadline, that were interrupted, or that were still waiting to be sent when the load ended. Without these a stall
-// would be missing just where it was longest. What failed otherwise has none: it may have failed at once.
+// What the requests of one operation came to.
+//
+// `latency` has a value for each request that succeeded. It also has one for each that never got its answer, because it
+// ran into its deadline, was interrupted, or was still waiting to be sent when the load ended: the time it had waited
+// so far. That is too little, but to leave such requests out would hide a stall just where it was longest. A request
+// that failed otherwise has no latency, for it may have failed at once.
 struct Tally {
   Histogram latency;
   std::array<StageMean, kNumStages> stages;
-  uint64_t num_ok = 0;    // That ended in time: what a rate is made of.
-  uint64_t num_late = 0;  // That succeeded, but after the time was over.
+  uint64_t num_ok = 0;    // Succeeded in time: what a rate is made of.
+  uint64_t num_late = 0;  // Succeeded, but after the time was over.
   uint64_t num_failed = 0;
-  uint64_t num_unsent = 0;       // That were still waiting when the load ended.
-  uint64_t num_interrupted = 0;  // That were under way when the user ended it.
-  uint64_t num_bytes = 0;        // Of num_ok.
+  uint64_t num_unsent = 0;       // Were still waiting when the load ended.
+  uint64_t num_interrupted = 0;  // Were under way when the user ended the load.
+  uint64_t num_bytes = 0;        // Sent and received by the num_ok.
 
   void Merge(const Tally& other);
 };
@@ -72,10 +74,10 @@ struct Window {
   void Merge(const Window& other);
 };
 
-// Whether a load has settled: in the last three windows the rates, and the medians of the latencies, lie within 10 % of
-// each other; of an open loop's also what ended, well or not, and what arrived. (What the server can't keep up with
-// never settles: latencies grow, but late in a long load by less than 10 % in a window.)
-// Example: rates of 100, 109, 104 have, of 100, 111, 104 have not.
+// Whether a load has settled: in the last three windows the rates lie within 10 % of each other, and so do the medians
+// of the latencies. In an open loop as many requests must also have ended as arrived, within 10 %: where the server
+// can't keep up, latencies grow for ever, but late in a long load by less than 10 % in a window.
+// Example: with rates of 100, 109, 104 it has; with 100, 111, 104 it has not.
 inline constexpr size_t kStableWindows = 3;
 bool IsStable(absl::Span<const Window> windows, std::optional<uint64_t> arrivals_per_second);
 
@@ -93,7 +95,7 @@ class Recorder {
   // Ends a window, and begins the next.
   Window Cut();
 
-  // Of the window so far.
+  // What the window has so far.
   struct Counts {
     uint64_t num_ok = 0;
     uint64_t num_failed = 0;

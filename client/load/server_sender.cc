@@ -4,8 +4,9 @@
 #include <cstring>
 #include <random>
 #include <utility>
+#include <variant>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 namespace prefixd::load {
 namespace {
@@ -29,10 +30,33 @@ std::string Elements(DType dtype, uint64_t num_items) {
   return block;
 }
 
+// Sets what has no default: a compact keeps the upper half.
+template <class S>
+void Complete(S*) {}
+void Complete(CompactSpec* spec) {
+  spec->predicate = VisitDType(spec->dtype, [](auto tag) {
+    using T = typename decltype(tag)::type;
+    return Predicate{Comparison::kGreater, Value::Of(static_cast<T>(kHalf))};
+  });
+}
+
+// What the requests of an operation ask for: whatever its primitive does by default.
+template <size_t kPrimitive = 0>
+Spec SpecOf(const Operation& operation) {
+  if constexpr (kPrimitive < std::variant_size_v<Spec>) {
+    if (static_cast<size_t>(operation.primitive) != kPrimitive) return SpecOf<kPrimitive + 1>(operation);
+    std::variant_alternative_t<kPrimitive, Spec> spec = {.dtype = operation.dtype};
+    Complete(&spec);
+    return spec;
+  } else {
+    FatalValue("SpecOf", operation.primitive);
+  }
+}
+
 // An array of so many bytes that is its first block over and over.
 class RepeatedSource : public client::ChunkSource {
  public:
-  // item_bytes: of what Next counts.
+  // item_bytes: the size of what Next counts.
   RepeatedSource(Bytes block, size_t item_bytes, uint64_t num_bytes)
       : block_(block), item_bytes_(item_bytes), num_bytes_(num_bytes) {}
   absl::StatusOr<client::Chunk> Next(size_t max_items) override {
@@ -66,7 +90,7 @@ ServerSender::ServerSender(std::string_view address, size_t num_channels, Target
   for (const Operation& operation : operations) {
     const uint64_t block_items =
         std::min<uint64_t>(operation.num_items, client::kMaxPayloadBytes / SizeOf(operation.dtype));
-    prepared_.push_back({operation, Elements(operation.dtype, block_items)});
+    prepared_.push_back({operation, SpecOf(operation), Elements(operation.dtype, block_items)});
   }
 }
 
@@ -86,35 +110,12 @@ absl::StatusOr<Outcome> ServerSender::SendTo(client::Client& client, const Prepa
   }
   RepeatedSource source(block, SizeOf(operation.dtype), num_bytes);
   Outcome outcome = {.num_bytes = num_bytes};
-  const auto receive = [&](Bytes values) {
-    outcome.num_bytes += values.size();
+  const auto receive = [&](Bytes values, Bytes indices) {
+    outcome.num_bytes += values.size() + indices.size();
     return absl::OkStatus();
   };
-  switch (operation.primitive) {
-    case Primitive::kScan: {
-      const client::ScanSpec spec = {.dtype = operation.dtype};
-      PREFIXD_ASSIGN_OR_RETURN(outcome.timing, client.ScanChunks(spec, source, receive, call_));
-      return outcome;
-    }
-    case Primitive::kReduce: {
-      PREFIXD_ASSIGN_OR_RETURN(client::ReduceReply reply,
-                               client.ReduceChunks({.dtype = operation.dtype}, source, call_));
-      outcome.timing = std::move(reply.timing);
-      return outcome;
-    }
-    case Primitive::kCompact: {
-      const client::Predicate above = VisitDType(operation.dtype, [](auto tag) {
-        using T = typename decltype(tag)::type;
-        return client::Predicate{Comparison::kGreater, Value::Of(static_cast<T>(kHalf))};
-      });
-      const client::CompactSpec spec = {.dtype = operation.dtype, .predicate = above};
-      PREFIXD_ASSIGN_OR_RETURN(outcome.timing,
-                               client.CompactChunks(
-                                   spec, source, [&](Bytes values, Bytes) { return receive(values); }, call_));
-      return outcome;
-    }
-  }
-  return absl::InternalError("no such primitive");
+  PREFIXD_ASSIGN_OR_RETURN(outcome.timing, client.RunChunks(prepared.spec, source, receive, call_));
+  return outcome;
 }
 
 }  // namespace prefixd::load

@@ -14,10 +14,11 @@
 #include "client/client.h"
 #include "client/load/mix.h"
 #include "client/load/recorder.h"
+#include "kernels/spec.h"
 
 namespace prefixd::load {
 
-// kEcho: the same array bytes, in messages of the same sizes, unary or streamed just so; all of them come back.
+// kEcho sends the same bytes in messages of the same sizes, unary or streamed as for kDevice, and gets them all back.
 enum class Target : uint8_t { kDevice, kEcho };
 
 // Memory:  1 MiB an operation at most, however long its arrays: a longer one repeats its first 1 MiB.
@@ -34,6 +35,7 @@ class ServerSender {
  private:
   struct Prepared {
     Operation operation;
+    Spec spec;          // The request, but for the echo.
     std::string block;  // The elements, or the first 1 MiB of them.
   };
   absl::StatusOr<Outcome> SendTo(client::Client& client, const Prepared& prepared);

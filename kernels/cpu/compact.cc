@@ -68,7 +68,7 @@ uint64_t CompactAll(const CompactArgs& args, Selects selects) {
   const bool writes = args.values != nullptr || args.indices != nullptr;
   if (num_blocks == 1 && writes) return CompactBlock(args, 0, args.num_items, 0, selects);
 
-  std::vector<uint64_t> places(num_blocks + 1);  // Of block b at b; the count behind.
+  std::vector<uint64_t> places(num_blocks + 1);  // Block b's at b; behind them the count.
   ParallelFor(num_blocks, [&](uint64_t block) {
     const uint64_t begin = block * kBlockItems;
     places[block + 1] = CountBlock(begin, begin + PartItems(args.num_items, kBlockItems, block), args.invert, selects);

@@ -8,16 +8,18 @@
 #include <cstddef>
 #include <cstring>
 #include <new>
-#include <type_traits>
+#include <utility>
+#include <vector>
 
-#include "kernels/cpu/catalogue/kahan.h"
-#include "kernels/cpu/catalogue/naive.h"
-#include "kernels/cpu/catalogue/sequential.h"
+#include "base/status.h"
 #include "kernels/cpu/compact.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/scan.h"
-#include "kernels/status.h"
+#include "kernels/yardsticks/cpu/kahan.h"
+#include "kernels/yardsticks/cpu/naive.h"
+#include "kernels/yardsticks/cpu/sequential.h"
+#include "kernels/yardsticks/serves.h"
 
 namespace prefixd {
 namespace {
@@ -49,34 +51,6 @@ void CopyInParallel(std::byte* dst, const std::byte* src, size_t size_bytes) {
   });
 }
 
-// One array of a batch.
-template <class T>
-T* Advance(T* pointer, uint64_t num_bytes) {
-  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
-  return pointer == nullptr ? nullptr : reinterpret_cast<T*>(reinterpret_cast<Byte*>(pointer) + num_bytes);
-}
-ScanArgs ArrayOf(ScanArgs args, uint64_t array) {
-  args.in = Advance(args.in, array * args.num_items * SizeOf(args.dtype));
-  args.out = Advance(args.out, array * args.num_items * SizeOf(args.output()));
-  args.num_arrays = 1;
-  return args;
-}
-ReduceArgs ArrayOf(ReduceArgs args, uint64_t array) {
-  args.in = Advance(args.in, array * args.num_items * SizeOf(args.dtype));
-  args.state_out += array;
-  args.num_arrays = 1;
-  return args;
-}
-CompactArgs ArrayOf(CompactArgs args, uint64_t array) {
-  args.in = Advance(args.in, array * args.num_items * SizeOf(args.dtype));
-  args.mask = Advance(args.mask, array * MaskBytes(args));
-  args.values = Advance(args.values, array * args.num_items * SizeOf(args.dtype));
-  args.indices = Advance(args.indices, array * args.num_items * SizeOf(args.index_dtype));
-  args.count += array;
-  args.num_arrays = 1;
-  return args;
-}
-
 // Everything has run when a call returns, so that there is nothing to synchronize.
 class CpuLane final : public Lane {
  public:
@@ -101,21 +75,42 @@ class CpuLane final : public Lane {
 
   absl::Status Scan(const ScanArgs& args) override {
     return Run(Primitive::kScan, args.output(), args.op, args, [](Strategy strategy) {
-      return strategy == Strategy::kSequential ? cpu::ScanSequentially
-             : strategy == Strategy::kNaive    ? cpu::ScanNaively
-                                               : cpu::RunScan;
+      switch (strategy) {
+        case Strategy::kReduceThenScan:
+          return cpu::RunScan;
+        case Strategy::kSequential:
+          return cpu::ScanSequentially;
+        case Strategy::kNaive:
+          return cpu::ScanNaively;
+        default:
+          FatalValue("CpuLane::Scan", strategy);
+      }
     });
   }
   absl::Status Reduce(const ReduceArgs& args) override {
     return Run(Primitive::kReduce, args.output(), args.op, args, [](Strategy strategy) {
-      return strategy == Strategy::kSequential ? cpu::ReduceSequentially
-             : strategy == Strategy::kKahan    ? cpu::ReduceKahan
-                                               : cpu::RunReduce;
+      switch (strategy) {
+        case Strategy::kReduceThenScan:
+          return cpu::RunReduce;
+        case Strategy::kSequential:
+          return cpu::ReduceSequentially;
+        case Strategy::kKahan:
+          return cpu::ReduceKahan;
+        default:
+          FatalValue("CpuLane::Reduce", strategy);
+      }
     });
   }
   absl::Status Compact(const CompactArgs& args) override {
     return Run(Primitive::kCompact, args.dtype, Op::kSum, args, [](Strategy strategy) {
-      return strategy == Strategy::kSequential ? cpu::CompactSequentially : cpu::RunCompact;
+      switch (strategy) {
+        case Strategy::kReduceThenScan:
+          return cpu::RunCompact;
+        case Strategy::kSequential:
+          return cpu::CompactSequentially;
+        default:
+          FatalValue("CpuLane::Compact", strategy);
+      }
     });
   }
 
@@ -158,33 +153,24 @@ class CpuLane final : public Lane {
   StageTimes times_;
 };
 
+// Each primitive's default first.
 std::vector<AlgorithmInfo> ServedAlgorithms() {
-  const AlgorithmInfo parallel = {.algorithm = {Strategy::kReduceThenScan},
-                                  .work = "2n",
-                                  .depth = "n / cores",
-                                  .traffic = "3n",
-                                  .launches = "1 or 2",
-                                  .source = "Blelloch 1990; kernels/NUMERICS.md"};
-  const AlgorithmInfo sequential = {.algorithm = {Strategy::kSequential},
-                                    .work = "n",
-                                    .depth = "n",
-                                    .traffic = "2n",
-                                    .launches = "1",
-                                    .source = "texts 000, 002, 003, 004"};
-  const auto of = [](Primitive primitive, AlgorithmInfo row) {
-    row.primitive = primitive;
-    if (primitive == Primitive::kReduce) {
-      row.traffic = "n";
-      row.launches = "1";
-      if (row.algorithm.strategy == Strategy::kReduceThenScan) row.work = "n";
-    }
-    if (primitive == Primitive::kCompact) {
-      row.traffic = row.algorithm.strategy == Strategy::kSequential ? "n + kept" : "2n + kept";
-    }
-    return row;
-  };
-  return {of(Primitive::kScan, parallel),
-          of(Primitive::kScan, sequential),
+  constexpr char kParallel[] = "Blelloch 1990; kernels/NUMERICS.md";
+  constexpr char kSequential[] = "Funktor; Hadwiger; Iriscores; Note and Save";
+  return {{.primitive = Primitive::kScan,
+           .algorithm = {Strategy::kReduceThenScan},
+           .work = "2n",
+           .depth = "n / cores",
+           .traffic = "3n",
+           .launches = "1 or 2",
+           .source = kParallel},
+          {.primitive = Primitive::kScan,
+           .algorithm = {Strategy::kSequential},
+           .work = "n",
+           .depth = "n",
+           .traffic = "2n",
+           .launches = "1",
+           .source = kSequential},
           {.primitive = Primitive::kScan,
            .algorithm = {Strategy::kNaive},
            .work = "n^2 / 2",
@@ -192,18 +178,44 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
            .traffic = "n^2 / 2",
            .launches = "1",
            .max_items = cpu::kMaxNaiveItems,
-           .source = "text 000"},
-          of(Primitive::kReduce, parallel),
-          of(Primitive::kReduce, sequential),
+           .serves = kTextbooksServe,
+           .source = "Funktor"},
+          {.primitive = Primitive::kReduce,
+           .algorithm = {Strategy::kReduceThenScan},
+           .work = "n",
+           .depth = "n / cores",
+           .traffic = "n",
+           .launches = "1",
+           .source = kParallel},
+          {.primitive = Primitive::kReduce,
+           .algorithm = {Strategy::kSequential},
+           .work = "n",
+           .depth = "n",
+           .traffic = "n",
+           .launches = "1",
+           .source = kSequential},
           {.primitive = Primitive::kReduce,
            .algorithm = {Strategy::kKahan},
            .work = "4n",
            .depth = "n",
            .traffic = "n",
            .launches = "1",
-           .source = "Kahan 1965, Neumaier 1974; text 004"},
-          of(Primitive::kCompact, parallel),
-          of(Primitive::kCompact, sequential)};
+           .serves = kKahanServes,
+           .source = "Kahan 1965; Neumaier 1974; Note and Save"},
+          {.primitive = Primitive::kCompact,
+           .algorithm = {Strategy::kReduceThenScan},
+           .work = "2n",
+           .depth = "n / cores",
+           .traffic = "2n + kept",
+           .launches = "1 or 2",
+           .source = kParallel},
+          {.primitive = Primitive::kCompact,
+           .algorithm = {Strategy::kSequential},
+           .work = "n",
+           .depth = "n",
+           .traffic = "n + kept",
+           .launches = "1",
+           .source = kSequential}};
 }
 
 class CpuDevice final : public Device {

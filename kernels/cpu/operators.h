@@ -1,6 +1,6 @@
 // The operators on single elements, for the CPU's loops.
 //
-//   VisitOp<float>(Op::kSum, [&](auto op) { acc = op(acc, x); });
+//   VisitFunction<float>(Op::kSum, [&](auto op) { acc = op(acc, x); });
 //   out[i] = Canonical(acc);
 #ifndef PREFIXD_KERNELS_CPU_OPERATORS_H_
 #define PREFIXD_KERNELS_CPU_OPERATORS_H_
@@ -26,14 +26,14 @@ bool IsNan(T v) {
 // A NaN with the one sign and payload that leaves the device; any other value as it is.
 template <class T>
 T Canonical(T v) {
-  if constexpr (std::is_floating_point_v<T>) return IsNan(v) ? std::numeric_limits<T>::quiet_NaN() : v;
+  if constexpr (kIsFloating<T>) return IsNan(v) ? std::numeric_limits<T>::quiet_NaN() : v;
   return v;
 }
 
 // An integer that orders as T's values do, -0 before +0; meaningless for NaN.
 template <class T>
 auto OrderKey(T v) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (kIsFloating<T>) {
     using Bits = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
     const auto bits = std::bit_cast<Bits>(v);
     // Negative numbers are sign and magnitude: flipping the magnitude makes larger magnitudes smaller.
@@ -46,7 +46,7 @@ auto OrderKey(T v) {
 struct Sum {
   template <class T>
   T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) return a + b;
+    if constexpr (kIsFloating<T>) return a + b;
     return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
   }
 };
@@ -54,7 +54,7 @@ struct Sum {
 struct Prod {
   template <class T>
   T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) return a * b;
+    if constexpr (kIsFloating<T>) return a * b;
     return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
   }
 };
@@ -117,32 +117,31 @@ struct Xor {
 template <class O>
 inline constexpr bool kIsExtremum = std::is_same_v<O, Min> || std::is_same_v<O, Max>;
 
-// Calls f with the function object of `op` and returns its result. Needs Validate: op defined on T and served.
+template <Op kOp>
+auto FunctionOf() {
+  if constexpr (kOp == Op::kSum) {
+    return Sum{};
+  } else if constexpr (kOp == Op::kProd) {
+    return Prod{};
+  } else if constexpr (kOp == Op::kMin) {
+    return Min{};
+  } else if constexpr (kOp == Op::kMax) {
+    return Max{};
+  } else if constexpr (kOp == Op::kAnd) {
+    return And{};
+  } else if constexpr (kOp == Op::kOr) {
+    return Or{};
+  } else {
+    static_assert(kOp == Op::kXor);
+    return Xor{};
+  }
+}
+
+// Calls f with the function object of `op` and returns its result. Ends the process for an operator that scan and
+// reduce do not serve on T.
 template <class T, class F>
-auto VisitOp(Op op, F&& f) {
-  switch (op) {
-    case Op::kProd:
-      return f(Prod{});
-    case Op::kMin:
-      return f(Min{});
-    case Op::kMax:
-      return f(Max{});
-    default:
-      break;
-  }
-  if constexpr (std::is_integral_v<T>) {
-    switch (op) {
-      case Op::kAnd:
-        return f(And{});
-      case Op::kOr:
-        return f(Or{});
-      case Op::kXor:
-        return f(Xor{});
-      default:
-        break;
-    }
-  }
-  return f(Sum{});
+auto VisitFunction(Op op, F&& f) {
+  return VisitOp<T>(op, [&](auto tag) { return f(FunctionOf<decltype(tag)::kValue>()); });
 }
 
 }  // namespace prefixd::cpu

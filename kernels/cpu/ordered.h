@@ -1,20 +1,63 @@
 // The order of kernels/NUMERICS.md on a core: values of leaves, tiles and groups, in one pass over the items.
 //
-//   T value = GroupValue(in, 1, num_items, neutral, op);
-//   VisitLeaves(in, 1, num_items, neutral, op, [&](int64_t first, int num_items, const BeforeLeaf<T>& before,
-//                                                  const T* values) { ... });
+//   const Items<T> items(in, /*num_items=*/n, /*backwards=*/false);
+//   T value = GroupValue(items, first, num_items, neutral, op);
+//   VisitLeaves(items, first, num_items, neutral, op, [&](int64_t first, int num_items, const BeforeLeaf<T>& before,
+//                                                         const T* values) { ... });
 //
-// Items of another type are converted to T as they are read. Everything here is one thread's.
+// Everything here is one thread's.
 #ifndef PREFIXD_KERNELS_CPU_ORDERED_H_
 #define PREFIXD_KERNELS_CPU_ORDERED_H_
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
 #include "kernels/association.h"
+#include "kernels/types.h"
 
 namespace prefixd::cpu {
+
+// The items of an array as they combine: converted to T, in the order of the scan. A load is one indirect call for a
+// leaf, so that everything behind it is compiled once for each T, and not for every type and direction that is read.
+template <class T>
+class Items {
+ public:
+  template <class In>
+  Items(const In* in, uint64_t num_items, bool backwards)
+      : in_(in), last_(num_items - 1), load_(backwards ? &LoadBackwards<In> : &LoadForwards<In>) {}
+
+  // Copies items first .. first + count - 1 to out.
+  void Load(uint64_t first, int count, T* out) const { load_(*this, first, count, out); }
+
+ private:
+  template <class In>
+  static void LoadForwards(const Items& items, uint64_t first, int count, T* out) {
+    const In* const in = static_cast<const In*>(items.in_) + first;
+    for (int i = 0; i < count; ++i) out[i] = static_cast<T>(in[i]);
+  }
+  template <class In>
+  static void LoadBackwards(const Items& items, uint64_t first, int count, T* out) {
+    const In* const in = static_cast<const In*>(items.in_) + (items.last_ - first);
+    for (int i = 0; i < count; ++i) out[i] = static_cast<T>(in[-i]);
+  }
+
+  const void* in_;
+  uint64_t last_;
+  void (*load_)(const Items&, uint64_t first, int count, T* out);
+};
+
+// The items of an array of dtype. Needs: IsOutput(dtype, T's).
+template <class T>
+Items<T> ItemsOf(DType dtype, const void* in, uint64_t num_items, bool backwards) {
+  return VisitDType(dtype, [&](auto tag) -> Items<T> {
+    using In = typename decltype(tag)::type;
+    if constexpr (IsOutput(kDTypeOf<In>, kDTypeOf<T>)) {
+      return Items<T>(static_cast<const In*>(in), num_items, backwards);
+    } else {
+      FatalValue("ItemsOf", kDTypeOf<In>);
+    }
+  });
+}
 
 // The tree of up to 31 slots that came so far.
 template <class T, class O>
@@ -29,7 +72,7 @@ class PrefixTree {
     ++num_slots_;
   }
 
-  // Of no slots: neutral.
+  // Where no slots came, it is neutral.
   T Get() const {
     T tree = neutral_;
     bool empty = true;
@@ -50,24 +93,27 @@ class PrefixTree {
   T blocks_[5];  // blocks_[k]: the tree of 2^k slots, where bit k of num_slots_ is set.
 };
 
-// values[i] becomes the value of the leaf's items 0 .. i. Items in[0], in[step], ...; 1 <= num_items <= kLeafItems.
-template <class T, class In, class O>
-void LeafValues(const In* in, ptrdiff_t step, int num_items, O op, T* values) {
+// values are the items of a leaf, of num_runs whole runs; each becomes the value of the items up to it. What stands in
+// the place of items that do not exist changes no value of those that do. 1 <= num_runs <= kJoinSlots.
+template <class T, class O>
+void LeafValues(int num_runs, O op, T* values) {
   T runs[kJoinSlots];  // Their values; then the trees of runs 0 .. r.
-  const int num_runs = (num_items + kRunItems - 1) / kRunItems;
   for (int r = 0; r < num_runs; ++r) {
-    const int first = r * kRunItems;
-    const int end = std::min(first + kRunItems, num_items);
-    values[first] = static_cast<T>(in[first * step]);
-    for (int i = first + 1; i < end; ++i) values[i] = op(values[i - 1], static_cast<T>(in[i * step]));
-    runs[r] = values[end - 1];
+    T* const run = values + r * kRunItems;
+    for (int i = 1; i < kRunItems; ++i) run[i] = op(run[i - 1], run[i]);
+    runs[r] = run[kRunItems - 1];
   }
   for (int width = 1; width < num_runs; width *= 2) {
-    for (int r = width; r < num_runs; ++r) {
-      if (r & width) runs[r] = op(runs[(r & ~(2 * width - 1)) + width - 1], runs[r]);
+    for (int block = width; block < num_runs; block += 2 * width) {  // The right halves.
+      const T left = runs[block - 1];
+      const int end = std::min(block + width, num_runs);
+      for (int r = block; r < end; ++r) runs[r] = op(left, runs[r]);
     }
   }
-  for (int i = kRunItems; i < num_items; ++i) values[i] = op(runs[i / kRunItems - 1], values[i]);
+  for (int r = 1; r < num_runs; ++r) {
+    T* const run = values + r * kRunItems;
+    for (int i = 0; i < kRunItems; ++i) run[i] = op(runs[r - 1], run[i]);
+  }
 }
 
 // What stands before a leaf, within its group; neutral where there is nothing.
@@ -79,16 +125,19 @@ struct BeforeLeaf {
 
 // Calls visit(first, num_items, before, values) for each leaf of a group, in order: the leaf's items begin at `first`
 // of the group, and the value of the group up to item first + i is before.group op (before.tile op values[i]). Returns
-// the value of the group. 1 <= num_items <= kGroupItems.
-template <class T, class In, class O, class Visit>
-T VisitLeaves(const In* in, ptrdiff_t step, int64_t num_items, T neutral, O op, Visit visit) {
+// the value of the group, which is items group_first .. group_first + num_items - 1. 1 <= num_items <= kGroupItems.
+template <class T, class O, class Visit>
+T VisitLeaves(const Items<T>& items, uint64_t group_first, int64_t num_items, T neutral, O op, Visit visit) {
   PrefixTree<T, O> tiles(op, neutral);
   PrefixTree<T, O> leaves(op, neutral);
   T values[kLeafItems];
   BeforeLeaf<T> before = {neutral, neutral};
   for (int64_t first = 0;;) {
     const int leaf_items = static_cast<int>(std::min<int64_t>(kLeafItems, num_items - first));
-    LeafValues(in + first * step, step, leaf_items, op, values);
+    items.Load(group_first + first, leaf_items, values);
+    const int num_runs = (leaf_items + kRunItems - 1) / kRunItems;
+    std::fill(values + leaf_items, values + num_runs * kRunItems, neutral);
+    LeafValues(num_runs, op, values);
     visit(first, leaf_items, before, static_cast<const T*>(values));
     first += leaf_items;
     const T tile = op(before.tile, values[leaf_items - 1]);
@@ -105,9 +154,9 @@ T VisitLeaves(const In* in, ptrdiff_t step, int64_t num_items, T neutral, O op, 
 }
 
 // The value of a group.
-template <class T, class In, class O>
-T GroupValue(const In* in, ptrdiff_t step, int64_t num_items, T neutral, O op) {
-  return VisitLeaves(in, step, num_items, neutral, op, [](int64_t, int, const BeforeLeaf<T>&, const T*) {});
+template <class T, class O>
+T GroupValue(const Items<T>& items, uint64_t group_first, int64_t num_items, T neutral, O op) {
+  return VisitLeaves(items, group_first, num_items, neutral, op, [](int64_t, int, const BeforeLeaf<T>&, const T*) {});
 }
 
 }  // namespace prefixd::cpu

@@ -1,5 +1,5 @@
-// Reduction on the CPU: reduce every block, fold the aggregates in order. The bits are those of the last element of
-// scan.h's inclusive scan.
+// Reduction on the CPU: reduce every group, fold their values in order. The bits are those of the last element of the
+// inclusive scan (scan.h).
 #ifndef PREFIXD_KERNELS_CPU_REDUCE_H_
 #define PREFIXD_KERNELS_CPU_REDUCE_H_
 

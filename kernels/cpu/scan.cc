@@ -9,10 +9,29 @@
 namespace prefixd::cpu {
 namespace {
 
+// Where the results go, in the order of the scan.
+template <class T>
+struct Results {
+  T* out;
+  uint64_t last;
+  bool backwards;
+
+  void Store(uint64_t first, int count, const T* results) const {
+    if (backwards) {
+      T* const to = out + (last - first);
+      for (int i = 0; i < count; ++i) to[-i] = Canonical(results[i]);
+    } else {
+      T* const to = out + first;
+      for (int i = 0; i < count; ++i) to[i] = Canonical(results[i]);
+    }
+  }
+};
+
 // Scans a group behind `prefix` and returns the prefix of the next. Reads a leaf before it writes its place: in may be
 // out.
-template <class In, class T, class O, ptrdiff_t kStep>
-T ScanGroup(ScanKind kind, const In* in, T* out, int64_t num_items, T prefix, T neutral, O op) {
+template <class T, class O>
+T ScanGroup(ScanKind kind, const Items<T>& items, const Results<T>& results, uint64_t group_first, int64_t num_items,
+            T prefix, T neutral, O op) {
   T last = prefix;
   const auto write = [&](int64_t first, int leaf_items, const BeforeLeaf<T>& before, const T* values) {
     T scanned[kLeafItems + 1];
@@ -21,35 +40,27 @@ T ScanGroup(ScanKind kind, const In* in, T* out, int64_t num_items, T prefix, T 
       scanned[i + 1] = op(prefix, op(before.group, op(before.tile, values[i])));
     }
     last = scanned[leaf_items];
-    const T* const results = scanned + (kind == ScanKind::kInclusive ? 1 : 0);
-    for (int i = 0; i < leaf_items; ++i) out[(first + i) * kStep] = Canonical(results[i]);
+    results.Store(group_first + first, leaf_items, scanned + (kind == ScanKind::kInclusive ? 1 : 0));
   };
-  VisitLeaves(in, kStep, num_items, neutral, op, write);
+  VisitLeaves(items, group_first, num_items, neutral, op, write);
   return last;
 }
 
-template <class In, class T, class O, ptrdiff_t kStep>
-T ScanAll(const ScanArgs& args, T start, O op) {
-  const auto* in = static_cast<const In*>(args.in);
-  auto* out = static_cast<T*>(args.out);
+// Returns the value of the array behind `start`. Needs: args.num_items > 0.
+template <class T, class O>
+T ScanAll(const ScanArgs& args, const Items<T>& items, T start, O op) {
+  const Results<T> results = {static_cast<T*>(args.out), args.num_items - 1, args.reverse};
   const T neutral = Neutral(args.op, args.output()).template As<T>();
   const uint64_t num_groups = NumParts(args.num_items, kGroupItems);
-  const auto items_of = [&](uint64_t group) { return PartItems(args.num_items, kGroupItems, group); };
-  const auto first_of = [&](uint64_t group) {  // Where a group begins, in the scan's own direction.
-    const uint64_t item = group * kGroupItems;
-    return kStep > 0 ? item : args.num_items - 1 - item;
-  };
-
-  std::vector<T> prefixes(num_groups + 1);  // Of group g at g. Nobody needs the last group's value: its scan gives it.
+  std::vector<T> prefixes(num_groups + 1);  // Group g's at g. The value of the last group comes from its scan.
   ParallelFor(num_groups - 1, [&](uint64_t group) {
-    prefixes[group + 1] = GroupValue(in + first_of(group), kStep, kGroupItems, neutral, op);
+    prefixes[group + 1] = GroupValue(items, group * kGroupItems, kGroupItems, neutral, op);
   });
   prefixes[0] = start;
   for (uint64_t group = 1; group < num_groups; ++group) prefixes[group] = op(prefixes[group - 1], prefixes[group]);
   ParallelFor(num_groups, [&](uint64_t group) {
-    const uint64_t first = first_of(group);
-    const T next =
-        ScanGroup<In, T, O, kStep>(args.kind, in + first, out + first, items_of(group), prefixes[group], neutral, op);
+    const auto group_items = static_cast<int64_t>(PartItems(args.num_items, kGroupItems, group));
+    const T next = ScanGroup(args.kind, items, results, group * kGroupItems, group_items, prefixes[group], neutral, op);
     if (group == num_groups - 1) prefixes[num_groups] = next;
   });
   return prefixes[num_groups];
@@ -58,16 +69,13 @@ T ScanAll(const ScanArgs& args, T start, O op) {
 }  // namespace
 
 Work RunScan(const ScanArgs& args) {
-  VisitOutput(args.dtype, args.output(), [&](auto in_tag, auto out_tag) {
-    using In = typename decltype(in_tag)::type;
-    using T = typename decltype(out_tag)::type;
+  VisitDType(args.output(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
     T carry = args.init.As<T>();
     if (args.carry_in != nullptr) std::memcpy(&carry, args.carry_in, sizeof(T));
     if (args.num_items > 0) {
-      carry = VisitOp<T>(args.op, [&](auto op) {
-        using O = decltype(op);
-        return args.reverse ? ScanAll<In, T, O, -1>(args, carry, op) : ScanAll<In, T, O, 1>(args, carry, op);
-      });
+      const auto items = ItemsOf<T>(args.dtype, args.in, args.num_items, args.reverse);
+      carry = VisitFunction<T>(args.op, [&](auto op) { return ScanAll(args, items, carry, op); });
     }
     carry = Canonical(carry);
     if (args.carry_out != nullptr) std::memcpy(args.carry_out, &carry, sizeof(T));

@@ -1,5 +1,5 @@
-// Reduce-then-scan on the CPU: reduce every block, fold the aggregates in order, scan every block behind its prefix.
-// Reads twice, writes once; reads once where one block holds all.
+// Reduce-then-scan on the CPU: reduce every group, fold their values in order, scan every group behind its prefix.
+// Reads twice, writes once; reads once where one group holds all.
 #ifndef PREFIXD_KERNELS_CPU_SCAN_H_
 #define PREFIXD_KERNELS_CPU_SCAN_H_
 

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/cpu/operators.h"
 #include "kernels/device.h"
@@ -21,6 +20,7 @@ void VisitSelector(const CompactArgs& args, F&& f) {
     return f(
         [mask = static_cast<const uint8_t*>(args.mask)](uint64_t i) { return ((mask[i / 8] >> (i % 8)) & 1) != 0; });
   }
+  if (args.selector != Selector::kPredicate) FatalValue("VisitSelector", args.selector);
   VisitDType(args.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto* in = static_cast<const T*>(args.in);
@@ -42,10 +42,11 @@ void VisitSelector(const CompactArgs& args, F&& f) {
         return f([=](uint64_t i) { return IsNan(in[i]); });
       case Comparison::kIsFinite:
         return f([=](uint64_t i) {
-          if constexpr (std::is_floating_point_v<T>) return std::isfinite(in[i]);
+          if constexpr (kIsFloating<T>) return std::isfinite(in[i]);
           return true;
         });
     }
+    FatalValue("VisitSelector", args.comparison);
   });
 }
 

@@ -1,15 +1,15 @@
 #include "kernels/cuda/algorithms.h"
 
 #include <algorithm>
-#include <string_view>
 
-#include "kernels/cuda/catalogue/catalogue.h"
+#include "kernels/yardsticks/cuda/textbooks.h"
+#include "kernels/yardsticks/serves.h"
 
 namespace prefixd::cuda {
 
 std::vector<AlgorithmInfo> ServedAlgorithms() {
-  constexpr std::string_view kMerrill = "Merrill and Garland, NVR-2016-002; text 000";
-  constexpr std::string_view kCub = "NVIDIA's library; text 004";
+  constexpr char kMerrill[] = "Merrill and Garland 2016; Funktor";
+  constexpr char kCub[] = "NVIDIA's library; Note and Save";
   std::vector<AlgorithmInfo> rows = {
       {.primitive = Primitive::kScan,
        .algorithm = {Strategy::kChained},
@@ -25,6 +25,7 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
        .traffic = "2n",
        .launches = "2 or 3",
        .deterministic = false,
+       .serves = kCubServes,
        .source = kCub},
       {.primitive = Primitive::kReduce,
        .algorithm = {Strategy::kSingleLaunch},
@@ -32,13 +33,14 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
        .depth = "log n",
        .traffic = "n",
        .launches = "1",
-       .source = "Harris 2007; text 004"},
+       .source = "Harris 2007; Note and Save"},
       {.primitive = Primitive::kReduce,
        .algorithm = {Strategy::kCub},
        .work = "n",
        .depth = "log n",
        .traffic = "n",
        .launches = "2 or 3",
+       .serves = kCubServes,
        .source = kCub},
       {.primitive = Primitive::kCompact,
        .algorithm = {Strategy::kChained},
@@ -55,8 +57,8 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
        .launches = "2 and more",
        .source = kCub},
   };
-  const std::vector<AlgorithmInfo> catalogue = CatalogueAlgorithms();
-  rows.insert(rows.end(), catalogue.begin(), catalogue.end());
+  const std::vector<AlgorithmInfo> textbooks = TextbookAlgorithms();
+  rows.insert(rows.end(), textbooks.begin(), textbooks.end());
   std::stable_sort(rows.begin(), rows.end(),
                    [](const AlgorithmInfo& a, const AlgorithmInfo& b) { return a.primitive < b.primitive; });
   return rows;

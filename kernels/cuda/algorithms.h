@@ -1,4 +1,4 @@
-// What the CUDA device serves, for Device::Algorithms: the defaults, CUB's, and the catalogue's.
+// What the CUDA device serves, for Device::Algorithms: the defaults, CUB's, and the textbooks'.
 #ifndef PREFIXD_KERNELS_CUDA_ALGORITHMS_H_
 #define PREFIXD_KERNELS_CUDA_ALGORITHMS_H_
 
@@ -8,7 +8,7 @@
 
 namespace prefixd::cuda {
 
-// By primitive, of each the default first.
+// By primitive; the default of each comes first.
 std::vector<AlgorithmInfo> ServedAlgorithms();
 
 }  // namespace prefixd::cuda

@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(TileShape::kThreads)
   using Item = typename Operator::Item;
   static_assert(TileShape::kLeavesPerWarp == 1);
   __shared__ Item s_leaf_values[kJoinSlots];
-  __shared__ Item s_tile_values[kJoinSlots];  // Of the group.
+  __shared__ Item s_tile_values[kJoinSlots];  // Those of the group.
   __shared__ unsigned long long s_first;
 
   const In* in = p.in + blockIdx.x * p.num_items;

@@ -15,12 +15,12 @@
 
 namespace prefixd::cuda {
 
-inline constexpr int kBlockScanThreads = 1024;  // At most.
+inline constexpr int kBlockScanThreads = 1024;  // The most that a block has.
 inline constexpr int kWarpItems = TileShape::kLeavesPerWarp * kLeafItems;
-inline constexpr int kBlockScanItems = kBlockScanThreads / kWarpThreads * kWarpItems;  // Of a whole step.
+inline constexpr int kBlockScanItems = kBlockScanThreads / kWarpThreads * kWarpItems;  // Those of a whole step.
 
 // Block b scans array b of gridDim.x arrays that follow each other. Threads: as many as a step of the array needs, or,
-// if it takes several, kBlockScanThreads. carry_in, carry_out: of one array.
+// if it takes several, kBlockScanThreads. Carries only where there is one array.
 template <class In, class Out, Op kOp>
 __global__ void __launch_bounds__(kBlockScanThreads) BlockScanKernel(const __grid_constant__ ScanParams<In, Out> p) {
   using Operator = Operator<kOp, Out>;
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(kBlockScanThreads) BlockScanKernel(const __gri
   static_assert(kJoinSlots % kStepTiles == 0, "a step lies in one group");
   __shared__ Item s_leaf_values[kStepTiles * kJoinSlots];
   __shared__ LeafPrefix<Item> s_leaf_prefixes[kStepTiles * kJoinSlots];
-  __shared__ Item s_tile_values[kJoinSlots];  // Of the step's group.
+  __shared__ Item s_tile_values[kJoinSlots];  // Those of the step's group.
 
   const In* in = p.in + blockIdx.x * p.num_items;
   Out* out = p.out + blockIdx.x * p.num_items;

@@ -54,7 +54,7 @@ cudaError_t LaunchCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchC
     case Selector::kBitMask:
       return LaunchCompactBy<T, Selector::kBitMask>(params, args.num_arrays, context);
   }
-  return cudaErrorInvalidValue;
+  FatalValue("LaunchCompact", args.selector);
 }
 
 }  // namespace prefixd::cuda

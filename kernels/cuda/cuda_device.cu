@@ -10,12 +10,13 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "kernels/cuda/algorithms.h"
-#include "kernels/cuda/catalogue/catalogue.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/stage_clock.h"
-#include "kernels/status.h"
+#include "kernels/yardsticks/cuda/textbooks.h"
+#include "kernels/yardsticks/serves.h"
 
 namespace prefixd {
 namespace cuda {
@@ -32,9 +33,9 @@ constexpr uint64_t kCacheFlushBytes = uint64_t{256} << 20;
 // what they need once, and not by bulk copies.
 constexpr uint64_t kDirectBytes = uint64_t{64} << 10;
 
-// The catalogue's types. What IsServedBy refused never comes here.
+// Whether the textbooks' kernels exist for the types.
 template <class In, class Out>
-constexpr bool kIsInCatalogue = IsServedBy({Strategy::kNaive}, Primitive::kScan, kDTypeOf<In>, kDTypeOf<Out>, Op::kSum);
+constexpr bool kIsInTextbooks = kTextbooksServe(kDTypeOf<In>, kDTypeOf<Out>, Op::kSum);
 
 template <class Args>
 Args Resolved(Args args, const Algorithm& algorithm) {
@@ -196,10 +197,10 @@ absl::Status CudaLane::Scan(const ScanArgs& args) {
       using Out = typename decltype(out)::type;
       if (FollowsNumerics(algorithm)) return LaunchScan<In, Out>(args, &context_);
       if (algorithm.strategy == Strategy::kCub) return LaunchCubScan<In, Out>(args, &context_, &traffic.launches);
-      if constexpr (kIsInCatalogue<In, Out>) {
-        return LaunchCatalogueScan<In>(Resolved(args, algorithm), &context_, &traffic.launches);
+      if constexpr (kIsInTextbooks<In, Out>) {
+        return LaunchTextbookScan<In>(Resolved(args, algorithm), &context_, &traffic.launches);
       }
-      return cudaErrorInvalidValue;
+      FatalValue("CudaLane::Scan", algorithm.strategy);
     });
   });
 }
@@ -216,10 +217,10 @@ absl::Status CudaLane::Reduce(const ReduceArgs& args) {
       using Out = typename decltype(out)::type;
       if (FollowsNumerics(algorithm)) return LaunchReduce<In, Out>(args, &context_);
       if (algorithm.strategy == Strategy::kCub) return LaunchCubReduce<In, Out>(args, &context_, &traffic.launches);
-      if constexpr (kIsInCatalogue<In, Out>) {
-        return LaunchCatalogueReduce<In>(Resolved(args, algorithm), &context_, &traffic.launches);
+      if constexpr (kIsInTextbooks<In, Out>) {
+        return LaunchTextbookReduce<In>(Resolved(args, algorithm), &context_, &traffic.launches);
       }
-      return cudaErrorInvalidValue;
+      FatalValue("CudaLane::Reduce", algorithm.strategy);
     });
   });
 }
@@ -242,10 +243,10 @@ absl::Status CudaLane::Compact(const CompactArgs& args) {
       if (algorithm.strategy == Strategy::kCub) {
         return LaunchCubCompact<T>(args, clock_.num_kept(), &context_, &traffic.launches);
       }
-      if constexpr (kIsInCatalogue<T, T>) {
-        return LaunchCatalogueCompact<T>(Resolved(args, algorithm), clock_.num_kept(), &context_, &traffic.launches);
+      if constexpr (kIsInTextbooks<T, T>) {
+        return LaunchTextbookCompact<T>(Resolved(args, algorithm), clock_.num_kept(), &context_, &traffic.launches);
       }
-      return cudaErrorInvalidValue;
+      FatalValue("CudaLane::Compact", algorithm.strategy);
     });
   });
 }

@@ -1,4 +1,4 @@
-// cudaError_t -> absl::Status: the one place where it happens.
+// Where a cudaError_t becomes an absl::Status.
 //
 //   PREFIXD_RETURN_IF_ERROR(health.Check(cudaMemcpyAsync(...), "cudaMemcpyAsync"));
 //
@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/status.h"
+#include "base/status.h"
 
 namespace prefixd::cuda {
 

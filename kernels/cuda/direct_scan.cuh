@@ -1,15 +1,15 @@
 // Scan of arrays of middling size: block b scans tile b, and no tickets are taken.
 //
-// At these sizes what counts is the way to the first element. A ticket is an atomic on memory that no cache holds, and
-// the loads wait for it: a microsecond of seven. Here all loads are under way at once. But so a block may look back to
-// one that has not started, and of which nobody knows when it will: a block that has looked for long enough takes the
-// tile that it misses for its own, publishes its value, and starts again. The value is the same, whoever publishes it.
-// No block depends on another, whatever the order in which they start, and however few fit.
-// This needs elements that nobody overwrites: not in place. And no carry in: the last tile may write its carry out into
-// it before another block has started. What is left out here, for short code, is in tile_scan.cuh.
+// At these sizes most of the time passes before the first element arrives. A ticket is an atomic on memory that no
+// cache holds, and the loads wait for it: a microsecond of seven. Here all loads start at once. But then a block may
+// look back to one that has not started, and may not start before this one ends. So a block that has looked for long
+// enough computes and publishes the value of the missing tile by itself, and then starts again. The value is the same,
+// whoever publishes it. No block depends on another, whatever the order in which they start, and however few fit. This
+// needs elements that nobody overwrites, so it is not for scans in place. Nor does it take a carry_in: the last tile
+// may write carry_out over it before another block has started. tile_scan.cuh serves what is left out here to keep the
+// code short.
 // Traffic: reads n, writes n. One launch; nothing is reset before it.
-// Source: Merrill and Garland, NVR-2016-002, for the single pass; the help is that of Smith, Levien and Owens,
-// Decoupled Fallback, SPAA 2025.
+// Source: Merrill and Garland 2016 for the single pass; Smith, Levien and Owens 2025 for the help.
 #ifndef PREFIXD_KERNELS_CUDA_DIRECT_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_DIRECT_SCAN_CUH_
 
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(TileShape::kThreads) DirectScanKernel(const __
   __shared__ Item s_leaf_values[kJoinSlots];
   __shared__ LeafPrefix<Item> s_leaf_prefixes[kJoinSlots];
   __shared__ Item s_groups[kGroups];
-  __shared__ WarpJoined<Item> s_tiles[kJoinSlots];  // Of the block's group.
+  __shared__ WarpJoined<Item> s_tiles[kJoinSlots];  // Those of the block's group.
   __shared__ uint32_t s_missing;
 
   const Item neutral = Operator::Load(p.neutral);

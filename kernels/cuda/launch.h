@@ -76,10 +76,11 @@ struct LaunchContext {
   // The shared memory that a block can have where bulk asynchronous copies are served and the code uses them; else 0.
   size_t bulk_shared_bytes = 0;
   TileControl* d_control = nullptr;
-  // How often a block looks for what another has to publish before it computes it by itself, where it can: some 50 us.
+  // How often a block looks for a value that another has to publish, before it computes it by itself where it can:
+  // about 50 us.
   uint32_t patience = 64;
-  GrowingMemory states;   // Of tiles, marked with epochs.
-  GrowingMemory scratch;  // Of algorithms that ask for memory, and want nothing to be in it.
+  GrowingMemory states;   // The states of tiles, marked with epochs.
+  GrowingMemory scratch;  // For algorithms that ask for memory, whatever is in it.
 };
 
 // Tiles that hold num_items, at least one: an empty input runs as one empty tile, and needs no case of its own.
@@ -117,7 +118,7 @@ cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context);
 template <class T>
 cudaError_t LaunchCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context);
 
-// The same by CUB. Needs also: IsServedBy({kCub}, ...), num_arrays is 1. *num_launches is set to what was enqueued.
+// The same by CUB. Needs also: kCubServes the combination; num_arrays is 1. *num_launches is set to what was enqueued.
 template <class In, class Out>
 cudaError_t LaunchCubScan(const ScanArgs& args, LaunchContext* context, uint64_t* num_launches);
 template <class In, class Out>

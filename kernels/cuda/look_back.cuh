@@ -11,7 +11,7 @@
 // and the launch's epoch beside it, so a relaxed load that finds the epoch has found the value; nothing else is
 // communicated. Reset: none. A state of an earlier launch has another epoch. The last block to leave begins the next
 // epoch. Cost: a word or two of traffic within the L2 cache for each pair of block and tile. Source: Merrill and
-// Garland, NVR-2016-002, for the single pass; the fold from a known group is ours.
+// Garland 2016 for the single pass; the fold from a known group is ours.
 #ifndef PREFIXD_KERNELS_CUDA_LOOK_BACK_CUH_
 #define PREFIXD_KERNELS_CUDA_LOOK_BACK_CUH_
 
@@ -113,7 +113,7 @@ struct TileStates {
   }
 };
 
-// Sets num_tiles, of whatever takes a ticket, and states, which hold an Item for each of the ticket's tiles.
+// Sets num_tiles, the number of tickets, and states, which hold an Item for each of a ticket's tiles.
 template <class Item, class Params>
 cudaError_t PrepareTickets(uint64_t ticket_items, int ticket_states, LaunchContext* context, Params* params) {
   cudaError_t error = CountTiles(params->num_items, ticket_items, &params->num_tiles);
@@ -136,7 +136,7 @@ struct TilePrefix {
 };
 
 // What a team of warps knows of the tiles so far, the same on every thread; each warp waits for one group at a time.
-// Cold instructions cost more than warm loops: the code is short, so that small arrays are fast.
+// The code is short, so that small arrays are fast: there, fetching instructions takes longer than running loops.
 // Array: the type of what is before a group, where it is not the operator's Item.
 template <class Operator, int kTeamWarps, class Array = typename Operator::Item>
 class GroupFold {
@@ -146,7 +146,7 @@ class GroupFold {
   struct Shared {
     struct Round {
       Item groups[kTeamWarps];
-      WarpJoined<Item> tiles[kJoinSlots];  // Of the last group.
+      WarpJoined<Item> tiles[kJoinSlots];  // Those of the last group.
     };
     Round rounds[2];  // Used in turn: one barrier a round is enough.
   };

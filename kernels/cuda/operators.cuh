@@ -49,10 +49,10 @@ inline __device__ double FromOrderKey(int64_t key) { return __longlong_as_double
 // Out. kAnyOrder: the bits do not depend on the order.
 template <Op kOp, class Out>
 struct Operator {
-  static_assert(std::is_integral_v<Out>);
+  static_assert(!kIsFloating<Out>);
   // Narrow integers are computed in 32 bits: what wraps there and is then cut off has wrapped.
   using Item =
-      std::conditional_t<(sizeof(Out) >= 4), Out, std::conditional_t<std::is_signed_v<Out>, int32_t, uint32_t>>;
+      std::conditional_t<(sizeof(Out) >= 4), Out, std::conditional_t<kIsSignedInteger<Out>, int32_t, uint32_t>>;
   static constexpr bool kAnyOrder = true;
 
   template <class In>
@@ -64,19 +64,28 @@ struct Operator {
     using Unsigned = std::make_unsigned_t<Item>;  // Signed overflow is undefined, unsigned wraps.
     const auto a = static_cast<Unsigned>(left);
     const auto b = static_cast<Unsigned>(right);
-    if constexpr (kOp == Op::kMin) return min(left, right);
-    if constexpr (kOp == Op::kMax) return max(left, right);
-    if constexpr (kOp == Op::kSum) return static_cast<Item>(a + b);
-    if constexpr (kOp == Op::kProd) return static_cast<Item>(a * b);
-    if constexpr (kOp == Op::kAnd) return static_cast<Item>(a & b);
-    if constexpr (kOp == Op::kOr) return static_cast<Item>(a | b);
-    if constexpr (kOp == Op::kXor) return static_cast<Item>(a ^ b);
+    if constexpr (kOp == Op::kMin) {
+      return min(left, right);
+    } else if constexpr (kOp == Op::kMax) {
+      return max(left, right);
+    } else if constexpr (kOp == Op::kSum) {
+      return static_cast<Item>(a + b);
+    } else if constexpr (kOp == Op::kProd) {
+      return static_cast<Item>(a * b);
+    } else if constexpr (kOp == Op::kAnd) {
+      return static_cast<Item>(a & b);
+    } else if constexpr (kOp == Op::kOr) {
+      return static_cast<Item>(a | b);
+    } else {
+      static_assert(kOp == Op::kXor);
+      return static_cast<Item>(a ^ b);
+    }
   }
 };
 
 // Floating-point sums and products: the order makes the bits.
 template <Op kOp, class Out>
-requires(std::is_floating_point_v<Out> && (kOp == Op::kSum || kOp == Op::kProd)) struct Operator<kOp, Out> {
+requires(kIsFloating<Out> && (kOp == Op::kSum || kOp == Op::kProd)) struct Operator<kOp, Out> {
   using Item = Out;
   static constexpr bool kAnyOrder = false;
 
@@ -90,7 +99,7 @@ requires(std::is_floating_point_v<Out> && (kOp == Op::kSum || kOp == Op::kProd))
 
 // Floating-point min and max as those of integers that order alike; NaN comes before everything.
 template <Op kOp, class Out>
-requires(std::is_floating_point_v<Out> && (kOp == Op::kMin || kOp == Op::kMax)) struct OrderKeys {
+requires(kIsFloating<Out> && (kOp == Op::kMin || kOp == Op::kMax)) struct OrderKeys {
   using Item = decltype(OrderKey(Out{}));
   static constexpr bool kAnyOrder = true;
   static constexpr Item kNan = kOp == Op::kMin ? std::numeric_limits<Item>::min() : std::numeric_limits<Item>::max();
@@ -144,26 +153,6 @@ __device__ Value ValueOf(T v) {
   Value value;
   memcpy(&value.bits, &v, sizeof(T));
   return value;
-}
-
-// Calls f(OpTag<op>{}) for an op that IsSupported on T; cudaErrorInvalidValue for another.
-template <Op kOp>
-struct OpTag {
-  static constexpr Op kValue = kOp;
-};
-
-template <class T, class F>
-cudaError_t VisitOp(Op op, F&& f) {
-  if constexpr (std::is_integral_v<T>) {
-    if (op == Op::kAnd) return f(OpTag<Op::kAnd>{});
-    if (op == Op::kOr) return f(OpTag<Op::kOr>{});
-    if (op == Op::kXor) return f(OpTag<Op::kXor>{});
-  }
-  if (op == Op::kSum) return f(OpTag<Op::kSum>{});
-  if (op == Op::kProd) return f(OpTag<Op::kProd>{});
-  if (op == Op::kMin) return f(OpTag<Op::kMin>{});
-  if (op == Op::kMax) return f(OpTag<Op::kMax>{});
-  return cudaErrorInvalidValue;
 }
 
 }  // namespace prefixd::cuda

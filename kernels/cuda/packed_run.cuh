@@ -13,12 +13,12 @@ namespace prefixd::cuda {
 // Item i of a word, in one instruction: its bytes, and above them zeros, or its sign.
 template <class T>
 __device__ auto Unpack(uint32_t word, int i) {
-  using Item = std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>;
+  using Item = std::conditional_t<kIsSignedInteger<T>, int32_t, uint32_t>;
   constexpr int kZero = 4;  // A byte of the other operand.
   constexpr int kSign = 8;
   const int first = i * static_cast<int>(sizeof(T));
   const int last = first + static_cast<int>(sizeof(T)) - 1;
-  const int above = std::is_signed_v<T> ? kSign | last : kZero;
+  const int above = kIsSignedInteger<T> ? kSign | last : kZero;
   const int second = sizeof(T) == 2 ? last : above;
   Item item;
   asm("prmt.b32 %0, %1, 0, %2;" : "=r"(item) : "r"(word), "r"(first | second << 4 | above << 8 | above << 12));
@@ -30,11 +30,12 @@ inline constexpr int kPackedWords = 4;
 // The value of a run of narrow integers, 16 bytes.
 template <Op kOp, class In, class Out>
 __device__ auto PackedValue(const uint32_t (&words)[kPackedWords]) {
+  static_assert(!kIsFloating<In> && sizeof(In) < sizeof(uint32_t));
   using Operator = prefixd::cuda::Operator<kOp, Out>;
   using Item = typename Operator::Item;
   constexpr int kWordItems = sizeof(uint32_t) / sizeof(In);
   if constexpr (kOp == Op::kSum) {
-    using Small = std::conditional_t<std::is_signed_v<In>, int32_t, uint32_t>;  // Holds the sum of a run.
+    using Small = std::conditional_t<kIsSignedInteger<In>, int32_t, uint32_t>;  // Holds the sum of a run.
     Small sum = 0;
 #pragma unroll
     for (int w = 0; w < kPackedWords; ++w) {
@@ -54,6 +55,7 @@ __device__ auto PackedValue(const uint32_t (&words)[kPackedWords]) {
 
 template <Op kOp, class T>
 struct PackedRun {
+  static_assert(!kIsFloating<T> && sizeof(T) < sizeof(uint32_t));
   using Operator = prefixd::cuda::Operator<kOp, T>;
   using Item = typename Operator::Item;
   static constexpr int kWordItems = sizeof(uint32_t) / sizeof(T);

@@ -21,7 +21,7 @@ struct ReduceParams {
   const In* in;
   uint64_t num_items;
   uint64_t first_item;
-  uint32_t num_tiles;  // Whatever takes a ticket.
+  uint32_t num_tiles;  // Tickets to take: each is for a tile, or in the ring for several.
   Out neutral;         // What changes nothing beside any element.
   bool aligned;        // `in` can be moved run by run.
   ReduceState init;
@@ -36,7 +36,7 @@ inline constexpr bool kHasPosition = kOp == Op::kMin || kOp == Op::kMax;
 // Whether two items stand for the same value: any two NaNs do, -0 and +0 do not.
 template <Op kOp, class Out, class Item>
 __device__ bool IsSame(Item a, Item b) {
-  if constexpr (std::is_floating_point_v<Item> && kHasPosition<kOp>) {
+  if constexpr (kIsFloating<Item> && kHasPosition<kOp>) {
     return OrderKeys<kOp, Out>::Load(a) == OrderKeys<kOp, Out>::Load(b);
   } else {
     return a == b;
@@ -63,7 +63,7 @@ __device__ auto FoldStart(const ReduceParams<In, Out>& p, const ReduceState& sta
   return Operator<kOp, Out>::Load(kHasPosition<kOp> ? p.neutral : ValueAs<Out>(start.value));
 }
 
-// Of min and max: the start, or the array's value with the position that it comes from; the lower one wins a tie.
+// For min and max: the start, or the array's value with the position that it comes from; the lower one wins a tie.
 template <Op kOp, class Out, class Item>
 __device__ ReduceState BetterOf(const ReduceState& start, Item value, uint64_t position) {
   using Operator = Operator<kOp, Out>;

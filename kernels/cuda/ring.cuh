@@ -13,6 +13,7 @@
 
 #include "kernels/association.h"
 #include "kernels/cuda/tile_io.cuh"
+#include "kernels/types.h"
 
 namespace prefixd::cuda {
 
@@ -40,12 +41,13 @@ struct Barrier {
   }
 };
 
-// By the thread that initialised barriers; a __syncthreads() after it makes them known to all, also to the copies.
+// Called by the thread that initialised barriers; a __syncthreads() after it makes them known to all threads and
+// copies.
 inline __device__ void FenceBarrierInit() {
   ::cuda::ptx::fence_mbarrier_init(::cuda::ptx::sem_release, ::cuda::ptx::scope_cluster);
 }
 
-// Every thread that wrote to a stage calls it before it, or its warp, tells the thread that stores the stage.
+// Every thread that wrote to a stage calls it before it tells the thread that stores the stage, itself or by its warp.
 inline __device__ void FenceBeforeBulkStore() { ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared); }
 
 // Addresses and sizes are multiples of kBulkAlignment. The bytes arrive at the barrier.
@@ -101,8 +103,20 @@ struct RingShape {
   static __device__ bool IsWhole(uint64_t begin, uint64_t num_items) { return begin + kStageItems <= num_items; }
 };
 
-// The same in the parts of kernels/NUMERICS.md. Shape: a RingShape. kRun: the items of a run, which where the order is
-// free need not be kRunItems.
+// The items of a run in the ring: four, as in kernels/NUMERICS.md, or 16 bytes of narrow integers, whose order is free.
+// Narrow floats do not compile: their order is not free, and the kernels unpack words as integers.
+template <class T>
+constexpr int RingRunItems() {
+  if constexpr (sizeof(T) >= 4) {
+    return kRunItems;
+  } else {
+    static_assert(!kIsFloating<T>, "the ring has no runs for narrow floats");
+    return 16 / sizeof(T);
+  }
+}
+
+// A RingShape in the parts of kernels/NUMERICS.md. kRun: the items of a run, which need not be kRunItems where the
+// order is free.
 template <class Shape, int kRun = kRunItems>
 struct RingTileShape : Shape {
   static constexpr int kRunItems = kRun;
@@ -193,8 +207,7 @@ __device__ void ForEachTicket(RingState<Shape::kStages>& ring, Visit&& visit) {
   }
 }
 
-// Loads a stage's items from `begin` on by a bulk load. A stage that is not whole is for those who read it: they load
-// it.
+// Loads a stage's items from `begin` on by a bulk load. A stage that is not whole is loaded by those who read it.
 template <class Shape, class T>
 __device__ void LoadStage(RingState<Shape::kStages>& ring, uint32_t stage, T* s_items, const T* in, uint64_t num_items,
                           uint64_t begin) {
@@ -204,8 +217,8 @@ __device__ void LoadStage(RingState<Shape::kStages>& ring, uint32_t stage, T* s_
 }
 
 // The load thread. Takes tickets, and has their stages loaded.
-//   Shape     kStages, kTicketStages; kPacedLoads: loads in flight at the start, when the others' would only queue up
-//             before the first
+//   Shape     kStages, kTicketStages; kPacedLoads: loads in flight at the start, when more would only queue up in
+//             front of other blocks' first
 //   ticket    the first; from num_tickets on there is nothing
 //   wait_to_take(position)   before another ticket, for each stage that it will be loaded into: returns when it is time
 //             to take it. From then on everybody waits for its tiles.
@@ -246,8 +259,8 @@ __device__ void LoadThroughRing(RingState<Shape::kStages>& ring, uint32_t ticket
   ring.loaded[at.stage].Arrive();
 }
 
-// The load thread, before its first ticket: has the elements of a ticket brought into the cache, one that some block
-// takes.
+// The load thread, before its first ticket: has the elements of a ticket brought into the cache. Some block takes it,
+// not always this one.
 template <class Shape, class T>
 __device__ void PrefetchTicket(uint32_t ticket, const T* in, uint64_t num_items) {
   for (int sub = 0; sub < Shape::kTicketStages; ++sub) {

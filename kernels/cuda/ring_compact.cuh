@@ -11,7 +11,7 @@
 // So what waits for other blocks is what is kept, not what was loaded, and more loads are under way.
 // A tile is a ticket: two stages. A row is 128 items, 4 a lane.
 // Traffic: reads n (and the mask), writes what is kept. Values only.
-// Source: Merrill and Garland, NVR-2016-002; see look_back.cuh.
+// Source: Merrill and Garland 2016; see look_back.cuh.
 #ifndef PREFIXD_KERNELS_CUDA_RING_COMPACT_CUH_
 #define PREFIXD_KERNELS_CUDA_RING_COMPACT_CUH_
 
@@ -36,7 +36,7 @@ struct RingCompactShape : RingShape<T, kSelector == Selector::kByteMask ? 8 : 9>
 
   static constexpr int kSelectWarps = 8;
   static constexpr int kGatherWarps = 8;
-  static constexpr int kWarpRows = kRows / 8;  // Of both.
+  static constexpr int kWarpRows = kRows / 8;  // For select and gather alike.
   static_assert(kWarpRows * kSelectWarps == kRows && kWarpRows * kGatherWarps == kRows);
   static_assert(kRows <= kWarpThreads && kWarpRows <= 4, "a lane a row; a byte of a word a row");
   static constexpr int kStoreWarps = 2;
@@ -70,14 +70,14 @@ struct RingCompactShared {
     uint32_t offset;  // In its ticket.
   };
   struct QueuedTicket {
-    uint64_t slot;  // Of the first that it keeps, in the result.
+    uint64_t slot;  // Where in the result the first that it keeps goes.
     uint32_t ticket;
   };
 
   alignas(128) T items[kStages][Shape::kStageItems];
   alignas(128) T queue[Shape::kQueueItems];
   alignas(128) uint8_t masks[Shape::kMasks][Shape::kHasMask ? Shape::kStageItems : 1];
-  uint8_t kept[kStages][Shape::kRows][kWarpThreads];  // Of a lane's four elements of a row, a bit for each: those kept.
+  uint8_t kept[kStages][Shape::kRows][kWarpThreads];  // A bit for each of a lane's four elements of a row: it is kept.
   uint8_t row_counts[kStages][Shape::kRows];
   QueuedStage stages[Shape::kQueueStages];
   QueuedTicket tickets[Shape::kQueueTickets];
@@ -237,7 +237,7 @@ class RingCompact {
   // ---- Publish ----
   __device__ void Publish(uint32_t epoch) {
     TicketPosition queued;
-    QueuePosition stored;  // Of what the entry held before.
+    QueuePosition stored;  // What the entry held before.
     int num_tickets = 0;
     const auto enqueue = [&](uint32_t ticket) {
       if (num_tickets++ >= Shape::kQueueTickets) {
@@ -276,7 +276,7 @@ class RingCompact {
       if (LaneOfWarp() == 0) s_.tickets[at.stage].slot = fold.Prefix();
       ArriveAsWarp(s_.placed[at.stage]);
     }
-    // The block needs no more of the states: what its publisher may still publish, nobody waits for.
+    // The block reads no more states. Its publisher may still write some, but no block waits for those.
     if (LaneOfWarp() == 0) p_.states.Leave();
   }
 
@@ -287,8 +287,8 @@ class RingCompact {
     QueuePosition stored;     // The first stage in the queue of which it is not known.
     uint32_t num_queued = 0;  // Stages.
     uint32_t num_stored = 0;
-    uint32_t end = 0;    // Of all that was queued, in items.
-    uint32_t begin = 0;  // Of what is in the queue.
+    uint32_t end = 0;    // The end of all that was queued, in items.
+    uint32_t begin = 0;  // The first item that is still in the queue.
     uint32_t offset = 0;
     // Waits until there is room, and tells of the stage. The first warp does so for all.
     const auto enqueue = [&](uint32_t ticket, uint32_t count) {
@@ -317,7 +317,7 @@ class RingCompact {
       ArriveAsWarp(s_.ring.freed[at.stage]);
       const uint32_t count = WarpTotal<CountSum>(row_count);
       uint32_t rank =
-          WarpTotal<CountSum>(LaneOfWarp() < first_row ? row_count : 0);  // Of the warp's first, in the stage.
+          WarpTotal<CountSum>(LaneOfWarp() < first_row ? row_count : 0);  // The rank in the stage of the warp's first.
       // The rows' counts up to each lane, a byte a row.
       uint32_t counts = 0;
 #pragma unroll

@@ -4,14 +4,12 @@
 //   reduce     8 warps: a stage's leaves to their values
 //   publish    the values of the leaves to that of the tile; the stage is free again
 //   follow     16 warps, of the block that took the first ticket only: fold the tiles as they are published
-// A ticket is a stage of 32 KiB. Three of them are enough, and more make it slower: nothing waits but for memory, and
-// memory serves few requests at a time better than many.
-// Traffic: reads n. One launch; nothing is reset before it. A last stage that is not whole is loaded without bulk
-// copies.
+// A ticket is a stage of 32 KiB. Three of them are enough, and more make it slower: the warps wait for memory alone,
+// and memory serves few requests at a time better than many. Traffic: reads n. One launch; nothing is reset before it.
+// A last stage that is not whole is loaded without bulk copies.
 #ifndef PREFIXD_KERNELS_CUDA_RING_REDUCE_CUH_
 #define PREFIXD_KERNELS_CUDA_RING_REDUCE_CUH_
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -21,9 +19,8 @@
 
 namespace prefixd::cuda {
 
-// A run is four items, or 16 bytes of narrow integers, whose order is free.
 template <class T>
-using RingReduceTiles = RingTileShape<RingShape<T, 3, 32 * 1024, 1>, std::max<int>(kRunItems, 16 / sizeof(T))>;
+using RingReduceTiles = RingTileShape<RingShape<T, 3, 32 * 1024, 1>, RingRunItems<T>()>;
 
 template <class T>
 struct RingReduceShape : RingReduceTiles<T> {
@@ -48,7 +45,8 @@ struct RingReduceShared {
   static constexpr int kStages = Shape::kStages;
 
   alignas(128) T items[kStages][Shape::kStageItems];
-  Item trees_of_runs[kStages][Shape::kStageLeaves];  // Of all but the last run of each leaf; any order: of all.
+  // For each leaf: the tree of all its runs but the last; of all, where the order is free.
+  Item trees_of_runs[kStages][Shape::kStageLeaves];
   Item last_runs[kStages][Shape::kStageLeaves];
   typename GroupFold<Operator, Shape::kFollowWarps>::Shared fold;
   unsigned long long first;

@@ -6,15 +6,14 @@
 //   publish    the values of the leaves to that of the tile, for which others wait, and what stands before each leaf
 //   look back  8 warps (6 for 8-byte results): what stands before the tile
 //   scan       8 warps: a stage to its results, beginning before, and finishing when what stands before is known
-// Reducing is done twice, by reduce and by scan warps: it is what lets a tile be published many stages before it is
-// scanned, so that the look-back of nobody waits.
+// Reduce warps and scan warps both reduce. So a tile is published many stages before it is scanned, and no look-back
+// waits for it.
 // Traffic: reads n, writes n. One launch; nothing is reset before it. A last stage that is not whole is loaded
 // without bulk copies. In place: a stage is loaded before it is written, and no other block writes or loads it.
-// Source: Merrill and Garland, NVR-2016-002; see look_back.cuh. The roles and the pace are found by measurement.
+// Source: Merrill and Garland 2016; see look_back.cuh. The roles and the pace are found by measurement.
 #ifndef PREFIXD_KERNELS_CUDA_RING_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_RING_SCAN_CUH_
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -31,19 +30,19 @@
 
 namespace prefixd::cuda {
 
-// What a stage and a ticket hold; all by measurement. A run is four items, or 16 bytes of narrow integers, whose order
-// is free. A stage of elements that stay what they are is 16 KiB. Where results are wider, it is tiles, and the ring is
-// shorter: it is the results that take the time.
+// What a stage and a ticket hold; all by measurement. A run is RingRunItems. A stage of elements that stay what they
+// are is 16 KiB. Where results are wider, a stage is whole tiles and the ring is shorter, since writing the results
+// takes most of the time.
 template <class In, class Out>
 using RingScanTiles =
-    std::conditional_t<std::is_same_v<In, Out>,
-                       RingTileShape<RingShape<In, 13>, std::max<int>(kRunItems, 16 / sizeof(In))>,
+    std::conditional_t<std::is_same_v<In, Out>, RingTileShape<RingShape<In, 13>, RingRunItems<In>()>,
                        std::conditional_t<sizeof(In) == 4, RingTileShape<RingShape<In, 10, kTileItems * sizeof(In)>>,
                                           RingTileShape<RingShape<In, 10, 2 * kTileItems * sizeof(In), 1>>>>;
 
 template <class In, class Out>
 struct RingScanShape : RingScanTiles<In, Out> {
   using Base = RingScanTiles<In, Out>;
+  static_assert(std::is_same_v<In, Out> || sizeof(In) == 4 || !kIsFloating<In>, "no shape was made for this type");
   static constexpr int kReduceWarps = 4;
   static constexpr int kScanWarps = 8;
   static constexpr int kReduceRows = Base::kStageLeaves / kReduceWarps;
@@ -66,10 +65,11 @@ struct RingScanShared {
   static constexpr int kStages = Shape::kStages;
 
   alignas(128) In items[kStages][Shape::kStageItems];
-  Item trees_of_runs[kStages][Shape::kStageLeaves];  // Of all but the last run of each leaf; any order: of all.
+  // For each leaf: the tree of all its runs but the last; of all, where the order is free.
+  Item trees_of_runs[kStages][Shape::kStageLeaves];
   Item last_runs[kStages][Shape::kStageLeaves];
   LeafPrefix<Item> leaf_prefixes[kStages][Shape::kStageLeaves];
-  TilePrefix<Item> tile_prefixes[kStages];  // In every stage of the tile; any order: of the ticket.
+  TilePrefix<Item> tile_prefixes[kStages];  // The same in every stage of the tile; in any order, of the ticket.
   typename GroupFold<Operator, Shape::kLookBackWarps>::Shared fold;
   RingState<kStages> ring;
   Barrier reduced[kStages];
@@ -232,7 +232,7 @@ class RingScan {
         }
       }
     });
-    // The block needs no more of the states: what its publisher may still publish, nobody waits for.
+    // The block reads no more states. Its publisher may still write some, but no block waits for those.
     if (is_leader) p_.states.Leave();
   }
 

@@ -1,8 +1,8 @@
 // What the scan kernels have in common: their parameters, and the scan of a leaf held in the registers of one warp, a
 // run on each lane (kernels/NUMERICS.md).
 //
-// No kernel knows where a partial tile ends: the value of a part that is not whole is part of nothing that follows,
-// since nothing follows. So the slots past the end may hold any item, and carry_out is the value up to the last item.
+// A partial tile needs no case of its own: nothing follows it, so nothing is computed from its value. The slots past
+// the end may hold any item, and carry_out is the value up to the last item.
 #ifndef PREFIXD_KERNELS_CUDA_SCAN_LEAF_CUH_
 #define PREFIXD_KERNELS_CUDA_SCAN_LEAF_CUH_
 
@@ -19,7 +19,7 @@ struct ScanParams {
   const In* in;
   Out* out;  // May be in; so neither is __restrict__.
   uint64_t num_items;
-  uint32_t num_tiles;  // Whatever takes a ticket.
+  uint32_t num_tiles;  // Tickets to take: each is for a tile, or in the ring for several.
   Out init;
   Out neutral;  // What changes nothing in front of any element.
   const Out* carry_in;
@@ -27,7 +27,7 @@ struct ScanParams {
   bool exclusive;
   bool reverse;
   bool aligned;       // in and out can be moved run by run.
-  uint32_t patience;  // Of LaunchContext.
+  uint32_t patience;  // As in LaunchContext.
   TileStates states;
 };
 

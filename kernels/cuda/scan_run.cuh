@@ -58,7 +58,7 @@ struct ScanRun {
 
 // Narrow integers that stay as they are, in words: a run is 16 bytes.
 template <Op kOp, class T>
-requires(std::is_integral_v<T> && sizeof(T) < 4) struct ScanRun<Operator<kOp, T>, T, T> {
+requires(!kIsFloating<T> && sizeof(T) < 4) struct ScanRun<Operator<kOp, T>, T, T> {
   using Packed = PackedRun<kOp, T>;
   using Operator = prefixd::cuda::Operator<kOp, T>;
   using Item = typename Operator::Item;
@@ -94,20 +94,19 @@ requires(std::is_integral_v<T> && sizeof(T) < 4) struct ScanRun<Operator<kOp, T>
 
 // Sums of narrow integers in wider ones: the four elements as one word or two, added up by dot products with ones.
 template <class In, class Out>
-requires(std::is_integral_v<In> && sizeof(In) < 4 &&
-         sizeof(Out) >= 4) struct ScanRun<Operator<Op::kSum, Out>, In, Out> {
+requires(!kIsFloating<In> && sizeof(In) < 4 && sizeof(Out) >= 4) struct ScanRun<Operator<Op::kSum, Out>, In, Out> {
   using Operator = prefixd::cuda::Operator<Op::kSum, Out>;
   using Item = typename Operator::Item;
   using Element = In;
   using Result = Out;
-  using Small = std::conditional_t<std::is_signed_v<In>, int32_t, uint32_t>;
+  using Small = std::conditional_t<kIsSignedInteger<In>, int32_t, uint32_t>;
   static constexpr int kWords = sizeof(In);
 
   Small words[kWords];
   Item before;
   bool exclusive = false;
 
-  // Of the first i + 1 elements, and `from`.
+  // The sum of the first i + 1 elements and `from`.
   static __device__ Small SumUpTo(int i, const Small (&words)[kWords], Small from) {
     if constexpr (sizeof(In) == 1) {
       return __dp4a(words[0], static_cast<Small>(0x01010101u >> (24 - 8 * i)), from);

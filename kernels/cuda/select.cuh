@@ -32,11 +32,11 @@ Interval<T> MakeInterval(Comparison comparison, T value) {
     return {kEmpty.low, kEmpty.high, comparison == Comparison::kNotEqual || comparison == Comparison::kIsNan};
   }
   const auto below = [](T v) {
-    if constexpr (std::is_floating_point_v<T>) return std::nextafter(v, kLowest);
+    if constexpr (kIsFloating<T>) return std::nextafter(v, kLowest);
     return static_cast<T>(v - 1);
   };
   const auto above = [](T v) {
-    if constexpr (std::is_floating_point_v<T>) return std::nextafter(v, kHighest);
+    if constexpr (kIsFloating<T>) return std::nextafter(v, kHighest);
     return static_cast<T>(v + 1);
   };
   switch (comparison) {
@@ -57,14 +57,14 @@ Interval<T> MakeInterval(Comparison comparison, T value) {
     case Comparison::kIsFinite:
       return {Limits::lowest(), Limits::max(), false};
   }
-  return kEmpty;
+  FatalValue("MakeInterval", comparison);
 }
 
 template <class T>
 struct CompactParams {
   const T* in;
   const uint8_t* mask;
-  uint64_t mask_bytes;  // Of an array.
+  uint64_t mask_bytes;  // Those of one array.
   Interval<T> kept;
   bool invert;  // Keep what is not selected; with a predicate, also what its interval says of that.
   uint64_t num_items;
@@ -100,7 +100,7 @@ CompactParams<T> MakeCompactParams(const CompactArgs& args, uint64_t* h_num_kept
           .states = {}};
 }
 
-// Of arrays that follow each other, each with its own count.
+// One of several arrays that follow each other, each with its own count.
 template <class T>
 __device__ CompactParams<T> ArrayOf(CompactParams<T> p, uint64_t array) {
   const uint64_t first = array * p.num_items;

@@ -4,7 +4,7 @@
 // A warp holds a run of consecutive items, one row of 32 at a time; a ballot per row says which are kept, and counting
 // bits gives each its rank. What is kept is gathered in shared memory, so that it is written coalesced.
 // Traffic: reads n (and the mask; with a mask, the elements only if they are wanted), writes what is kept.
-// Source: Merrill and Garland, NVR-2016-002.
+// Source: Merrill and Garland 2016.
 #ifndef PREFIXD_KERNELS_CUDA_TILE_COMPACT_CUH_
 #define PREFIXD_KERNELS_CUDA_TILE_COMPACT_CUH_
 
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(TileCompactShape<T>::kThreads, TileCompactShap
   const uint32_t epoch = kBatched ? 0 : p.states.Epoch();
   Fold fold(p.states, epoch, 0, 0, WarpOfBlock(), s_fold);
   const bool wants_indices = p.indices_u32 != nullptr || p.indices_u64 != nullptr;
-  const int first_position = WarpOfBlock() * Shape::kWarpItems + LaneOfWarp();  // Of this thread's item in row 0.
+  const int first_position = WarpOfBlock() * Shape::kWarpItems + LaneOfWarp();  // That of this thread's item in row 0.
   uint64_t slot = 0;  // Where the tile's first kept element goes.
 
   for (uint32_t next_tile = 0;; ++next_tile) {

@@ -5,7 +5,7 @@
 // and writes it. Kind, direction, alignment and carry are run-time parameters: only types and operator make a kernel.
 // Traffic: reads n, writes n. One launch; nothing is reset before it.
 // In place: a block has read its whole tile before it writes it, and no other block touches the tile.
-// Source: Merrill and Garland, NVR-2016-002; see look_back.cuh.
+// Source: Merrill and Garland 2016; see look_back.cuh.
 #ifndef PREFIXD_KERNELS_CUDA_TILE_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_TILE_SCAN_CUH_
 

@@ -24,7 +24,7 @@ __device__ T ShuffleFrom(T v, int lane) {
   return __shfl_sync(kAllLanes, v, lane);
 }
 
-// Joins two neighbouring parts; which of them stands on the left is known by each lane for itself.
+// Joins two neighbouring parts. Each lane says which of them stands on the left.
 template <class Operator, class Item>
 __device__ Item CombineNeighbours(bool mine_is_right, Item mine, Item other) {
   if constexpr (Operator::kAnyOrder) return Operator::Combine(mine, other);

@@ -2,7 +2,7 @@
 //   bare_server PORT_FILE      writes the port that it serves on loopback there, and serves as long as its parent lives
 //
 // It is built twice: bare_server is as gRPC and glibc leave it, tuned_bare_server has what prefixd sets for its process
-// (proto/process.h), its allocator above all.
+// (base/process.h), its allocator above all.
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -15,7 +15,7 @@
 
 #include "prefixd/v1/primitives.grpc.pb.h"
 #if defined(PREFIXD_TUNED)
-#include "proto/process.h"
+#include "base/process.h"
 #endif
 
 namespace {

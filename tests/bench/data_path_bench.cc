@@ -27,9 +27,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/process.h"
 #include "prefixd/v1/primitives.grpc.pb.h"
 #include "proto/array_message.h"
-#include "proto/process.h"
 #include "tests/bench/server_process.h"
 
 namespace {
@@ -60,7 +60,7 @@ std::shared_ptr<grpc::Channel> Connect(const ServerProcess& peer) {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // A connection of its own.
   auto channel = grpc::CreateCustomChannel(peer.address, grpc::InsecureChannelCredentials(), arguments);
   // gRPC 1.51 takes ten seconds to end its callback threads with the last channel: so the first one stays.
-  [[maybe_unused]] static const auto* const kFirst = new std::shared_ptr<grpc::Channel>(channel);
+  [[maybe_unused]] static const auto* const first = new std::shared_ptr<grpc::Channel>(channel);
   return channel;
 }
 

@@ -9,6 +9,10 @@
 #include <vector>
 
 #include "client/client.h"
+#include "prefixd/v1/primitives.pb.h"
+#include "proto/wire_compact.h"
+#include "proto/wire_reduce.h"
+#include "proto/wire_scan.h"
 #include "tests/client/fake_server.h"
 #include "tests/client/raw_server.h"
 #include "tests/client/sum_scan.h"

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "client/cli/array_reader.h"
-#include "client/cli/array_writer.h"
-#include "client/cli/npy.h"
+#include "client/prefixctl/array_reader.h"
+#include "client/prefixctl/array_writer.h"
+#include "client/prefixctl/npy.h"
 #include "tests/client/temporary_folder.h"
 
 namespace prefixd::cli {

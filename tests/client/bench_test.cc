@@ -1,36 +1,14 @@
-#include "client/cli/bench.h"
+#include "client/prefixctl/bench_command.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 namespace prefixd::cli {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-
-TEST(ParseSizes, NumbersPowersAndRanges) {
-  const auto sizes = [](std::string_view text) { return ParseSizes(text).value(); };
-  EXPECT_THAT(sizes("1000"), ElementsAre(1000));
-  EXPECT_THAT(sizes("2^20,10^3,7"), ElementsAre(1048576, 1000, 7));
-  EXPECT_THAT(sizes("1000,2^10..2^13"), ElementsAre(1000, 1024, 4096, 8192));
-  EXPECT_THAT(sizes("1..16"), ElementsAre(1, 4, 16));
-  EXPECT_THAT(sizes("5..5"), ElementsAre(5));
-  EXPECT_THAT(sizes("2^63..18446744073709551615"), ElementsAre(uint64_t{1} << 63, ~uint64_t{0}));
-}
-
-TEST(ParseSizes, WhatIsNoneIsNamed) {
-  for (const std::string_view text : {"", "0", "-5", "+5", "1e6", "1.5", " 1", "2^", "^2", "2^64", "2^99", "0^0",
-                                      "2^3^4", "18446744073709551616", "1..", "..4", "4..1", "0..4", "1..2..3"}) {
-    const auto sizes = ParseSizes(text);
-    EXPECT_EQ(sizes.status().code(), absl::StatusCode::kInvalidArgument) << text;
-    EXPECT_THAT(std::string(sizes.status().message()), HasSubstr(StrCat("'", text, "' is no size")));
-  }
-  EXPECT_THAT(std::string(ParseSizes("1,x\033,2").status().message()), HasSubstr("'x\\x1b' is no size"));
-  EXPECT_FALSE(ParseSizes("1,").ok());
-}
 
 client::Capability Listed(Primitive primitive, DType dtype, std::optional<Op> op, Strategy strategy) {
   return {primitive, dtype, dtype, op, {strategy}};

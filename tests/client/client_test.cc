@@ -8,8 +8,10 @@
 #include <numeric>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "client/memory_source.h"
 #include "tests/client/fake_server.h"
 #include "tests/client/sum_scan.h"
 
@@ -241,6 +243,115 @@ TEST(ClientCompact, PredicateOnTheWire) {
   EXPECT_TRUE(seen.spec().invert());
   EXPECT_TRUE(seen.spec().return_indices());
   EXPECT_FALSE(seen.has_mask());
+}
+
+// What a spec known at run time can say beyond the typed calls.
+TEST(ClientCompact, IndicesOf32BitsWithoutValues) {
+  FakeServer server;
+  v1::CompactSpec seen;
+  v1::CompactResponse response;
+  server.prefix.compact = [&](auto*, const v1::CompactRequest& request, v1::CompactResponse* out) {
+    seen = request.spec();
+    *out = response;
+    return grpc::Status::OK;
+  };
+  response.set_count(2);
+  response.mutable_indices()->mutable_inline_()->set_data(Data<uint32_t>({0, 2}));
+  response.mutable_timing()->set_num_items(3);
+  Client client(server.address());
+  CompactSpec spec = {.dtype = DType::kI64,
+                      .predicate = Predicate{Comparison::kGreater, Value::Of(int64_t{0})},
+                      .return_values = false,
+                      .return_indices = true,
+                      .index_dtype = DType::kU32};
+  const std::vector<int64_t> values = {3, -5, 4};
+  std::vector<uint32_t> indices;
+  const auto compact = [&] {
+    indices.clear();
+    MemorySource source(AsBytes<int64_t>(values), sizeof(int64_t));
+    return client.CompactChunks(spec, source, [&](Bytes kept, Bytes places) {
+      EXPECT_TRUE(kept.empty());
+      indices = Elements<uint32_t>({reinterpret_cast<const char*>(places.data()), places.size()});
+      return absl::OkStatus();
+    });
+  };
+  const auto timing = compact();
+  ASSERT_TRUE(timing.ok()) << timing.status();
+  EXPECT_EQ(timing->num_items, 3u);
+  EXPECT_THAT(indices, ElementsAre(0, 2));
+  EXPECT_TRUE(seen.omit_values());
+  EXPECT_EQ(seen.index_dtype(), v1::DTYPE_U32);
+
+  // Indices of the wrong width, and values that nobody asked for.
+  response.mutable_indices()->mutable_inline_()->set_data(Data<uint64_t>({0, 2}));
+  EXPECT_EQ(compact().status().code(), absl::StatusCode::kInternal);
+  response.mutable_indices()->mutable_inline_()->set_data(Data<uint32_t>({0, 2}));
+  response.mutable_values()->mutable_inline_()->set_data(Data<int64_t>({3, 4}));
+  EXPECT_EQ(compact().status().code(), absl::StatusCode::kInternal);
+
+  // Neither: the count alone.
+  spec.return_indices = false;
+  response.clear_values();
+  response.clear_indices();
+  EXPECT_TRUE(compact().ok());
+}
+
+TEST(ClientCompact, ACountThatGoesDownIsAnInternalError) {
+  FakeServer server;
+  server.prefix.stream_compact = [](auto*, CompactRpc* rpc) {
+    for (v1::CompactRequest request; rpc->Read(&request);) continue;
+    for (const uint64_t count : {2, 1}) {
+      v1::CompactResponse response;
+      response.set_count(count);
+      rpc->Write(response);
+    }
+    return grpc::Status::OK;
+  };
+  Client client(server.address());
+  const std::vector<int64_t> values(2 * kUnaryItems);
+  MemorySource source(AsBytes<int64_t>(values), sizeof(int64_t));
+  const CompactSpec spec = {.dtype = DType::kI64, .predicate = Predicate{}, .return_values = false};
+  const auto ignore = [](Bytes, Bytes) { return absl::OkStatus(); };
+  EXPECT_EQ(client.CompactChunks(spec, source, ignore).status().code(), absl::StatusCode::kInternal);
+}
+
+// Each primitive goes to its own method, and its arrays to the sink.
+TEST(ClientRunChunks, ServesEveryPrimitive) {
+  FakeServer server;
+  server.prefix.scan = [](auto*, const v1::ScanRequest&, v1::ScanResponse* response) {
+    response->mutable_values()->mutable_inline_()->set_data(Data<int64_t>({1, 3, 6}));
+    response->mutable_timing()->set_num_items(1);
+    return grpc::Status::OK;
+  };
+  server.prefix.reduce = [](auto*, const v1::ReduceRequest&, v1::ReduceResponse* response) {
+    response->mutable_value()->set_int64_value(6);
+    response->mutable_timing()->set_num_items(2);
+    return grpc::Status::OK;
+  };
+  server.prefix.compact = [](auto*, const v1::CompactRequest&, v1::CompactResponse* response) {
+    response->set_count(1);
+    response->mutable_values()->mutable_inline_()->set_data(Data<int64_t>({3}));
+    response->mutable_timing()->set_num_items(3);
+    return grpc::Status::OK;
+  };
+  Client client(server.address());
+  const std::vector<int64_t> values = {1, 2, 3};
+  const std::vector<Spec> specs = {
+      ScanSpec{.dtype = DType::kI64}, ReduceSpec{.dtype = DType::kI64},
+      CompactSpec{.dtype = DType::kI64, .predicate = Predicate{Comparison::kGreater, Value::Of(int64_t{2})}}};
+  std::vector<size_t> sizes;
+  for (const Spec& spec : specs) {
+    size_t received_bytes = 0;
+    MemorySource source(AsBytes<int64_t>(values), sizeof(int64_t));
+    const auto timing = client.RunChunks(spec, source, [&](Bytes kept, Bytes indices) {
+      received_bytes += kept.size() + indices.size();
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(timing.ok()) << timing.status();
+    sizes.push_back(received_bytes);
+    EXPECT_EQ(timing->num_items, sizes.size());
+  }
+  EXPECT_THAT(sizes, ElementsAre(24, 0, 8));
 }
 
 TEST(ClientCompact, StreamsMaskWithItsValues) {

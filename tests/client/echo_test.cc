@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "client/client.h"
-#include "kernels/status.h"
 #include "tests/client/fake_server.h"
 
 namespace prefixd::client {

@@ -1,4 +1,4 @@
-#include "client/cli/file_source.h"
+#include "client/prefixctl/file_source.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "tests/client/temporary_folder.h"
 
 namespace prefixd::cli {

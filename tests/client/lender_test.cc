@@ -27,13 +27,13 @@ TEST(Lender, WaitsForWhatItLent) {
   std::thread grpc;
   {
     const Lender lender(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()));
-    grpc = std::thread(
-        [&, message = MakeRequest({}, ScanSpec{}, {AsBytes<int64_t>(*values)}, std::nullopt, lender)]() mutable {
-          absl::SleepFor(absl::Milliseconds(200));  // In which the lender must not be gone.
-          EXPECT_TRUE(ToString(message) == expected.SerializeAsString());
-          given_back = true;
-          message.Clear();
-        });
+    grpc = std::thread([&, message = MakeRequest(v1::ScanRequest(), ScanSpec{}, {AsBytes<int64_t>(*values)},
+                                                 std::nullopt, lender)]() mutable {
+      absl::SleepFor(absl::Milliseconds(200));  // In which the lender must not be gone.
+      EXPECT_TRUE(ToString(message) == expected.SerializeAsString());
+      given_back = true;
+      message.Clear();
+    });
   }
   values.reset();
   EXPECT_TRUE(given_back);

@@ -1,11 +1,11 @@
-#include "client/cli/load.h"
+#include "client/prefixctl/load_command.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 namespace prefixd::cli {
 namespace {

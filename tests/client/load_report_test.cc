@@ -1,9 +1,9 @@
-#include "client/cli/load_report.h"
+#include "client/prefixctl/load_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 namespace prefixd::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/cli/npy.h"
+#include "client/prefixctl/npy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

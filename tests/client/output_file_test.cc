@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "absl/time/clock.h"
-#include "client/cli/file.h"
+#include "client/prefixctl/file.h"
 #include "tests/client/temporary_folder.h"
 
 namespace prefixd::cli {

@@ -1,4 +1,4 @@
-#include "client/cli/predicate.h"
+#include "client/prefixctl/predicate.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@ namespace prefixd::cli {
 namespace {
 
 TEST(ParsePredicate, EveryComparison) {
-  const struct {
+  static constexpr struct {
     const char* text;
     Comparison comparison;
   } kCases[] = {{"< 2", Comparison::kLess},         {"<=2", Comparison::kLessEqual}, {" >  2 ", Comparison::kGreater},

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 namespace prefixd::load {
 namespace {

@@ -17,7 +17,7 @@
 
 namespace prefixd::client {
 
-// Of one connection.
+// One connection.
 class Relay {
  public:
   explicit Relay(int server_port) : listener_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -48,7 +48,7 @@ class Relay {
   }
 
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
-  // Of what the client sends; replies go on.
+  // Holds up what the client sends; replies go on.
   void Hold() { held_ = true; }
   void Release() { held_ = false; }
   // Ends the connection.

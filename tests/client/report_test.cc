@@ -1,4 +1,4 @@
-#include "client/cli/report.h"
+#include "client/prefixctl/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -104,6 +104,7 @@ client::ServerInfo WithAlgorithms() {
                           .traffic = "n^2 / 2",
                           .launches = "1",
                           .stable = true,
+                          .deterministic = false,
                           .max_items = 16384,
                           .source = "text 000"},
                          {.primitive = Primitive::kCompact,
@@ -112,6 +113,8 @@ client::ServerInfo WithAlgorithms() {
                           .depth = "n",
                           .traffic = "2n",
                           .launches = "1",
+                          .stable = false,
+                          .deterministic = false,
                           .source = "text 004"}}};
 }
 

@@ -1,4 +1,4 @@
-#include "client/cli/svg_plot.h"
+#include "client/prefixctl/svg_plot.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,10 @@
 #include <random>
 
 #include "client/client.h"
-#include "client/convert.h"
+#include "client/grpc_status.h"
+#include "proto/wire_compact.h"
+#include "proto/wire_reduce.h"
+#include "proto/wire_scan.h"
 #include "tests/client/fake_server.h"
 
 namespace prefixd::client {
@@ -17,7 +20,7 @@ using ::testing::SizeIs;
 
 TEST(Errors, KeepCodeMessageReasonFieldAndDelay) {
   const absl::Status status =
-      FromWire(DetailedError(grpc::StatusCode::INVALID_ARGUMENT, "MASK_LENGTH", "too short", "mask.inline.data", 250));
+      FromGrpc(DetailedError(grpc::StatusCode::INVALID_ARGUMENT, "MASK_LENGTH", "too short", "mask.inline.data", 250));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "too short");
   EXPECT_EQ(ErrorReason(status), "MASK_LENGTH");
@@ -26,13 +29,13 @@ TEST(Errors, KeepCodeMessageReasonFieldAndDelay) {
 }
 
 TEST(Errors, TellACallsEndFromTheCallersOwn) {
-  EXPECT_TRUE(IsCallStatus(FromWire(grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone"))));
-  EXPECT_TRUE(IsCallStatus(FromWire(DetailedError(grpc::StatusCode::INVALID_ARGUMENT, "MASK_LENGTH", "too short"))));
+  EXPECT_TRUE(IsCallStatus(FromGrpc(grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone"))));
+  EXPECT_TRUE(IsCallStatus(FromGrpc(DetailedError(grpc::StatusCode::INVALID_ARGUMENT, "MASK_LENGTH", "too short"))));
   EXPECT_FALSE(IsCallStatus(absl::UnavailableError("no disk")));
 }
 
 TEST(Errors, WithoutDetailsOrWithThoseOfOthers) {
-  const absl::Status plain = FromWire(grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone"));
+  const absl::Status plain = FromGrpc(grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone"));
   EXPECT_EQ(plain.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(ErrorReason(plain), "");
   EXPECT_EQ(RetryDelay(plain), std::nullopt);
@@ -42,7 +45,7 @@ TEST(Errors, WithoutDetailsOrWithThoseOfOthers) {
   info.set_domain("googleapis.com");
   details.add_details()->PackFrom(info);
   const absl::Status foreign =
-      FromWire(grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone", details.SerializeAsString()));
+      FromGrpc(grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone", details.SerializeAsString()));
   EXPECT_EQ(ErrorReason(foreign), "");
 }
 
@@ -56,7 +59,7 @@ TEST(Errors, SurviveGarbage) {
     // Not the highest bit: protobuf writes a line for each text that is no UTF-8.
     for (int flips = 1 + random() % 4; flips > 0; --flips) details[random() % details.size()] ^= 1 << random() % 7;
     details.resize(random() % (details.size() + 1));
-    const absl::Status status = FromWire(grpc::Status(grpc::StatusCode::ABORTED, "why", details));
+    const absl::Status status = FromGrpc(grpc::Status(grpc::StatusCode::ABORTED, "why", details));
     ASSERT_EQ(status.code(), absl::StatusCode::kAborted);
     ASSERT_EQ(status.message(), "why");
   }

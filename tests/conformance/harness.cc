@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "base/status.h"
 #include "kernels/cuda/cuda_device.h"
-#include "kernels/status.h"
 
 namespace prefixd::conformance {
 namespace {
@@ -108,7 +108,7 @@ std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive) {
 std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive, const OpParam& param) {
   std::vector<Algorithm> algorithms = AlgorithmsOf(device, primitive);
   std::erase_if(algorithms, [&](const Algorithm& algorithm) {
-    return !IsServedBy(algorithm, primitive, param.dtype, param.out_dtype, param.op);
+    return !device.RowOf(primitive, algorithm).serves(param.dtype, param.out_dtype, param.op);
   });
   return algorithms;
 }

@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
 #include "kernels/device.h"
-#include "kernels/status.h"
 #include "tests/conformance/data.h"
 #include "tests/conformance/oracle.h"
 
@@ -199,7 +199,7 @@ class DeviceTest : public testing::TestWithParam<Param> {
     return !TakesAShare(this->GetParam()) || random_.OneIn(size > kSmall ? 16 : 4);
   }
   // The same for an algorithm: none above its limit; of those that have one, being quadratic, few large cases; and of
-  // the textbooks', which are many and which catalogue_test.cc is for, a share.
+  // the textbooks', which are many and which textbooks_test.cc is for, a share.
   bool Takes(Primitive primitive, const Algorithm& algorithm, size_t size) {
     constexpr size_t kQuick = 1500;
     if (!device_->CheckLength(primitive, algorithm, size).ok()) return false;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "tests/conformance/harness.h"
 
 namespace prefixd::conformance {
@@ -112,7 +112,7 @@ TEST_P(LaneErrorTest, ArraysAboveTheLimitOfAnAlgorithm) {
 TEST_P(LaneErrorTest, CombinationsThatAnAlgorithmDoesNotServe) {
   for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kScan)) {
     for (const OpParam& param : EveryOp(GetParam().device)) {
-      if (IsServedBy(algorithm, Primitive::kScan, param.dtype, param.out_dtype, param.op)) continue;
+      if (device().RowOf(Primitive::kScan, algorithm).serves(param.dtype, param.out_dtype, param.op)) continue;
       SCOPED_TRACE(StrCat(Name(algorithm), ", ", ParamName(param)));
       const auto d_out = DeviceArray<uint64_t>::Poisoned(lane(), 4);
       scan_.algorithm = reduce_.algorithm = algorithm;

@@ -4,7 +4,7 @@
 #include <set>
 #include <thread>
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "tests/conformance/harness.h"
 
 namespace prefixd::conformance {

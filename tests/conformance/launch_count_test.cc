@@ -1,4 +1,4 @@
-// The number of launches that each algorithm of the catalogue takes, by the formulas of the texts.
+// The number of launches that each of the textbooks' algorithms takes, by the formulas of their sources.
 #include <algorithm>
 
 #include "tests/conformance/harness.h"
@@ -11,14 +11,14 @@ int Log2Up(uint64_t n) {
   while (steps < 63 && uint64_t{1} << steps < n) ++steps;
   return steps;
 }
-// Of a tree with as many branches, down to one.
+// Launches of a tree with as many branches, down to one.
 uint64_t Levels(uint64_t n, uint64_t branches) {
   uint64_t levels = 1;
   for (; n > branches; n = (n + branches - 1) / branches) ++levels;
   return levels;
 }
 
-// Of a scan of 4-byte elements, not in place, without carries. -1: not known here.
+// Launches of a scan of 4-byte elements, not in place, without carries. -1: not known here.
 int64_t LaunchesOfScan(const Algorithm& algorithm, uint64_t n) {
   const uint64_t tile = 512 * std::max<uint64_t>(algorithm.tile_scan == TileScan::kBlelloch ? 2 : 1,  //
                                                  algorithm.items_per_thread);
@@ -101,7 +101,7 @@ TEST_P(LaunchCountTest, AreWhatTheAlgorithmsSay) {
     }
     for (const Algorithm& form : FormsOf(device(), Primitive::kReduce)) {
       for (const Op op : {Op::kSum, Op::kMin}) {
-        if (!IsServedBy(form, Primitive::kReduce, DType::kI32, DType::kI32, op)) continue;
+        if (!device().RowOf(Primitive::kReduce, form).serves(DType::kI32, DType::kI32, op)) continue;
         ReduceArgs args;
         args.op = op;
         args.algorithm = form;

@@ -120,6 +120,18 @@ class InstalledTreeTest(unittest.TestCase):
                           input="3\n1\n2\n")
             self.assertEqual(scanned.split(), ["3", "4", "6"])
 
+    def test_the_headers_are_below_prefixd_and_each_compiles_by_itself(self):
+        include = tree / "include"
+        self.assertEqual([folder.name for folder in include.iterdir()], ["prefixd"])
+        headers = sorted(str(file.relative_to(include)) for file in include.rglob("*") if file.is_file())
+        for public in ("prefixd/client.h", "prefixd/scan.h", "prefixd/kernels/types.h", "prefixd/base/status.h"):
+            self.assertIn(public, headers)
+        for name in headers:
+            text = (include / name).read_text()
+            for included in re.findall(r'#include "([^"]*)"', text):
+                self.assertTrue(included in headers or included.startswith("absl/"), f"{name} includes {included}")
+            run("c++", "-std=c++20", "-fsyntax-only", f"-I{include}", "-x", "c++", "-", input=f"#include <{name}>\n")
+
     def test_the_systems_own_folders_are_refused(self):
         for prefix in ("/", "/usr", "/usr/local/"):
             with self.assertRaisesRegex(AssertionError, "is the system's"):

@@ -18,7 +18,7 @@ from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2, primitives_pb2
 
 MIB = 1 << 20
 CHUNK = np.arange(MIB // 4, dtype=np.int32)
-# Of the memory that is free, the server gives so much back to the kernel. Under ASan it gives back all every ten seconds,
+# The server gives so much of the memory that is free back to the kernel. Under ASan it gives back all every ten seconds,
 # and until then ASan keeps so much of what is freed: see CMakeLists.txt.
 RELEASED_KIB_PER_SECOND = 8 * 1024
 HELD_BACK_KIB = 16 * 1024 if "ASAN_OPTIONS" in os.environ else 0

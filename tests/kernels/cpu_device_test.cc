@@ -9,7 +9,9 @@
 #include <limits>
 
 #include "kernels/association.h"
+#include "kernels/cpu/operators.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/selector.h"
 
 namespace prefixd {
 namespace {
@@ -137,6 +139,18 @@ TEST_F(CpuDeviceTest, HostAlgorithmsAreOneLoop) {
   EXPECT_EQ(lane_->TakeStageTimes().launches, 1u);
   ReduceOf<float>(x, {Strategy::kKahan});
   EXPECT_EQ(lane_->TakeStageTimes().launches, 1u);
+}
+
+// As DispatchDeathTest in types_test.cc.
+TEST(CpuDispatchDeathTest, VisitFunction) {
+  EXPECT_DEATH(cpu::VisitFunction<int32_t>(static_cast<Op>(201), [](auto) {}), "VisitOp .* unknown value \\(201\\)");
+  EXPECT_DEATH(cpu::VisitFunction<double>(Op::kXor, [](auto) {}), "VisitOp .* xor \\(6\\)");
+}
+
+TEST(CpuDispatchDeathTest, VisitSelector) {
+  const auto visit = [](const CompactArgs& args) { cpu::VisitSelector(args, [](auto) {}); };
+  EXPECT_DEATH(visit({.selector = static_cast<Selector>(203)}), "VisitSelector .* unknown value \\(203\\)");
+  EXPECT_DEATH(visit({.comparison = static_cast<Comparison>(204)}), "VisitSelector .* unknown value \\(204\\)");
 }
 
 }  // namespace

@@ -3,9 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/status.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cuda/cuda_device.h"
-#include "kernels/status.h"
+#include "kernels/yardsticks/serves.h"
 
 namespace prefixd {
 namespace {
@@ -26,14 +27,14 @@ class FakeDevice : public Device {
   const std::vector<AlgorithmInfo> algorithms_ = {
       {.primitive = Primitive::kReduce, .algorithm = {Strategy::kSequential}},
       {.primitive = Primitive::kScan, .algorithm = {Strategy::kChained}},
-      {.primitive = Primitive::kScan, .algorithm = {Strategy::kNaive}, .max_items = 100},
-      {.primitive = Primitive::kScan, .algorithm = {Strategy::kCub}},
+      {.primitive = Primitive::kScan, .algorithm = {Strategy::kNaive}, .max_items = 100, .serves = kTextbooksServe},
+      {.primitive = Primitive::kScan, .algorithm = {Strategy::kCub}, .serves = kCubServes},
       {.primitive = Primitive::kScan, .algorithm = {Strategy::kThreePhase, TileScan::kKoggeStone}},
       {.primitive = Primitive::kScan,
        .algorithm = {Strategy::kThreePhase, TileScan::kBrentKung},
        .has_items_per_thread = true,
        .has_padding = true},
-      {.primitive = Primitive::kCompact, .algorithm = {Strategy::kThreeKernel}},
+      {.primitive = Primitive::kCompact, .algorithm = {Strategy::kThreeKernel}, .serves = kTextbookCompactsServe},
   };
 };
 
@@ -125,6 +126,12 @@ TEST(CheckLengthTest, NamesTheLimit) {
   EXPECT_EQ(ErrorField(status), "spec.algorithm");
   EXPECT_EQ(std::string(status.message()),
             "algorithm naive takes arrays of at most 100 elements: send fewer, or choose another algorithm");
+}
+
+TEST(RowOfDeathTest, AnAlgorithmThatTheDeviceLacks) {
+  const FakeDevice device;
+  EXPECT_EQ(&device.RowOf(kScan, {Strategy::kThreePhase, TileScan::kBrentKung, 4, true}), &device.Algorithms()[5]);
+  EXPECT_DEATH(device.RowOf(kReduce, {Strategy::kCub}), "fake has no algorithm cub for reduce");
 }
 
 // What is wrong with the choice: the field, and the message; empty if nothing.

@@ -165,6 +165,48 @@ TEST(TypesTest, TheListOfOutputsIsClosed) {
   EXPECT_EQ(OutputNames(DType::kF16), "");
 }
 
+TEST(TypesTest, PrimitivesThatHaveAnOperator) {
+  EXPECT_TRUE(HasOp(Primitive::kScan));
+  EXPECT_TRUE(HasOp(Primitive::kReduce));
+  EXPECT_FALSE(HasOp(Primitive::kCompact));
+}
+
+// A dispatch without a case for a value must not go on with another's: in every build it ends the process, naming
+// itself and the value.
+constexpr auto kNoDType = static_cast<DType>(200);
+constexpr auto kNoOp = static_cast<Op>(201);
+
+TEST(DispatchDeathTest, VisitDType) {
+  EXPECT_DEATH(VisitDType(kNoDType, [](auto) {}), "fatal: VisitDType .* unknown value \\(200\\)");
+  EXPECT_DEATH(VisitDType(DType::kBF16, [](auto) {}), "fatal: VisitDType .* bf16 \\(9\\)");
+}
+
+TEST(DispatchDeathTest, VisitOutput) {
+  EXPECT_DEATH(VisitOutput(kNoDType, DType::kI32, [](auto, auto) {}), "VisitOutput .* unknown value \\(200\\)");
+  EXPECT_DEATH(VisitOutput(DType::kI32, kNoDType, [](auto, auto) {}), "VisitOutput from i32 .* value \\(200\\)");
+  EXPECT_DEATH(VisitOutput(DType::kI8, DType::kU8, [](auto, auto) {}), "VisitOutput from i8 .* u8 \\(1\\)");
+}
+
+TEST(DispatchDeathTest, VisitOp) {
+  EXPECT_DEATH(VisitOp<int32_t>(kNoOp, [](auto) {}), "VisitOp .* unknown value \\(201\\)");
+  EXPECT_DEATH(VisitOp<int32_t>(Op::kLinearRecurrence, [](auto) {}), "VisitOp .* linear_recurrence \\(7\\)");
+  EXPECT_DEATH(VisitOp<float>(Op::kAnd, [](auto) {}), "VisitOp .* and \\(4\\)");
+}
+
+TEST(DispatchDeathTest, Identities) {
+  EXPECT_DEATH(Identity(kNoOp, DType::kI32), "VisitOp .* unknown value \\(201\\)");
+  EXPECT_DEATH(Identity(Op::kAnd, DType::kF32), "VisitOp .* and \\(4\\)");
+  EXPECT_DEATH(Identity(Op::kSum, DType::kF16), "VisitDType .* f16 \\(8\\)");
+  EXPECT_DEATH(Neutral(Op::kLinearRecurrence, DType::kI32), "VisitOp .* linear_recurrence \\(7\\)");
+  EXPECT_DEATH(Neutral(Op::kSum, kNoDType), "VisitDType .* unknown value \\(200\\)");
+}
+
+TEST(DispatchDeathTest, Properties) {
+  EXPECT_DEATH(SizeOf(kNoDType), "TraitsOf .* unknown value \\(200\\)");
+  EXPECT_DEATH(IsFloating(kNoDType), "TraitsOf .* unknown value \\(200\\)");
+  EXPECT_DEATH(HasOp(static_cast<Primitive>(202)), "HasOp .* unknown value \\(202\\)");
+}
+
 TEST(ValueTest, KeepsBitsWithZerosBehind) {
   EXPECT_EQ(Value::Of(int32_t{-1}).bits, 0xffffffffu);
   EXPECT_EQ(Value::Of(uint8_t{200}).bits, 200u);

@@ -1,12 +1,12 @@
-#include "server/admission.h"
+#include "server/call/admission.h"
 
 #include <atomic>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "base/status.h"
 #include "gtest/gtest.h"
-#include "kernels/status.h"
 
 namespace prefixd {
 namespace {

@@ -1,5 +1,5 @@
 // Requests that share a launch: each has the result it has alone.
-#include "server/batcher.h"
+#include "server/lanes/batcher.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "base/status.h"
 #include "gtest/gtest.h"
-#include "kernels/status.h"
 #include "tests/server/fake_device.h"
 #include "tests/server/fake_transport.h"
 #include "tests/server/gate.h"
@@ -19,10 +19,11 @@ namespace prefixd {
 namespace {
 
 constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
+constexpr ScanSpec kScan = {.dtype = DType::kI32};
 
 // One request, and how it ended.
 struct Request {
-  std::unique_ptr<ChunkPipeline> pipeline;
+  std::unique_ptr<PieceRunner> runner;
   Chunk chunk;
   StopSignal stop{absl::InfiniteFuture()};
   absl::Status status;
@@ -41,11 +42,14 @@ class BatcherTest : public testing::TestWithParam<bool> {
   }
   ~BatcherTest() override { lanes_.reset(); }
 
+  std::unique_ptr<PieceRunner> MakeRunner(const Spec& spec, CallShape shape) {
+    return std::make_unique<PieceRunner>(*MakeWork(device_, spec), shape);
+  }
+
   Request& Add(const Spec& spec, Chunk chunk) {
     auto request = std::make_unique<Request>();
-    request->pipeline = *ChunkPipeline::Create(device_, spec, CallShape::kUnary);
+    request->runner = MakeRunner(spec, CallShape::kUnary);
     request->chunk = std::move(chunk);
-    EXPECT_TRUE(request->pipeline->Check(request->chunk).ok());
     requests_.push_back(std::move(request));
     return *requests_.back();
   }
@@ -68,9 +72,8 @@ class BatcherTest : public testing::TestWithParam<bool> {
   // The same request, run on its own.
   std::unique_ptr<Request> Alone(const Request& request) {
     auto alone = std::make_unique<Request>();
-    alone->pipeline = *ChunkPipeline::Create(device_, request.pipeline->spec(), CallShape::kUnary);
+    alone->runner = MakeRunner(request.runner->work().spec(), CallShape::kUnary);
     alone->chunk = request.chunk;
-    EXPECT_TRUE(alone->pipeline->Check(alone->chunk).ok());
     Gate ended;
     Submit(*alone, &ended);
     EXPECT_TRUE(ended.WaitFor(1));
@@ -90,16 +93,17 @@ class BatcherTest : public testing::TestWithParam<bool> {
   }
 
   void Submit(Request& request, Gate* ended) {
-    const Piece piece = request.pipeline->Cut(request.chunk, 0, /*ends=*/true);
-    ASSERT_TRUE(request.pipeline->IsBatchable(piece));
-    batcher_->Submit({.pipeline = request.pipeline.get(),
+    const Piece piece = request.runner->Cut(request.chunk, 0, /*ends=*/true);
+    ASSERT_TRUE(request.runner->IsBatchable(piece));
+    batcher_->Submit({.runner = std::move(request.runner),
                       .piece = piece,
                       .stop = &request.stop,
-                      .done = [&request, ended](const absl::Status& status, std::optional<Reply> reply, int64_t) {
-                        request.status = status;
-                        if (reply) request.values = reply->values.ToString();
-                        if (reply) request.indices = reply->indices.ToString();
-                        request.pipeline->Describe(&request.result);
+                      .done = [&request, ended](PieceRun run) {
+                        request.status = run.status;
+                        if (run.reply) request.values = run.reply->values.ToString();
+                        if (run.reply) request.indices = run.reply->indices.ToString();
+                        run.runner->Describe(&request.result);
+                        request.runner = std::move(run.runner);
                         ended->Arrive();
                       }});
   }
@@ -126,34 +130,34 @@ TEST_P(BatcherTest, EachHasTheResultItHasAlone) {
   SCOPED_TRACE(StrCat("seed ", seed));
   std::mt19937 random(seed);
   const std::vector<Spec> specs = {
-      {.dtype = DType::kF32, .detail = ScanSpec{}},
-      {.dtype = DType::kF64, .detail = ScanSpec{.kind = ScanKind::kExclusive, .init = Value::Of(0.1)}},
-      {.dtype = DType::kF32, .out_dtype = DType::kF64, .detail = ScanSpec{.reverse = true}},
-      {.dtype = DType::kI32, .detail = ScanSpec{.op = Op::kMax}},
-      {.dtype = DType::kF32, .detail = ReduceSpec{}},
-      {.dtype = DType::kF64, .detail = ReduceSpec{.op = Op::kMin}},
-      {.dtype = DType::kI32, .detail = ReduceSpec{.op = Op::kXor, .init = Value::Of(int32_t{5})}},
-      {.dtype = DType::kF32,
-       .detail = CompactSpec{.comparison = Comparison::kGreater, .value = Value::Of(1.0F), .return_indices = true}},
-      {.dtype = DType::kF64, .detail = CompactSpec{.selector = Selector::kByteMask, .invert = true}},
-      {.dtype = DType::kI32,
-       .detail = CompactSpec{.selector = Selector::kBitMask,
-                             .return_values = false,
-                             .return_indices = true,
-                             .index_dtype = DType::kU32}},
+      ScanSpec{.dtype = DType::kF32},
+      ScanSpec{.dtype = DType::kF64, .kind = ScanKind::kExclusive, .init = Value::Of(0.1)},
+      ScanSpec{.dtype = DType::kF32, .out_dtype = DType::kF64, .reverse = true},
+      ScanSpec{.dtype = DType::kI32, .op = Op::kMax},
+      ReduceSpec{.dtype = DType::kF32},
+      ReduceSpec{.dtype = DType::kF64, .op = Op::kMin},
+      ReduceSpec{.dtype = DType::kI32, .op = Op::kXor, .init = Value::Of(int32_t{5})},
+      CompactSpec{
+          .dtype = DType::kF32, .predicate = Predicate{Comparison::kGreater, Value::Of(1.0F)}, .return_indices = true},
+      CompactSpec{.dtype = DType::kF64, .mask_kind = MaskKind::kBytes, .invert = true},
+      CompactSpec{.dtype = DType::kI32,
+                  .mask_kind = MaskKind::kBits,
+                  .return_values = false,
+                  .return_indices = true,
+                  .index_dtype = DType::kU32},
   };
   for (const Spec& spec : specs) {
     const size_t n = 1 + random() % 1000;
-    SCOPED_TRACE(StrCat(Name(spec.primitive()), " of ", Name(spec.dtype), ", ", n));
+    SCOPED_TRACE(StrCat(Name(PrimitiveOf(spec)), " of ", Name(InputOf(spec)), ", ", n));
     requests_.clear();
     for (int i = 0; i < 7; ++i) {
       Chunk chunk;
-      chunk.values = Payload(spec.dtype == DType::kF32   ? RandomItems<float>(random, n)
-                             : spec.dtype == DType::kF64 ? RandomItems<double>(random, n)
-                                                         : RandomItems<int32_t>(random, n));
-      const auto* compact = std::get_if<CompactSpec>(&spec.detail);
-      if (compact != nullptr && compact->selector != Selector::kPredicate) {
-        std::string mask(compact->selector == Selector::kBitMask ? (n + 7) / 8 : n, '\0');
+      chunk.values = Payload(InputOf(spec) == DType::kF32   ? RandomItems<float>(random, n)
+                             : InputOf(spec) == DType::kF64 ? RandomItems<double>(random, n)
+                                                            : RandomItems<int32_t>(random, n));
+      const auto* compact = std::get_if<CompactSpec>(&spec);
+      if (compact != nullptr && !compact->predicate) {
+        std::string mask(MaskBytes(compact->mask_kind, n), '\0');
         for (char& byte : mask) byte = static_cast<char>(random() % 3);
         chunk.mask = Payload(mask);
       }
@@ -170,13 +174,14 @@ TEST_P(BatcherTest, EachHasTheResultItHasAlone) {
 }
 
 TEST_P(BatcherTest, OnlyOneShapeSharesALaunch) {
-  const Spec sum = {.detail = ReduceSpec{}};
+  const Spec sum = ReduceSpec{.dtype = DType::kI32};
   Add(sum, std::string(40, '\1'));
   Add(sum, std::string(40, '\2'));
   Add(sum, std::string(44, '\3'));
-  Add({.detail = ReduceSpec{.init = Value::Of(int32_t{1})}}, std::string(40, '\4'));
-  Add({.num_items = 10, .detail = ReduceSpec{}}, std::string(40, '\5'));  // Declared, which makes no difference.
-  Add({.detail = ScanSpec{}}, std::string(40, '\6'));
+  Add(ReduceSpec{.dtype = DType::kI32, .init = Value::Of(int32_t{1})}, std::string(40, '\4'));
+  Add(ReduceSpec{.dtype = DType::kI32, .num_items = 10},
+      std::string(40, '\5'));  // Declared, which makes no difference.
+  Add(kScan, std::string(40, '\6'));
   RunTogether();
   const std::vector<uint32_t> sizes = {3, 3, 1, 1, 3, 1};
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -186,7 +191,7 @@ TEST_P(BatcherTest, OnlyOneShapeSharesALaunch) {
 }
 
 TEST_P(BatcherTest, AStoppedRequestDropsOut) {
-  for (int i = 0; i < 3; ++i) Add({.detail = ScanSpec{}}, std::string(40, static_cast<char>(i + 1)));
+  for (int i = 0; i < 3; ++i) Add(kScan, std::string(40, static_cast<char>(i + 1)));
   requests_[1]->stop.Cancel();
   RunTogether();
   EXPECT_EQ(requests_[1]->status.code(), absl::StatusCode::kCancelled);
@@ -198,7 +203,7 @@ TEST_P(BatcherTest, AStoppedRequestDropsOut) {
 
 // Whatever is wrong with a launch for many, it must not be the end of those that have nothing to do with it.
 TEST_P(BatcherTest, WhereTheLaunchFailsEachIsRunAlone) {
-  for (int i = 0; i < 4; ++i) Add({.detail = ScanSpec{}}, std::string(40, static_cast<char>(i + 1)));
+  for (int i = 0; i < 4; ++i) Add(kScan, std::string(40, static_cast<char>(i + 1)));
   std::atomic<int> works{0};
   device_.before_work = [&]() -> absl::Status {
     const int work = works++;
@@ -218,7 +223,7 @@ TEST_P(BatcherTest, WhereTheLaunchFailsEachIsRunAlone) {
 
 TEST_P(BatcherTest, ABatchFitsTheBlocks) {
   const size_t n = kMaxSmallBytes / sizeof(int32_t);
-  for (int i = 0; i < 40; ++i) Add({.detail = ScanSpec{}}, Bytes(std::vector<int32_t>(n, i)));
+  for (int i = 0; i < 40; ++i) Add(kScan, Bytes(std::vector<int32_t>(n, i)));
   const int works_before = device_.works();
   RunTogether();
   EXPECT_EQ(device_.works() - works_before, 3);  // 16, 16 and 8.
@@ -233,7 +238,7 @@ TEST_P(BatcherTest, UnderLoadALaneWaitsForTheWindow) {
     Gate held;
     Gate go_on;
     Gate ended;
-    for (int i = 0; i < 3; ++i) Add({.detail = ScanSpec{}}, std::string(40, static_cast<char>(i + 1)));
+    for (int i = 0; i < 3; ++i) Add(kScan, std::string(40, static_cast<char>(i + 1)));
     lanes_->Submit(TaskSize::kSmall, [&](BorrowedLane&) {
       held.Arrive();
       EXPECT_TRUE(go_on.WaitFor(1));
@@ -265,7 +270,7 @@ TEST_P(BatcherTest, OneLaneWaitsForTheWindow) {
   }
   ASSERT_TRUE(held.WaitFor(3));
   const size_t n = kMaxSmallBytes / sizeof(int32_t);
-  for (int i = 0; i < 40; ++i) Add({.detail = ScanSpec{}}, Bytes(std::vector<int32_t>(n, i)));
+  for (int i = 0; i < 40; ++i) Add(kScan, Bytes(std::vector<int32_t>(n, i)));
   Gate ended;
   for (const auto& request : requests_) Submit(*request, &ended);
   Gate ran;
@@ -281,7 +286,7 @@ TEST_P(BatcherTest, OneLaneWaitsForTheWindow) {
 TEST_P(BatcherTest, LargeTasksMakeRoomForItsRequests) {
   lanes_ = *LanePool::Create(device_, 6, kStagingBytes, std::chrono::microseconds(0), std::chrono::hours(1));
   batcher_ = std::make_unique<Batcher>(lanes_.get(), absl::ZeroDuration(), [](const absl::Status&) {});
-  for (int i = 0; i < 2; ++i) Add({.detail = ScanSpec{}}, std::string(40, '1'));
+  for (int i = 0; i < 2; ++i) Add(kScan, std::string(40, '1'));
   Gate answered;
   for (const auto& request : requests_) Submit(*request, &answered);
   Gate ended;
@@ -311,13 +316,14 @@ TEST_P(BatcherTest, AnAnsweredRequestIsLetGoAtOnce) {
   std::vector<size_t> alive;
   lanes_->Submit(TaskSize::kSmall, [&](BorrowedLane&) { EXPECT_TRUE(go_on.WaitFor(1)); });
   for (int i = 0; i < 4; ++i) {
-    Request& request = Add({.detail = ScanSpec{}}, std::string(40, static_cast<char>(i + 1)));
+    Request& request = Add(kScan, std::string(40, static_cast<char>(i + 1)));
     auto session = std::make_shared<int>(i);
     held.push_back(session);
-    batcher_->Submit({.pipeline = request.pipeline.get(),
-                      .piece = request.pipeline->Cut(request.chunk, 0, /*ends=*/true),
+    const Piece piece = request.runner->Cut(request.chunk, 0, /*ends=*/true);
+    batcher_->Submit({.runner = std::move(request.runner),
+                      .piece = piece,
                       .stop = &request.stop,
-                      .done = [&, session](const absl::Status&, const std::optional<Reply>&, int64_t) {
+                      .done = [&, session](const PieceRun&) {
                         alive.push_back(
                             std::count_if(held.begin(), held.end(), [](const auto& h) { return !h.expired(); }));
                         ended.Arrive();
@@ -332,15 +338,14 @@ TEST_P(BatcherTest, LargePartialAndStreamedArraysAreNoneOfItsBusiness) {
   const auto is_batchable = [&](const Spec& spec, CallShape shape, size_t size_bytes, bool ends) {
     Chunk chunk;
     chunk.values = Payload(std::string(size_bytes, '\0'));
-    auto pipeline = *ChunkPipeline::Create(device_, spec, shape);
-    return pipeline->IsBatchable(pipeline->Cut(chunk, 0, ends));
+    const auto runner = MakeRunner(spec, shape);
+    return runner->IsBatchable(runner->Cut(chunk, 0, ends));
   };
-  const Spec scan = {.detail = ScanSpec{}};
-  const Spec by_name = {.algorithm = {Strategy::kSequential}, .detail = ScanSpec{}};
-  EXPECT_TRUE(is_batchable(scan, CallShape::kUnary, kMaxSmallBytes, true));
-  EXPECT_FALSE(is_batchable(scan, CallShape::kUnary, kMaxSmallBytes + 4, true));
-  EXPECT_FALSE(is_batchable(scan, CallShape::kUnary, kMaxSmallBytes, false));
-  EXPECT_FALSE(is_batchable(scan, CallShape::kStream, kMaxSmallBytes, true));
+  const Spec by_name = ScanSpec{.dtype = DType::kI32, .algorithm = {Strategy::kSequential}};
+  EXPECT_TRUE(is_batchable(kScan, CallShape::kUnary, kMaxSmallBytes, true));
+  EXPECT_FALSE(is_batchable(kScan, CallShape::kUnary, kMaxSmallBytes + 4, true));
+  EXPECT_FALSE(is_batchable(kScan, CallShape::kUnary, kMaxSmallBytes, false));
+  EXPECT_FALSE(is_batchable(kScan, CallShape::kStream, kMaxSmallBytes, true));
   EXPECT_FALSE(is_batchable(by_name, CallShape::kUnary, kMaxSmallBytes, true));
 }
 

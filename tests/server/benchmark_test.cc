@@ -1,5 +1,5 @@
 // Benchmarks without a wire: what is measured and skipped, limits, one at a time, and how they end early.
-#include "server/benchmark.h"
+#include "server/call/benchmark.h"
 
 #include <functional>
 #include <memory>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "base/status.h"
 #include "gtest/gtest.h"
-#include "kernels/status.h"
 #include "tests/server/fake_device.h"
 #include "tests/server/gate.h"
 
@@ -35,7 +35,7 @@ class FakeBenchmarkTransport final : public BenchmarkTransport {
   void Start(absl::StatusOr<BenchmarkSpec> spec) { benchmark_.Start(std::move(spec)); }
   [[nodiscard]] bool Wait() { return done_.WaitFor(1); }
   Benchmark& benchmark() { return benchmark_; }
-  // Of a benchmark that ended.
+  // How a benchmark ended.
   const Result& result() const { return result_; }
   const std::vector<Measurement>& measurements() const { return measurements_; }
 
@@ -46,7 +46,7 @@ class FakeBenchmarkTransport final : public BenchmarkTransport {
   }
   void Finish(const Result& result) override {
     result_ = result;
-    benchmark_.OnDone();
+    benchmark_.OnDone(/*delivered=*/true);
     done_.Arrive();
   }
 
@@ -70,7 +70,7 @@ class BenchmarkTest : public testing::Test {
                 .admission = &admission_,
                 .benchmarks = &control_,
                 .device_name = "fake",
-                .log = [this](const RequestRecord& record) { log_ += record.call.method + " "; },
+                .log = [this](const CallRecord& record) { log_ += record.call.method + " "; },
                 .on_device_lost = [this](const absl::Status&) { ++device_lost_; }};
   }
 
@@ -110,11 +110,12 @@ TEST_F(BenchmarkTest, MeasuresEveryCombinationInOrder) {
   std::string order;
   for (const Measurement& m : run->measurements()) {
     EXPECT_EQ(m.skipped, "");
-    EXPECT_EQ(m.what.algorithm, Algorithm{Strategy::kReduceThenScan});
+    EXPECT_EQ(AlgorithmOf(m.what.spec), Algorithm{Strategy::kReduceThenScan});
     EXPECT_LE(m.p10_ns, m.median_ns);
     EXPECT_LE(m.median_ns, m.p90_ns);
     EXPECT_GT(m.launches, 0u);
-    order += StrCat(Name(m.what.primitive), " ", Name(m.what.dtype), " ", Name(m.what.op), " ", m.what.num_items, "\n");
+    order += StrCat(Name(PrimitiveOf(m.what.spec)), " ", Name(InputOf(m.what.spec)), " ",
+                    Name(OpOf(m.what.spec).value_or(Op::kSum)), " ", m.what.num_items, "\n");
   }
   EXPECT_EQ(order,
             "scan i32 sum 1\nscan i32 sum 1000\nscan i32 max 1\nscan i32 max 1000\n"
@@ -152,7 +153,7 @@ TEST_F(BenchmarkTest, WhatIsNotServedIsSkipped) {
   EXPECT_EQ(run->measurements()[2].skipped, "scan does not serve and of f16");
   EXPECT_EQ(run->measurements()[4].skipped, "");
   EXPECT_NE(run->measurements()[5].skipped.find("cub"), std::string::npos);
-  EXPECT_EQ(run->measurements()[5].what.algorithm, Algorithm{Strategy::kCub});
+  EXPECT_EQ(AlgorithmOf(run->measurements()[5].what.spec), Algorithm{Strategy::kCub});
 }
 
 TEST_F(BenchmarkTest, LargerThanTheLimitsIsSkipped) {
@@ -175,7 +176,7 @@ TEST_F(BenchmarkTest, ArraysAboveTheLimitOfAnAlgorithmAreSkipped) {
   const auto run = Run(spec);
   ASSERT_EQ(run->measurements().size(), 4u);
   EXPECT_EQ(run->measurements()[1].skipped, "");
-  EXPECT_EQ(run->measurements()[1].what.algorithm, Algorithm{Strategy::kNaive});
+  EXPECT_EQ(AlgorithmOf(run->measurements()[1].what.spec), Algorithm{Strategy::kNaive});
   EXPECT_NE(run->measurements()[2].skipped.find("at most 16384 elements"), std::string::npos);
   EXPECT_EQ(run->measurements()[3].skipped, run->measurements()[2].skipped);  // Whatever else is wrong with it.
 }

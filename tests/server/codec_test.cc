@@ -1,4 +1,4 @@
-#include "server/codec.h"
+#include "server/rpc/codec.h"
 
 #include <memory>
 #include <random>
@@ -6,10 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/status.h"
-#include "server/wire_values.h"
+#include "kernels/yardsticks/serves.h"
+#include "proto/wire_compact.h"
+#include "proto/wire_reduce.h"
+#include "proto/wire_scan.h"
+#include "proto/wire_values.h"
 
 namespace prefixd {
 namespace {
@@ -37,7 +41,11 @@ absl::StatusOr<Message> DecodeCopy(const Request& request) {
   Request parsed;
   ArrayPayloads payloads;
   EXPECT_TRUE(ParseArrayMessage(grpc::ByteBuffer(&slice, 1), &parsed, &payloads));
-  return Decode(parsed, std::move(payloads));
+  PREFIXD_ASSIGN_OR_RETURN(Message message, Decode(parsed, std::move(payloads)));
+  if (parsed.has_spec()) {
+    PREFIXD_ASSIGN_OR_RETURN(message.spec, FromWire(parsed.spec()));
+  }
+  return message;
 }
 
 template <class Request>
@@ -56,10 +64,10 @@ TEST(CodecTest, DecodesAScan) {
   const auto message = DecodeCopy(request);
   ASSERT_TRUE(message.ok()) << message.status();
   ASSERT_TRUE(message->spec);
-  const auto& scan = std::get<ScanSpec>(message->spec->detail);
+  const auto& scan = std::get<ScanSpec>(*message->spec);
   EXPECT_EQ(message->request_id, "id");
-  EXPECT_EQ(message->spec->dtype, DType::kI32);
-  EXPECT_EQ(message->spec->num_items, 1u);
+  EXPECT_EQ(scan.dtype, DType::kI32);
+  EXPECT_EQ(scan.num_items, 1u);
   EXPECT_EQ(scan.op, Op::kSum);
   EXPECT_EQ(scan.kind, ScanKind::kExclusive);
   EXPECT_TRUE(scan.reverse);
@@ -175,8 +183,8 @@ TEST(CodecTest, OutputTypesAreThoseOfTheList) {
       for (const auto& message : {DecodeCopy(scan), DecodeCopy(reduce)}) {
         if (IsOutput(dtype, out_dtype)) {
           ASSERT_TRUE(message.ok()) << message.status();
-          EXPECT_EQ(message->spec->dtype, dtype);
-          EXPECT_EQ(message->spec->output(), out_dtype);
+          EXPECT_EQ(InputOf(*message->spec), dtype);
+          EXPECT_EQ(OutputOf(*message->spec), out_dtype);
         } else {
           EXPECT_EQ(message.status().code(), absl::StatusCode::kInvalidArgument);
           EXPECT_EQ(ErrorReason(message.status()), "UNSUPPORTED_COMBINATION");
@@ -186,7 +194,7 @@ TEST(CodecTest, OutputTypesAreThoseOfTheList) {
       }
     }
   }
-  EXPECT_EQ(DecodeCopy(GoodScan())->spec->output(), DType::kI32);
+  EXPECT_EQ(OutputOf(*DecodeCopy(GoodScan())->spec), DType::kI32);
 }
 
 TEST(CodecTest, BitwiseOpsAreForIntegerOutputs) {
@@ -209,7 +217,7 @@ TEST(CodecTest, TheInitIsOfTheOutputType) {
   };
   const auto wide = decode(v1::DTYPE_U8, v1::DTYPE_U32, 4294967295);
   ASSERT_TRUE(wide.ok()) << wide.status();
-  EXPECT_EQ(std::get<ScanSpec>(wide->spec->detail).init, Value::Of(uint32_t{4294967295}));
+  EXPECT_EQ(std::get<ScanSpec>(*wide->spec).init, Value::Of(uint32_t{4294967295}));
   for (const auto& refused :
        {decode(v1::DTYPE_U8, v1::DTYPE_U32, 4294967296), decode(v1::DTYPE_U8, v1::DTYPE_U32, -1),
         decode(v1::DTYPE_U8, v1::DTYPE_UNSPECIFIED, 256), decode(v1::DTYPE_I16, v1::DTYPE_I16, -32769)}) {
@@ -258,8 +266,8 @@ TEST(CodecTest, AMaskStartsWhereItsValuesDo) {
 
 TEST(CodecTest, TimingLeavesOutWhatWasNotMeasured) {
   Result result;
-  result.timing.device.kernel_ns = 10;
-  result.timing.device.num_bytes = 40;
+  result.timing.kernel_ns = 10;
+  result.timing.num_bytes = 40;
   v1::ScanResponse response;
   Encode(result, &response);
   EXPECT_FALSE(response.timing().has_host_to_device_ns());
@@ -280,7 +288,7 @@ TEST(CodecTest, CapabilitiesAreTheOneList) {
   for (const v1::Capability& capability : response.capabilities()) {
     listed.insert(capability.ShortDebugString());
     const auto primitive = static_cast<Primitive>(capability.primitive() - 1);
-    const auto op = primitive == Primitive::kCompact ? Op::kSum : static_cast<Op>(capability.op() - 1);
+    const auto op = HasOp(primitive) ? static_cast<Op>(capability.op() - 1) : Op::kSum;
     EXPECT_TRUE(IsSupported(primitive, static_cast<DType>(capability.dtype() - 1),
                             static_cast<DType>(capability.out_dtype() - 1), op))
         << capability.ShortDebugString();
@@ -300,9 +308,12 @@ TEST(CodecTest, CapabilitiesLeaveOutWhatAnAlgorithmDoesNotServe) {
    private:
     const DeviceInfo info_ = {};
     const std::vector<AlgorithmInfo> algorithms_ = {
-        {Primitive::kScan, {Strategy::kChained}},        {Primitive::kScan, {Strategy::kCub}},
-        {Primitive::kReduce, {Strategy::kSingleLaunch}}, {Primitive::kReduce, {Strategy::kCub}},
-        {Primitive::kCompact, {Strategy::kChained}},     {Primitive::kCompact, {Strategy::kCub}}};
+        {.primitive = Primitive::kScan, .algorithm = {Strategy::kChained}},
+        {.primitive = Primitive::kScan, .algorithm = {Strategy::kCub}, .serves = kCubServes},
+        {.primitive = Primitive::kReduce, .algorithm = {Strategy::kSingleLaunch}},
+        {.primitive = Primitive::kReduce, .algorithm = {Strategy::kCub}, .serves = kCubServes},
+        {.primitive = Primitive::kCompact, .algorithm = {Strategy::kChained}},
+        {.primitive = Primitive::kCompact, .algorithm = {Strategy::kCub}}};
   };
   v1::GetServerInfoResponse response;
   EncodeCapabilities(CubDevice(), &response);

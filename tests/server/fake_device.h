@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/device.h"
-#include "kernels/status.h"
 
 namespace prefixd {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/session.h"
+#include "server/call/session.h"
 #include "tests/server/gate.h"
 
 namespace prefixd {
@@ -67,7 +67,7 @@ class FakeTransport final : public Transport {
   [[nodiscard]] bool Wait() { return done_.WaitFor(1); }
 
   Session& session() { return *session_; }
-  // Of a request that ended.
+  // How a request ended.
   const Result& result() const { return result_; }
   const std::vector<Reply>& replies() const { return replies_; }
   std::string values() const {

@@ -1,9 +1,9 @@
-#include "server/grpc_status.h"
+#include "server/rpc/grpc_status.h"
 
+#include "base/status.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
-#include "kernels/status.h"
 
 namespace prefixd {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/lane_pool.h"
+#include "server/lanes/lane_pool.h"
 
 #include <atomic>
 #include <chrono>

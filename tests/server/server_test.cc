@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/status.h"
 #include "gtest/gtest.h"
-#include "kernels/status.h"
 #include "tests/server/service_fixture.h"
 
 namespace prefixd {

@@ -14,9 +14,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/status.h"
 #include "gtest/gtest.h"
-#include "kernels/status.h"
-#include "server/session.h"
+#include "server/call/session.h"
 #include "tests/server/fake_device.h"
 #include "tests/server/fake_transport.h"
 
@@ -27,9 +27,19 @@ inline constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
 inline constexpr uint64_t kMaxMessageBytes = uint64_t{4} << 20;
 inline constexpr size_t kPieceItems = kMaxReplyPayloadBytes / sizeof(int32_t);
 
-inline Spec ScanOf(ScanSpec scan = {}) { return {.detail = scan}; }
-inline Spec ReduceOf(ReduceSpec reduce = {}) { return {.detail = reduce}; }
-inline Spec CompactOf(CompactSpec compact) { return {.detail = compact}; }
+// Specs of 32-bit integers, if nothing else is said.
+inline ScanSpec ScanOf(ScanSpec scan = {}, DType dtype = DType::kI32) {
+  scan.dtype = dtype;
+  return scan;
+}
+inline ReduceSpec ReduceOf(ReduceSpec reduce = {}, DType dtype = DType::kI32) {
+  reduce.dtype = dtype;
+  return reduce;
+}
+inline CompactSpec CompactOf(CompactSpec compact, DType dtype = DType::kI32) {
+  compact.dtype = dtype;
+  return compact;
+}
 inline CallInfo Unary() { return {.method = "Unary", .caller = "test"}; }
 inline CallInfo Stream() { return {.method = "Stream", .caller = "test", .shape = CallShape::kStream}; }
 
@@ -59,7 +69,7 @@ class SessionTest : public testing::Test {
                 .admission = admission_.get(),
                 .device_name = "fake",
                 .max_message_bytes = kMaxMessageBytes,
-                .log = [this](const RequestRecord& record) { Log(record); },
+                .log = [this](const CallRecord& record) { Log(record); },
                 .on_device_lost = [this](const absl::Status&) { ++device_lost_; }};
   }
   SessionTest() { MakeServer(2); }
@@ -75,7 +85,7 @@ class SessionTest : public testing::Test {
     return ErrorReason(Run(std::move(call), std::move(messages)));
   }
 
-  void Log(const RequestRecord& record) {
+  void Log(const CallRecord& record) {
     const std::lock_guard<std::mutex> lock(log_mutex_);
     log_.push_back(absl::StrCat(record.result.request_id, " ", record.call.method, " ", record.num_bytes_in, " ",
                                 record.num_bytes_out, " ", static_cast<int>(record.result.status.code())));
@@ -92,7 +102,7 @@ class SessionTest : public testing::Test {
   std::unique_ptr<FakeTransport> transport_;
 };
 
-inline std::vector<Message> Messages(Spec spec, std::vector<std::string> chunks) {
+inline std::vector<Message> Messages(const Spec& spec, std::vector<std::string> chunks) {
   std::vector<Message> messages;
   for (std::string& chunk : chunks) {
     messages.push_back(MakeMessage(messages.empty() ? std::optional<Spec>(spec) : std::nullopt, std::move(chunk)));

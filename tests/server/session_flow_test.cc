@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status.h"
 #include "gtest/gtest.h"
-#include "kernels/status.h"
-#include "server/session.h"
+#include "server/call/session.h"
 #include "tests/server/gate.h"
 #include "tests/server/session_fixture.h"
 
@@ -109,7 +109,7 @@ TEST_F(SessionTest, RequestsRunOnTwoLanesAtTheSameTime) {
     return absl::OkStatus();
   };
   FakeTransport one(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})}));
-  // Of another shape, so that they don't share a launch.
+  // Another shape, so that they don't share a launch.
   FakeTransport two(&context_, Unary(), Messages(ScanOf(), {Bytes<int32_t>({1, 2})}));
   one.Start();
   two.Start();
@@ -227,12 +227,12 @@ TEST_F(SessionTest, BudgetsHoldForWholeRequests) {
 TEST_F(SessionTest, WhatIsAnsweredIsChargedForWhatMayStillBeHeld) {
   ASSERT_TRUE(Run(Unary(), Messages(ScanOf(), {Bytes<int32_t>({1, 2})})).ok());
   EXPECT_EQ(admission_->in_use().requests, 0u);
-  EXPECT_EQ(admission_->in_use().bytes, 8 + 8 + Session::kCallBytes);
+  EXPECT_EQ(admission_->in_use().bytes, 8 + 8 + Call::kBytes);
   transport_.reset();
   // Its lane may still be leaving the task, and holds it until then.
   for (int i = 0; i < 20'000 && admission_->in_use().bytes > 0; ++i) absl::SleepFor(absl::Milliseconds(1));
   ASSERT_TRUE(Run(Stream(), Messages(ScanOf(), {Bytes<int32_t>({1})})).ok());
-  EXPECT_EQ(admission_->in_use().bytes, kMaxMessageBytes + 2 * kMaxReplyPayloadBytes + Session::kCallBytes);
+  EXPECT_EQ(admission_->in_use().bytes, kMaxMessageBytes + 2 * kMaxReplyPayloadBytes + Call::kBytes);
   EXPECT_LT(admission_->in_use().bytes, Session::StreamBytes(kMaxMessageBytes));
 }
 
@@ -256,7 +256,7 @@ TEST_F(SessionTest, AnEndThatTheCallerDidNotSeeIsLoggedAsCancelled) {
 TEST_F(SessionTest, ALargeMessageIsRunPieceByPieceAsItsRepliesAreTaken) {
   // Indices triple the bytes: eleven pieces and more, of which two are made before the reader takes the first.
   const std::string values = Bytes(std::vector<int32_t>(kMaxMessageBytes / sizeof(int32_t)));
-  const CompactSpec compact{.comparison = Comparison::kEqual, .value = Value::Of(0), .return_indices = true};
+  const CompactSpec compact{.predicate = Predicate{Comparison::kEqual, Value::Of(0)}, .return_indices = true};
   FakeTransport transport(&context_, Stream(), Messages(CompactOf(compact), {values}));
   transport.before_write_done = [&](size_t i) {
     if (i != 0) return;

@@ -1,4 +1,4 @@
-#include "server/staging_pool.h"
+#include "server/lanes/staging_pool.h"
 
 #include <thread>
 #include <vector>

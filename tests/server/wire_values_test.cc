@@ -1,4 +1,4 @@
-#include "server/wire_values.h"
+#include "proto/wire_values.h"
 
 #include <cctype>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "gtest/gtest.h"
-#include "kernels/status.h"
 #include "prefixd/v1/primitives.pb.h"
 
 namespace prefixd {

@@ -1,0 +1,28 @@
+#include "base/status.h"
+
+#include "absl/strings/cord.h"
+
+namespace prefixd {
+namespace {
+
+constexpr char kReasonUrl[] = "prefixd/reason";
+constexpr char kFieldUrl[] = "prefixd/field";
+
+std::string Payload(const absl::Status& status, const char* url) {
+  const auto payload = status.GetPayload(url);
+  return payload ? std::string(*payload) : std::string();
+}
+
+}  // namespace
+
+absl::Status Error(absl::StatusCode code, std::string_view reason, std::string_view field, std::string_view message) {
+  absl::Status status(code, AbslView(message));
+  status.SetPayload(kReasonUrl, absl::Cord(AbslView(reason)));
+  if (!field.empty()) status.SetPayload(kFieldUrl, absl::Cord(AbslView(field)));
+  return status;
+}
+
+std::string ErrorReason(const absl::Status& status) { return Payload(status, kReasonUrl); }
+std::string ErrorField(const absl::Status& status) { return Payload(status, kFieldUrl); }
+
+}  // namespace prefixd

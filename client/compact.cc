@@ -1,0 +1,105 @@
+#include "client/compact.h"
+
+#include "client/caller_stream.h"
+#include "client/chunk_call.h"
+#include "client/memory_source.h"
+#include "prefixd/v1/primitives.pb.h"
+#include "proto/wire_compact.h"
+
+namespace prefixd::client {
+
+template <>
+struct Contract<CompactSpec> {
+  using Request = v1::CompactRequest;
+  using Response = v1::CompactResponse;
+  static constexpr char kUnary[] = "/prefixd.v1.PrefixService/Compact";
+  static constexpr char kStream[] = "/prefixd.v1.PrefixService/StreamCompact";
+
+  static absl::Status CheckMask(const Chunk& chunk, const CompactSpec& spec) {
+    if (!spec.predicate) {
+      return internal::CheckMaskLength(chunk.mask.size(), chunk.values.size() / SizeOf(spec.dtype), spec.mask_kind);
+    }
+    if (chunk.mask.empty()) return absl::OkStatus();
+    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "mask", "there is a mask beside a predicate");
+  }
+};
+
+namespace {
+
+// take: gets the values and the indices of each reply, as Payloads, and returns a status.
+template <class Take>
+absl::StatusOr<Timing> CallForKept(const Connection& connection, const CompactSpec& spec, ChunkSource& source,
+                                   const Lender& lender, const CallOptions& call, Take take) {
+  const uint64_t value_bytes = spec.return_values ? SizeOf(spec.dtype) : 0;
+  const uint64_t index_bytes = spec.return_indices ? SizeOf(spec.index_dtype) : 0;
+  Timing timing;
+  uint64_t kept = 0;
+  const auto on_reply = [&](ArrayReply<v1::CompactResponse>& reply) -> absl::Status {
+    timing = TimingOf(reply.message).value_or(std::move(timing));
+    if (reply.message.count() < kept) return absl::InternalError("the server's count of kept elements went down");
+    const uint64_t count = reply.message.count() - std::exchange(kept, reply.message.count());
+    PREFIXD_RETURN_IF_ERROR(CheckWholeItems("values", reply.values, SizeOf(spec.dtype)));
+    PREFIXD_RETURN_IF_ERROR(CheckLength("values", reply.values.size(), count * value_bytes));
+    PREFIXD_RETURN_IF_ERROR(CheckLength("indices", reply.indices.size(), count * index_bytes));
+    return take(reply.values, reply.indices);
+  };
+  PREFIXD_RETURN_IF_ERROR(CallWithChunks(connection, spec, source, lender, call, on_reply).status());
+  return timing;
+}
+
+class KeptStream : public CallerStream<CompactSpec, CompactReply> {
+ public:
+  using CallerStream::CallerStream;
+
+  bool Read(CompactReply* reply) override {
+    ArrayReply<v1::CompactResponse> read;
+    if (!stream().Read(&read)) return false;
+    Copy(read.values, &reply->values);
+    Copy(read.indices, &reply->indices);
+    reply->count = read.message.count();
+    reply->timing = TimingOf(read.message);
+    return true;
+  }
+};
+
+}  // namespace
+
+namespace internal {
+
+absl::Status CheckMaskLength(size_t mask_bytes, size_t num_items, MaskKind kind) {
+  if (mask_bytes == MaskBytes(kind, num_items)) return absl::OkStatus();
+  return Error(absl::StatusCode::kInvalidArgument, "MASK_LENGTH", "mask.inline.data",
+               StrCat("the mask has ", mask_bytes, " bytes for ", num_items, " elements; expected one ",
+                      kind == MaskKind::kBits ? "bit" : "byte", " an element"));
+}
+
+absl::StatusOr<Timing> CompactBytes(const Connection& connection, const CompactSpec& spec, Bytes values, Bytes mask,
+                                    Room value_room, Room index_room, const CallOptions& call) {
+  MemorySource source(values, SizeOf(spec.dtype), mask, spec.mask_kind);
+  return CallForKept(connection, spec, source, Lender(connection.channel), call,
+                     [&](const Payload& kept, const Payload& indices) {
+                       PREFIXD_RETURN_IF_ERROR(CopyInto(value_room, kept));
+                       return CopyInto(index_room, indices);
+                     });
+}
+
+absl::StatusOr<Timing> CompactChunks(const Connection& connection, const CompactSpec& spec, ChunkSource& source,
+                                     CompactSink sink, const CallOptions& call) {
+  Joined values;
+  Joined indices;
+  return CallForKept(connection, spec, source, Lender(), call,
+                     [&](const Payload& kept, const Payload& places) { return sink(values(kept), indices(places)); });
+}
+
+absl::StatusOr<std::unique_ptr<CompactStream>> OpenCompact(const Connection& connection, const CompactSpec& spec,
+                                                           const CallOptions& call) {
+  return OpenStream<KeptStream>(connection, spec, call);
+}
+
+absl::StatusOr<Timing> RunChunks(const Connection& connection, const CompactSpec& spec, ChunkSource& source,
+                                 ResultSink sink, const CallOptions& call) {
+  return CompactChunks(connection, spec, source, sink, call);
+}
+
+}  // namespace internal
+}  // namespace prefixd::client

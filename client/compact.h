@@ -1,0 +1,125 @@
+// Compact, as the client has it. Client (client.h) is where callers find it.
+#ifndef PREFIXD_CLIENT_COMPACT_H_
+#define PREFIXD_CLIENT_COMPACT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/status.h"
+#include "client/chunk.h"
+#include "client/options.h"
+#include "client/stream.h"
+#include "client/typed.h"
+#include "kernels/spec.h"
+#include "kernels/types.h"
+#include "proto/timing.h"
+
+namespace prefixd::client {
+
+using prefixd::CompactSpec;
+using prefixd::MaskKind;
+using prefixd::Predicate;
+using prefixd::Timing;
+
+// The elements for which `element comparison value` holds, by IEEE rules: a comparison with NaN is false, but != is
+// true. kIsNan and kIsFinite have no use for the value.
+template <class T>
+struct Where {
+  Comparison comparison = Comparison::kGreater;
+  T value = {};
+};
+
+struct CompactOptions {
+  MaskKind mask_kind = MaskKind::kBytes;  // Where a mask selects.
+  bool invert = false;                    // Keeps what the selector rejects.
+  bool return_indices = false;            // Fills CompactResult::indices.
+  Algorithm algorithm = {};               // {}: the server chooses.
+};
+
+template <class T>
+struct CompactResult {
+  std::vector<T> values;
+  std::vector<uint64_t> indices;  // Where the kept elements stood in the array, if asked for.
+  Timing timing;
+};
+
+struct CompactReply {
+  std::string values;            // The next kept elements, unless the spec wants none.
+  std::string indices;           // And their indices, of the spec's index_dtype, if asked for.
+  uint64_t count = 0;            // Elements kept so far, these included.
+  std::optional<Timing> timing;  // In the last reply.
+};
+
+using CompactStream = Stream<CompactReply>;
+using CompactSink = absl::FunctionRef<absl::Status(Bytes values, Bytes indices)>;
+
+// The most elements whose request and whose reply both fit one message of 1 MiB.
+inline size_t ChunkItems(const CompactSpec& spec) {
+  const size_t extra_bytes = spec.return_indices ? SizeOf(spec.index_dtype) : spec.predicate ? 0 : 1;
+  const size_t items = kMaxPayloadBytes / (SizeOf(spec.dtype) + extra_bytes);
+  return items / 8 * 8;  // So that each chunk of a mask of bits begins with a whole byte.
+}
+
+// ---- Implementation details below ---------------------------------------------------------------------------------
+namespace internal {
+
+absl::StatusOr<Timing> CompactBytes(const Connection& connection, const CompactSpec& spec, Bytes values, Bytes mask,
+                                    Room value_room, Room index_room, const CallOptions& call);
+absl::StatusOr<Timing> CompactChunks(const Connection& connection, const CompactSpec& spec, ChunkSource& source,
+                                     CompactSink sink, const CallOptions& call);
+absl::StatusOr<std::unique_ptr<CompactStream>> OpenCompact(const Connection& connection, const CompactSpec& spec,
+                                                           const CallOptions& call);
+
+// As Client::RunChunks.
+absl::StatusOr<Timing> RunChunks(const Connection& connection, const CompactSpec& spec, ChunkSource& source,
+                                 ResultSink sink, const CallOptions& call);
+
+// Errors: INVALID_ARGUMENT (MASK_LENGTH) unless there is one byte, or bit, an element.
+absl::Status CheckMaskLength(size_t mask_bytes, size_t num_items, MaskKind kind);
+
+// `spec` says what selects.
+template <class T>
+absl::StatusOr<CompactResult<T>> Compact(const Connection& connection, absl::Span<const T> values, CompactSpec spec,
+                                         Bytes mask, const CompactOptions& options, const CallOptions& call) {
+  spec.dtype = kDTypeOf<T>;
+  spec.mask_kind = options.mask_kind;
+  spec.invert = options.invert;
+  spec.return_indices = options.return_indices;
+  spec.algorithm = options.algorithm;
+  spec.num_items = values.size();
+  CompactResult<T> result;
+  const auto value_room = [&](size_t size_bytes) { return Grow(size_bytes, &result.values); };
+  const auto index_room = [&](size_t size_bytes) { return Grow(size_bytes, &result.indices); };
+  PREFIXD_ASSIGN_OR_RETURN(result.timing,
+                           CompactBytes(connection, spec, AsBytes(values), mask, value_room, index_room, call));
+  return result;
+}
+
+template <class T>
+absl::StatusOr<CompactResult<T>> Compact(const Connection& connection, absl::Span<const T> values,
+                                         const Where<T>& where, const CompactOptions& options,
+                                         const CallOptions& call) {
+  const CompactSpec spec = {.predicate = Predicate{where.comparison, Value::Of(where.value)}};
+  return Compact(connection, values, spec, {}, options, call);
+}
+
+template <class T>
+absl::StatusOr<CompactResult<T>> Compact(const Connection& connection, absl::Span<const T> values,
+                                         absl::Span<const uint8_t> mask, const CompactOptions& options,
+                                         const CallOptions& call) {
+  PREFIXD_RETURN_IF_ERROR(CheckMaskLength(mask.size(), values.size(), options.mask_kind));
+  return Compact(connection, values, CompactSpec{}, AsBytes(mask), options, call);
+}
+
+}  // namespace internal
+}  // namespace prefixd::client
+
+#endif  // PREFIXD_CLIENT_COMPACT_H_

@@ -1,0 +1,91 @@
+// What the commands on arrays share: their flags, the file that they read, the file that they write, and what they say
+// at the end.
+#ifndef PREFIXD_CLIENT_PREFIXCTL_ARRAY_COMMAND_H_
+#define PREFIXD_CLIENT_PREFIXCTL_ARRAY_COMMAND_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "client/client.h"
+#include "client/prefixctl/array_reader.h"
+#include "client/prefixctl/command.h"
+#include "client/prefixctl/progress.h"
+#include "client/prefixctl/report.h"
+#include "kernels/spec.h"
+#include "kernels/types.h"
+
+namespace prefixd::cli {
+
+// ---- Flags ---------------------------------------------------------------------------------------------------------
+// Each Add... adds options to a subcommand; parsing fills *flags, which has to live until then.
+
+struct ArrayFlags {
+  std::string input;
+  std::string output = "-";      // Where the command has one.
+  std::optional<Format> format;  // The input's, and the output's where its name says nothing. Absent: by suffix.
+  std::optional<DType> dtype;
+  Algorithm algorithm;
+};
+// INPUT and how it is read and computed on.
+void AddArrayFlags(CLI::App* app, ArrayFlags* flags);
+// OUTPUT, behind INPUT.
+void AddOutput(CLI::App* app, ArrayFlags* flags);
+
+// How elements are combined.
+struct OperatorFlags {
+  Op op = Op::kSum;
+  std::optional<std::string> init;
+  std::optional<DType> out_dtype;  // Absent: the array's type.
+};
+void AddOperator(CLI::App* app, OperatorFlags* flags);
+// --init alone.
+void AddInit(CLI::App* app, std::optional<std::string>* init);
+
+// The type of what elements of `dtype` combine to. A usage error if they have no such results.
+absl::StatusOr<DType> OutputType(const OperatorFlags& flags, DType dtype);
+
+// The value of --init as one of `dtype`; nullopt where the flag is absent. A usage error if it is none.
+absl::StatusOr<std::optional<Value>> ParseInit(const std::optional<std::string>& init, DType dtype);
+
+// A usage error where a file's bytes and the JSON object would both go to standard output.
+absl::Status CheckJsonOutput(const GlobalFlags& global, const std::string& output);
+
+// The output's format. --format is about the input first: `--format text data.log sums.npy` still makes a .npy file.
+Format OutputFormat(const ArrayFlags& flags);
+
+ResultTo ResultToOf(const std::string& output);
+
+// ---- Runs ----------------------------------------------------------------------------------------------------------
+// One run of a command: its clock, its input.
+struct Job {
+  absl::Time start;
+  absl::Time deadline;
+  std::unique_ptr<ArrayReader> reader;
+  std::unique_ptr<Progress> progress;
+
+  // The time that is left.
+  client::CallOptions Call() const { return {.timeout = deadline - absl::Now()}; }
+};
+
+// Starts the clock and opens the input.
+absl::StatusOr<Job> StartJob(const GlobalFlags& global, const ArrayFlags& flags, ResultTo result_to);
+
+// Sends the input, writes the results to OUTPUT and reports: all that is left of a command whose result is one array.
+// The file gets its name only once it is complete.
+// Needs: a primitive whose results are the first array that its replies bring.
+absl::Status RunToOutput(const GlobalFlags& global, const ArrayFlags& flags, const Job& job, const Spec& spec);
+
+// Ends a run: prints the JSON object with its timing, or the summary behind `lead`.
+absl::Status Report(const GlobalFlags& global, const Job& job, std::string_view lead, uint64_t num_items,
+                    const client::Timing& timing, Json json);
+
+}  // namespace prefixd::cli
+
+#endif  // PREFIXD_CLIENT_PREFIXCTL_ARRAY_COMMAND_H_

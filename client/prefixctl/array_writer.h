@@ -1,0 +1,51 @@
+// Arrays into files, a piece at a time, in the formats of array_reader.h.
+#ifndef PREFIXD_CLIENT_PREFIXCTL_ARRAY_WRITER_H_
+#define PREFIXD_CLIENT_PREFIXCTL_ARRAY_WRITER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/client.h"
+#include "client/prefixctl/array_reader.h"
+#include "client/prefixctl/file.h"
+#include "kernels/types.h"
+
+namespace prefixd::cli {
+
+// Errors: the file system's, naming the file.
+class ArrayWriter {
+ public:
+  // num_items: how many will be written, where it is known. deadline: as OutputFile::Open.
+  // Needs:  IsSupported(dtype).
+  // Errors: INVALID_ARGUMENT for .npy into a pipe if num_items is not known: its header comes first.
+  static absl::StatusOr<std::unique_ptr<ArrayWriter>> Open(const std::string& path, Format format, DType dtype,
+                                                           std::optional<uint64_t> num_items,
+                                                           absl::Time deadline = absl::InfiniteFuture());
+
+  // Needs: whole elements.
+  absl::Status Write(client::Bytes elements);
+  // Everything is in the file, which has not yet its name.
+  absl::Status Close();
+  // Gives the file its name. Needs: closed.
+  absl::Status Commit() { return file_->Commit(); }
+
+ private:
+  ArrayWriter(std::unique_ptr<OutputFile> file, Format format, DType dtype)
+      : file_(std::move(file)), format_(format), dtype_(dtype) {}
+
+  std::unique_ptr<OutputFile> file_;
+  const Format format_;
+  const DType dtype_;
+  std::optional<uint64_t> promised_items_;  // By the .npy header.
+  uint64_t items_written_ = 0;
+  std::string text_;
+};
+
+}  // namespace prefixd::cli
+
+#endif  // PREFIXD_CLIENT_PREFIXCTL_ARRAY_WRITER_H_

@@ -1,0 +1,44 @@
+// The array of a file, and its mask, as the client's source of chunks.
+#ifndef PREFIXD_CLIENT_PREFIXCTL_FILE_SOURCE_H_
+#define PREFIXD_CLIENT_PREFIXCTL_FILE_SOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/client.h"
+#include "client/prefixctl/array_reader.h"
+#include "client/prefixctl/progress.h"
+
+namespace prefixd::cli {
+
+// Owns:   a buffer of one chunk; the readers and the progress are the caller's.
+// Errors: the readers'; INVALID_ARGUMENT (MASK_LENGTH) unless the mask has exactly one entry for each element.
+class FileSource : public client::ChunkSource {
+ public:
+  // mask: null if there is none.
+  FileSource(ArrayReader& values, ArrayReader* mask, Progress& progress)
+      : values_(values), mask_(mask), progress_(progress) {}
+
+  absl::StatusOr<client::Chunk> Next(size_t max_items) override;
+  bool Rewind() override;
+  void Interrupt() override;
+
+  uint64_t items_read() const { return items_read_; }
+
+ private:
+  absl::Status ReadMask(size_t count, bool last);
+
+  ArrayReader& values_;
+  ArrayReader* const mask_;
+  Progress& progress_;
+  uint64_t items_read_ = 0;
+  std::vector<std::byte> value_buffer_;
+  std::vector<std::byte> ahead_;  // The next chunk's first element, where it has been read already.
+  std::vector<std::byte> mask_buffer_;
+};
+
+}  // namespace prefixd::cli
+
+#endif  // PREFIXD_CLIENT_PREFIXCTL_FILE_SOURCE_H_

@@ -1,0 +1,85 @@
+// Reduce, as the client has it. Client (client.h) is where callers find it.
+#ifndef PREFIXD_CLIENT_REDUCE_H_
+#define PREFIXD_CLIENT_REDUCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/status.h"
+#include "client/chunk.h"
+#include "client/options.h"
+#include "client/stream.h"
+#include "client/typed.h"
+#include "kernels/spec.h"
+#include "kernels/types.h"
+#include "proto/timing.h"
+
+namespace prefixd::client {
+
+using prefixd::ReduceSpec;
+using prefixd::Timing;
+
+template <class T>
+struct ReduceOptions {
+  Op op = Op::kSum;
+  std::optional<T> init = {};  // Combined in front of the first element.
+  Algorithm algorithm = {};    // {}: the server chooses.
+};
+
+template <class T>
+struct ReduceResult {
+  T value = {};
+  uint64_t count = 0;             // Elements reduced.
+  std::optional<uint64_t> index;  // MIN and MAX: the first element with that value; absent where it is not one's.
+  Timing timing;
+};
+
+struct ReduceReply {
+  Value value;                    // A value of the output type.
+  uint64_t count = 0;             // Elements reduced.
+  std::optional<uint64_t> index;  // As in ReduceResult.
+  Timing timing;
+};
+
+// Has one reply, at the end: Read blocks until the call has ended.
+using ReduceStream = Stream<ReduceReply>;
+
+// The most elements whose request fits one message of 1 MiB.
+inline size_t ChunkItems(const ReduceSpec& spec) { return kMaxPayloadBytes / SizeOf(spec.dtype); }
+
+// ---- Implementation details below ---------------------------------------------------------------------------------
+namespace internal {
+
+absl::StatusOr<ReduceReply> ReduceBytes(const Connection& connection, const ReduceSpec& spec, Bytes values,
+                                        const CallOptions& call);
+absl::StatusOr<ReduceReply> ReduceChunks(const Connection& connection, const ReduceSpec& spec, ChunkSource& source,
+                                         const CallOptions& call);
+absl::StatusOr<std::unique_ptr<ReduceStream>> OpenReduce(const Connection& connection, const ReduceSpec& spec,
+                                                         const CallOptions& call);
+
+// As Client::RunChunks.
+absl::StatusOr<Timing> RunChunks(const Connection& connection, const ReduceSpec& spec, ChunkSource& source,
+                                 ResultSink sink, const CallOptions& call);
+
+template <class T, class Out>
+absl::StatusOr<ReduceResult<Out>> Reduce(const Connection& connection, absl::Span<const T> values,
+                                         const ReduceOptions<Out>& options, const CallOptions& call) {
+  const ReduceSpec spec = {.dtype = kDTypeOf<T>,
+                           .out_dtype = kOutDType<T, Out>,
+                           .op = options.op,
+                           .init = ToValue(options.init),
+                           .algorithm = options.algorithm,
+                           .num_items = values.size()};
+  PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReduceBytes(connection, spec, AsBytes(values), call));
+  return ReduceResult<Out>{reply.value.As<Out>(), reply.count, reply.index, std::move(reply.timing)};
+}
+
+}  // namespace internal
+}  // namespace prefixd::client
+
+#endif  // PREFIXD_CLIENT_REDUCE_H_

@@ -1,0 +1,92 @@
+// Scan, as the client has it. Client (client.h) is where callers find it.
+#ifndef PREFIXD_CLIENT_SCAN_H_
+#define PREFIXD_CLIENT_SCAN_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/status.h"
+#include "client/chunk.h"
+#include "client/options.h"
+#include "client/stream.h"
+#include "client/typed.h"
+#include "kernels/spec.h"
+#include "kernels/types.h"
+#include "proto/timing.h"
+
+namespace prefixd::client {
+
+using prefixd::ScanSpec;
+using prefixd::Timing;
+
+template <class T>
+struct ScanOptions {
+  Op op = Op::kSum;
+  ScanKind kind = ScanKind::kInclusive;
+  std::optional<T> init = {};  // Absent: the operator's identity.
+  bool reverse = false;        // From the last element to the first; arrays of up to 1 MiB.
+  Algorithm algorithm = {};    // {}: the server chooses.
+};
+
+template <class T>
+struct ScanResult {
+  std::vector<T> values;
+  Timing timing;
+};
+
+struct ScanReply {
+  std::string values;            // The next elements of the result, of the output type.
+  std::optional<Timing> timing;  // In the last reply.
+};
+
+using ScanStream = Stream<ScanReply>;
+using ScanSink = absl::FunctionRef<absl::Status(Bytes values)>;
+
+// The most elements whose request and whose reply both fit one message of 1 MiB.
+inline size_t ChunkItems(const ScanSpec& spec) {
+  return kMaxPayloadBytes / std::max(SizeOf(spec.dtype), SizeOf(spec.output()));
+}
+
+// ---- Implementation details below ---------------------------------------------------------------------------------
+namespace internal {
+
+absl::StatusOr<Timing> ScanBytes(const Connection& connection, const ScanSpec& spec, Bytes values, Room room,
+                                 const CallOptions& call);
+absl::StatusOr<Timing> ScanChunks(const Connection& connection, const ScanSpec& spec, ChunkSource& source,
+                                  ScanSink sink, const CallOptions& call);
+absl::StatusOr<std::unique_ptr<ScanStream>> OpenScan(const Connection& connection, const ScanSpec& spec,
+                                                     const CallOptions& call);
+
+// As Client::RunChunks.
+absl::StatusOr<Timing> RunChunks(const Connection& connection, const ScanSpec& spec, ChunkSource& source,
+                                 ResultSink sink, const CallOptions& call);
+
+template <class T, class Out>
+absl::StatusOr<ScanResult<Out>> Scan(const Connection& connection, absl::Span<const T> values,
+                                     const ScanOptions<Out>& options, const CallOptions& call) {
+  const ScanSpec spec = {.dtype = kDTypeOf<T>,
+                         .out_dtype = kOutDType<T, Out>,
+                         .op = options.op,
+                         .kind = options.kind,
+                         .init = ToValue(options.init),
+                         .reverse = options.reverse,
+                         .algorithm = options.algorithm,
+                         .num_items = values.size()};
+  ScanResult<Out> result;
+  result.values.reserve(values.size());
+  const auto room = [&](size_t size_bytes) { return Grow(size_bytes, &result.values); };
+  PREFIXD_ASSIGN_OR_RETURN(result.timing, ScanBytes(connection, spec, AsBytes(values), room, call));
+  return result;
+}
+
+}  // namespace internal
+}  // namespace prefixd::client
+
+#endif  // PREFIXD_CLIENT_SCAN_H_

@@ -1,0 +1,37 @@
+// What the arguments of several primitives have in common: their checks, and the way from array to array of a batch.
+#ifndef PREFIXD_KERNELS_ARGS_CHECK_H_
+#define PREFIXD_KERNELS_ARGS_CHECK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "kernels/types.h"
+
+namespace prefixd {
+
+// Errors: INVALID_ARGUMENT (UNSUPPORTED_COMBINATION) unless IsSupported of the same. Needs: HasOp(primitive).
+absl::Status ValidateOp(Primitive primitive, DType dtype, DType out_dtype, Op op);
+
+// Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) unless IsSupported(dtype). For primitives without an operator.
+absl::Status ValidateDType(Primitive primitive, DType dtype);
+
+// Errors: INVALID_ARGUMENT naming `what` unless the pointer is aligned to its elements.
+absl::Status ValidateAligned(const void* pointer, DType dtype, std::string_view what);
+
+// has_carries: whether the call carries something in or out, which only a single array can.
+// Errors: INVALID_ARGUMENT for no arrays, more than a grid has blocks, more than 2^64 bytes, and a batch with carries.
+absl::Status ValidateBatch(uint64_t num_arrays, uint64_t num_items, bool has_carries);
+
+// Null stays null.
+inline const void* Advance(const void* pointer, uint64_t num_bytes) {
+  return pointer == nullptr ? nullptr : static_cast<const std::byte*>(pointer) + num_bytes;
+}
+inline void* Advance(void* pointer, uint64_t num_bytes) {
+  return pointer == nullptr ? nullptr : static_cast<std::byte*>(pointer) + num_bytes;
+}
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_KERNELS_ARGS_CHECK_H_

@@ -1,0 +1,49 @@
+// What a lane is told to reduce.
+#ifndef PREFIXD_KERNELS_ARGS_REDUCE_H_
+#define PREFIXD_KERNELS_ARGS_REDUCE_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "kernels/types.h"
+
+namespace prefixd {
+
+// What a reduce has seen so far, kept on the device between chunks.
+struct ReduceState {
+  Value value;
+  // MIN and MAX: where the value comes from. 0: from init; i + 1: from element i of the whole array, the first with
+  // that value; kNothing: from nowhere yet. A lower position wins a tie. Other operators leave it alone.
+  uint64_t position = kNothing;
+
+  static constexpr uint64_t kNothing = ~uint64_t{0};
+};
+
+// value = start op in[0] op ... op in[n-1]; an empty input leaves the state as it was. A NaN comes out canonical.
+struct ReduceArgs {
+  DType dtype = DType::kI32;       // The type of in.
+  std::optional<DType> out_dtype;  // That of the states' values, in which the elements combine. Absent: dtype.
+  Op op = Op::kSum;
+  Algorithm algorithm;
+  const void* in = nullptr;  // Device.
+  uint64_t num_items = 0;
+  uint64_t num_arrays = 1;  // See Lane. Where there are several, without state_in.
+  uint64_t first_item = 0;  // Index of in[0] in the whole array.
+  // What stands in front: {init, 0}, or {Neutral, kNothing} without one. Used if state_in is null.
+  ReduceState init;
+  const ReduceState* state_in = nullptr;  // Device: the state_out of the chunk before.
+  ReduceState* state_out = nullptr;       // Device, may equal state_in. Required.
+
+  DType output() const { return out_dtype.value_or(dtype); }
+};
+
+// What Lane::Reduce checks before it enqueues. Errors: as it says, but for the algorithm's.
+absl::Status Validate(const ReduceArgs& args);
+
+// One array of a batch, by itself.
+ReduceArgs ArrayOf(ReduceArgs batch, uint64_t array);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_KERNELS_ARGS_REDUCE_H_

@@ -1,0 +1,40 @@
+// What a lane is told to scan.
+#ifndef PREFIXD_KERNELS_ARGS_SCAN_H_
+#define PREFIXD_KERNELS_ARGS_SCAN_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "kernels/types.h"
+
+namespace prefixd {
+
+// out[i] = start op in[0] op ... op in[i] (inclusive), or to in[i-1] (exclusive).
+struct ScanArgs {
+  DType dtype = DType::kI32;       // The type of in.
+  std::optional<DType> out_dtype;  // That of out, init and the carries, in which the elements combine. Absent: dtype.
+  Op op = Op::kSum;
+  ScanKind kind = ScanKind::kInclusive;
+  bool reverse = false;  // out[i] = start op in[n-1] op ... op in[i] (inclusive), or to in[i+1] (exclusive)
+  Algorithm algorithm;
+  const void* in = nullptr;  // Device.
+  void* out = nullptr;       // Device.
+  uint64_t num_items = 0;
+  uint64_t num_arrays = 1;  // See Lane. Where there are several, without carries.
+  Value init;               // What stands in front of the first element; see ScanStart. Used if carry_in is null.
+  const void* carry_in = nullptr;  // Device, one element: the carry_out of the chunk before.
+  void* carry_out = nullptr;       // Device, one element, may equal carry_in: start op all elements. Null: not wanted.
+
+  DType output() const { return out_dtype.value_or(dtype); }
+};
+
+// What Lane::Scan checks before it enqueues. Errors: as it says, but for the algorithm's.
+absl::Status Validate(const ScanArgs& args);
+
+// One array of a batch, by itself.
+ScanArgs ArrayOf(ScanArgs batch, uint64_t array);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_KERNELS_ARGS_SCAN_H_

@@ -1,0 +1,123 @@
+// What an operation is asked to do: the one description of each, for kernels, server and client. The arrays come beside
+// it: as device pointers (device.h), as messages (proto/), as spans (client/).
+//
+//   Spec spec = ScanSpec{.dtype = DType::kF32, .op = Op::kMax};
+//   PrimitiveOf(spec) == Primitive::kScan && OutputOf(spec) == DType::kF32
+//
+// Everything here is a value: no threads, no ownership.
+#ifndef PREFIXD_KERNELS_SPEC_H_
+#define PREFIXD_KERNELS_SPEC_H_
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "kernels/types.h"
+
+namespace prefixd {
+
+// out[i] = init op in[0] op ... op in[i] (inclusive), or to in[i-1] (exclusive).
+struct ScanSpec {
+  static constexpr Primitive kPrimitive = Primitive::kScan;
+
+  DType dtype = DType::kF32;
+  std::optional<DType> out_dtype = {};  // That of out and init, in which the elements combine: an IsOutput, or dtype.
+  Op op = Op::kSum;
+  ScanKind kind = ScanKind::kInclusive;
+  std::optional<Value> init = {};          // Absent: the operator's identity.
+  bool reverse = false;                    // From the last element to the first. Not in a stream.
+  Algorithm algorithm = {};                // {}: the device chooses.
+  std::optional<uint64_t> num_items = {};  // The whole array's length, where it is known; the server checks it.
+
+  DType output() const { return out_dtype.value_or(dtype); }
+  friend bool operator==(const ScanSpec&, const ScanSpec&) = default;
+};
+
+// value = init op in[0] op ... op in[n-1]
+struct ReduceSpec {
+  static constexpr Primitive kPrimitive = Primitive::kReduce;
+
+  DType dtype = DType::kF32;
+  std::optional<DType> out_dtype = {};  // That of value and init, as ScanSpec's.
+  Op op = Op::kSum;
+  std::optional<Value> init = {};
+  Algorithm algorithm = {};
+  std::optional<uint64_t> num_items = {};
+
+  DType output() const { return out_dtype.value_or(dtype); }
+  friend bool operator==(const ReduceSpec&, const ReduceSpec&) = default;
+};
+
+// `element comparison value`, by IEEE rules. kIsNan and kIsFinite have no use for the value.
+struct Predicate {
+  Comparison comparison = Comparison::kGreater;
+  Value value = {};
+
+  friend bool operator==(const Predicate&, const Predicate&) = default;
+};
+constexpr bool TakesValue(Comparison comparison) { return comparison < Comparison::kIsNan; }
+
+// How a mask is packed: a byte an element, kept where it is not 0; or a bit an element, least-significant bit first,
+// restarting in each chunk, whose spare bits are ignored.
+enum class MaskKind : uint8_t { kBytes, kBits };
+
+// Bytes of a mask for so many elements.
+constexpr uint64_t MaskBytes(MaskKind kind, uint64_t num_items) {
+  return kind == MaskKind::kBits ? num_items / 8 + (num_items % 8 != 0) : num_items;
+}
+
+// Keeps the elements for which the predicate or the mask holds, in their order.
+struct CompactSpec {
+  static constexpr Primitive kPrimitive = Primitive::kCompact;
+
+  DType dtype = DType::kF32;
+  std::optional<Predicate> predicate = {};  // Absent: each chunk comes with a mask.
+  MaskKind mask_kind = MaskKind::kBytes;
+  bool invert = false;              // Keeps the others instead.
+  bool return_values = true;        // The kept elements.
+  bool return_indices = false;      // Also the index of each kept element in the whole array.
+  DType index_dtype = DType::kU64;  // Or kU32.
+  Algorithm algorithm = {};
+  std::optional<uint64_t> num_items = {};
+
+  DType output() const { return dtype; }
+  friend bool operator==(const CompactSpec&, const CompactSpec&) = default;
+};
+
+// Any of them. A primitive's place in the list is its number.
+using Spec = std::variant<ScanSpec, ReduceSpec, CompactSpec>;
+
+inline Primitive PrimitiveOf(const Spec& spec) { return static_cast<Primitive>(spec.index()); }
+inline DType InputOf(const Spec& spec) {
+  return std::visit([](const auto& s) { return s.dtype; }, spec);
+}
+inline DType OutputOf(const Spec& spec) {
+  return std::visit([](const auto& s) { return s.output(); }, spec);
+}
+inline const Algorithm& AlgorithmOf(const Spec& spec) {
+  return std::visit([](const auto& s) -> const Algorithm& { return s.algorithm; }, spec);
+}
+inline std::optional<uint64_t> NumItemsOf(const Spec& spec) {
+  return std::visit([](const auto& s) { return s.num_items; }, spec);
+}
+// The operator; nullopt where the primitive has none.
+template <class S>
+std::optional<Op> OpOfOne(const S& spec) {
+  if constexpr (requires { spec.op; }) return spec.op;
+  return std::nullopt;
+}
+inline std::optional<Op> OpOf(const Spec& spec) {
+  return std::visit([](const auto& s) { return OpOfOne(s); }, spec);
+}
+
+// Whether it is a power of two up to kMaxItemsPerThread, or 0 for the device's choice. field: that it came in.
+// Errors: INVALID_ARGUMENT (ALGORITHM_CHOICE).
+absl::Status CheckItemsPerThread(uint64_t items_per_thread, std::string_view field);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_KERNELS_SPEC_H_

@@ -1,0 +1,103 @@
+#include "kernels/yardsticks/cpu/sequential.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/operators.h"
+#include "kernels/cpu/selector.h"
+
+namespace prefixd::cpu {
+namespace {
+
+// Returns what comes behind the last element. Reads an element before it writes its place: in may be out.
+template <class In, class T, class O>
+T ScanItems(const ScanArgs& args, T start, O op) {
+  const auto* in = static_cast<const In*>(args.in);
+  auto* out = static_cast<T*>(args.out);
+  T before = start;
+  for (uint64_t i = 0; i < args.num_items; ++i) {
+    const uint64_t item = args.reverse ? args.num_items - 1 - i : i;
+    const T through = op(before, static_cast<T>(in[item]));
+    out[item] = Canonical(args.kind == ScanKind::kInclusive ? through : before);
+    before = through;
+  }
+  return before;
+}
+
+template <class In, class T, class O>
+void ReduceItems(const ReduceArgs& args, ReduceState* state, O op) {
+  const auto* in = static_cast<const In*>(args.in);
+  T value = state->value.As<T>();
+  for (uint64_t i = 0; i < args.num_items; ++i) {
+    const T item = static_cast<T>(in[i]);
+    if constexpr (kIsExtremum<O>) {
+      const uint64_t position = args.first_item + i + 1;
+      if (O::Beats(item, value)) {
+        *state = {Value::Of(value = item), position};
+      } else if (!O::Beats(value, item)) {  // A tie.
+        state->position = std::min(state->position, position);
+      }
+    } else {
+      value = op(value, item);
+    }
+  }
+  state->value = Value::Of(Canonical(value));
+}
+
+template <class T>
+void Copy(const void* from, uint64_t item, void* to, uint64_t place) {
+  static_cast<T*>(to)[place] = static_cast<const T*>(from)[item];
+}
+
+}  // namespace
+
+Work ScanSequentially(const ScanArgs& args) {
+  VisitOutput(args.dtype, args.output(), [&](auto in_tag, auto out_tag) {
+    using In = typename decltype(in_tag)::type;
+    using T = typename decltype(out_tag)::type;
+    T carry = args.init.As<T>();
+    if (args.carry_in != nullptr) std::memcpy(&carry, args.carry_in, sizeof(T));
+    VisitFunction<T>(args.op, [&](auto op) { carry = Canonical(ScanItems<In, T>(args, carry, op)); });
+    if (args.carry_out != nullptr) std::memcpy(args.carry_out, &carry, sizeof(T));
+  });
+  if (args.num_items == 0) return {};
+  return {.launches = 1, .num_bytes = args.num_items * (SizeOf(args.dtype) + SizeOf(args.output()))};
+}
+
+Work ReduceSequentially(const ReduceArgs& args) {
+  ReduceState state = args.state_in != nullptr ? *args.state_in : args.init;
+  VisitOutput(args.dtype, args.output(), [&](auto in_tag, auto out_tag) {
+    using In = typename decltype(in_tag)::type;
+    using T = typename decltype(out_tag)::type;
+    VisitFunction<T>(args.op, [&](auto op) { ReduceItems<In, T>(args, &state, op); });
+  });
+  *args.state_out = state;
+  if (args.num_items == 0) return {};
+  return {.launches = 1, .num_bytes = args.num_items * SizeOf(args.dtype)};
+}
+
+Work CompactSequentially(const CompactArgs& args) {
+  uint64_t kept = 0;
+  VisitSelector(args, [&](auto selects) {
+    for (uint64_t i = 0; i < args.num_items; ++i) {
+      if (selects(i) == args.invert) continue;
+      if (args.values != nullptr) {
+        VisitDType(args.dtype, [&](auto tag) { Copy<typename decltype(tag)::type>(args.in, i, args.values, kept); });
+      }
+      if (args.indices != nullptr) {
+        const uint64_t index = args.first_item + i;
+        if (args.index_dtype == DType::kU32) {
+          static_cast<uint32_t*>(args.indices)[kept] = static_cast<uint32_t>(index);
+        } else {
+          static_cast<uint64_t*>(args.indices)[kept] = index;
+        }
+      }
+      ++kept;
+    }
+  });
+  *args.count = kept;
+  if (args.num_items == 0) return {};
+  return {.launches = 1, .num_bytes = NumBytes(args, kept)};
+}
+
+}  // namespace prefixd::cpu

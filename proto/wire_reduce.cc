@@ -1,0 +1,24 @@
+#include "proto/wire_reduce.h"
+
+#include "proto/wire_spec.h"
+
+namespace prefixd {
+
+absl::StatusOr<ReduceSpec> FromWire(const v1::ReduceSpec& wire) {
+  ReduceSpec spec;
+  PREFIXD_RETURN_IF_ERROR(DecodeCommon(wire, &spec));
+  PREFIXD_RETURN_IF_ERROR(DecodeOperator(wire, &spec));
+  PREFIXD_RETURN_IF_ERROR(DecodeInit(wire, &spec));
+  PREFIXD_RETURN_IF_ERROR(CheckPrecision(wire.precision()));
+  return spec;
+}
+
+absl::StatusOr<v1::ReduceSpec> ToWire(const ReduceSpec& spec) {
+  v1::ReduceSpec wire;
+  EncodeCommon(spec, &wire);
+  EncodeOperator(spec, &wire);
+  PREFIXD_RETURN_IF_ERROR(EncodeInit(spec, &wire));
+  return wire;
+}
+
+}  // namespace prefixd

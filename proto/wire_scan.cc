@@ -1,0 +1,32 @@
+#include "proto/wire_scan.h"
+
+#include "proto/wire_spec.h"
+
+namespace prefixd {
+
+static_assert(v1::SCAN_KIND_EXCLUSIVE - 1 == static_cast<int>(ScanKind::kExclusive));
+
+absl::StatusOr<ScanSpec> FromWire(const v1::ScanSpec& wire) {
+  ScanSpec spec;
+  PREFIXD_RETURN_IF_ERROR(DecodeCommon(wire, &spec));
+  PREFIXD_RETURN_IF_ERROR(DecodeOperator(wire, &spec));
+  if (wire.kind() != v1::SCAN_KIND_UNSPECIFIED) {
+    PREFIXD_ASSIGN_OR_RETURN(spec.kind, DecodeEnum<ScanKind>(wire.kind(), "spec.kind"));
+  }
+  PREFIXD_RETURN_IF_ERROR(DecodeInit(wire, &spec));
+  PREFIXD_RETURN_IF_ERROR(CheckPrecision(wire.precision()));
+  spec.reverse = wire.reverse();
+  return spec;
+}
+
+absl::StatusOr<v1::ScanSpec> ToWire(const ScanSpec& spec) {
+  v1::ScanSpec wire;
+  EncodeCommon(spec, &wire);
+  EncodeOperator(spec, &wire);
+  wire.set_kind(EncodeEnum<v1::ScanKind>(spec.kind));
+  wire.set_reverse(spec.reverse);
+  PREFIXD_RETURN_IF_ERROR(EncodeInit(spec, &wire));
+  return wire;
+}
+
+}  // namespace prefixd

@@ -1,0 +1,51 @@
+#include "proto/wire_spec.h"
+
+namespace prefixd {
+
+absl::Status NotImplemented(std::string_view field, std::string_view what) {
+  return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", field,
+               StrCat(what, " is not implemented by this server: GetServerInfo lists what is"));
+}
+
+absl::StatusOr<DType> DecodeDType(int value) {
+  PREFIXD_ASSIGN_OR_RETURN(const DType dtype, DecodeEnum<DType>(value, "spec.dtype"));
+  if (!IsSupported(dtype)) return NotImplemented("spec.dtype", StrCat("dtype ", Name(dtype)));
+  return dtype;
+}
+
+absl::StatusOr<std::optional<DType>> DecodeOutDType(int value, DType dtype) {
+  if (value == v1::DTYPE_UNSPECIFIED) return std::nullopt;
+  PREFIXD_ASSIGN_OR_RETURN(const DType out_dtype, DecodeEnum<DType>(value, "spec.out_dtype"));
+  if (IsOutput(dtype, out_dtype)) return out_dtype;
+  return Error(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.out_dtype",
+               StrCat(Name(dtype), " has no output type ", Name(out_dtype), ": use one of ", OutputNames(dtype)));
+}
+
+absl::StatusOr<Op> DecodeOp(int value, Primitive primitive, DType dtype, DType out_dtype) {
+  PREFIXD_ASSIGN_OR_RETURN(const Op op, DecodeEnum<Op>(value, "spec.op"));
+  if (!IsDefined(op, out_dtype)) {
+    return Error(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.op",
+                 StrCat(Name(op), " is not defined on ", Name(out_dtype), ": use an integer dtype"));
+  }
+  if (!IsSupported(primitive, dtype, out_dtype, op)) {
+    return NotImplemented("spec.op", StrCat(Name(primitive), " with ", Name(op), " of ", Name(dtype)));
+  }
+  return op;
+}
+
+absl::Status CheckPrecision(int value) {
+  if (value == v1::PRECISION_UNSPECIFIED || value == v1::PRECISION_NATIVE) return absl::OkStatus();
+  if (value == v1::PRECISION_WIDE) return NotImplemented("spec.precision", "precision WIDE");
+  return UnknownEnum("spec.precision", value);
+}
+
+absl::Status EncodeValue(Value value, DType dtype, v1::Scalar* scalar) {
+  if (!IsSupported(dtype)) {
+    return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.dtype",
+                 StrCat("this client has no values of type ", Name(dtype)));
+  }
+  EncodeScalar(value, dtype, scalar);
+  return absl::OkStatus();
+}
+
+}  // namespace prefixd

@@ -1,0 +1,80 @@
+// What the specs of several primitives have in common on the wire. Each primitive's own file (wire_scan.cc and so on)
+// makes its FromWire and ToWire of these. A FromWire returns the first fault that it meets, so the order of its calls
+// decides what a caller hears of a spec with several.
+// Threads: any; nothing here keeps state.
+#ifndef PREFIXD_PROTO_WIRE_SPEC_H_
+#define PREFIXD_PROTO_WIRE_SPEC_H_
+
+#include <optional>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/status.h"
+#include "kernels/spec.h"
+#include "prefixd/v1/types.pb.h"
+#include "proto/wire_values.h"
+
+namespace prefixd {
+
+// UNIMPLEMENTED (NOT_IMPLEMENTED): the contract has it and this server does not.
+absl::Status NotImplemented(std::string_view field, std::string_view what);
+
+// Errors: INVALID_ARGUMENT (UNKNOWN_ENUM), UNIMPLEMENTED (NOT_IMPLEMENTED) for a type that is not served.
+absl::StatusOr<DType> DecodeDType(int value);
+// The output type, if one is asked for.
+// Errors: INVALID_ARGUMENT (UNKNOWN_ENUM, UNSUPPORTED_COMBINATION).
+absl::StatusOr<std::optional<DType>> DecodeOutDType(int value, DType dtype);
+// Errors: INVALID_ARGUMENT (UNKNOWN_ENUM, UNSUPPORTED_COMBINATION), UNIMPLEMENTED (NOT_IMPLEMENTED).
+absl::StatusOr<Op> DecodeOp(int value, Primitive primitive, DType dtype, DType out_dtype);
+// Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) for WIDE, INVALID_ARGUMENT (UNKNOWN_ENUM).
+absl::Status CheckPrecision(int value);
+// Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) for a value of a type that is not served.
+absl::Status EncodeValue(Value value, DType dtype, v1::Scalar* scalar);
+
+// dtype, algorithm and num_items, which every spec has.
+template <class WireSpec, class Spec>
+absl::Status DecodeCommon(const WireSpec& wire, Spec* spec) {
+  PREFIXD_ASSIGN_OR_RETURN(spec->dtype, DecodeDType(wire.dtype()));
+  PREFIXD_ASSIGN_OR_RETURN(spec->algorithm, DecodeAlgorithm(wire.algorithm(), "spec.algorithm"));
+  if (wire.has_num_items()) spec->num_items = wire.num_items();
+  return absl::OkStatus();
+}
+
+template <class Spec, class WireSpec>
+void EncodeCommon(const Spec& spec, WireSpec* wire) {
+  wire->set_dtype(EncodeEnum<v1::DType>(spec.dtype));
+  if (spec.algorithm != Algorithm{}) EncodeAlgorithm(spec.algorithm, wire->mutable_algorithm());
+  if (spec.num_items) wire->set_num_items(*spec.num_items);
+}
+
+// out_dtype and op, which every spec has that combines elements. Needs: dtype is decoded.
+template <class WireSpec, class Spec>
+absl::Status DecodeOperator(const WireSpec& wire, Spec* spec) {
+  PREFIXD_ASSIGN_OR_RETURN(spec->out_dtype, DecodeOutDType(wire.out_dtype(), spec->dtype));
+  PREFIXD_ASSIGN_OR_RETURN(spec->op, DecodeOp(wire.op(), Spec::kPrimitive, spec->dtype, spec->output()));
+  return absl::OkStatus();
+}
+
+template <class Spec, class WireSpec>
+void EncodeOperator(const Spec& spec, WireSpec* wire) {
+  if (spec.out_dtype) wire->set_out_dtype(EncodeEnum<v1::DType>(*spec.out_dtype));
+  wire->set_op(EncodeEnum<v1::Op>(spec.op));
+}
+
+// init, a value of the output type. Needs: dtype and out_dtype are decoded.
+template <class WireSpec, class Spec>
+absl::Status DecodeInit(const WireSpec& wire, Spec* spec) {
+  if (!wire.has_init()) return absl::OkStatus();
+  PREFIXD_ASSIGN_OR_RETURN(spec->init, DecodeScalar(wire.init(), spec->output(), "spec.init"));
+  return absl::OkStatus();
+}
+
+template <class Spec, class WireSpec>
+absl::Status EncodeInit(const Spec& spec, WireSpec* wire) {
+  return spec.init ? EncodeValue(*spec.init, spec.output(), wire->mutable_init()) : absl::OkStatus();
+}
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_PROTO_WIRE_SPEC_H_

@@ -1,0 +1,112 @@
+#include "proto/wire_values.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/spec.h"
+#include "prefixd/v1/admin.pb.h"
+
+namespace prefixd {
+namespace {
+
+static_assert(v1::DTYPE_I8 - 1 == static_cast<int>(DType::kI8));
+static_assert(v1::DTYPE_F64 - 1 == static_cast<int>(DType::kF64));
+static_assert(v1::OP_SUM - 1 == static_cast<int>(Op::kSum));
+static_assert(v1::OP_LINEAR_RECURRENCE - 1 == static_cast<int>(Op::kLinearRecurrence));
+static_assert(v1::Primitive_ARRAYSIZE - 1 == kNumPrimitives);
+// These two have kDefault where the others have UNSPECIFIED.
+static_assert(v1::STRATEGY_CHAINED == static_cast<int>(Strategy::kChained));
+static_assert(v1::STRATEGY_ATOMIC_COUNTER == static_cast<int>(Strategy::kAtomicCounter));
+static_assert(v1::TILE_SCAN_WARP_SHARED_REGISTER == static_cast<int>(TileScan::kWarpSharedRegister));
+
+template <class T, class Source>
+std::optional<T> ExactInteger(Source value) {
+  if constexpr (kIsFloating<Source>) {
+    // The bounds are powers of two, so they are exact as doubles.
+    const double lowest = kIsSignedInteger<T> ? -std::ldexp(1.0, std::numeric_limits<T>::digits) : 0.0;
+    if (!(value >= lowest && value < std::ldexp(1.0, std::numeric_limits<T>::digits))) return std::nullopt;
+    if (std::trunc(value) != value) return std::nullopt;
+    return static_cast<T>(value);
+  } else {
+    if (!std::in_range<T>(value)) return std::nullopt;
+    return static_cast<T>(value);
+  }
+}
+
+template <class T, class Source>
+absl::StatusOr<Value> ConvertScalar(Source value, std::string_view field) {
+  if constexpr (kIsFloating<T>) {
+    // A NaN comes out canonical whichever way it came in, also where it meets no element.
+    const T converted = static_cast<T>(value);
+    return Value::Of(converted == converted ? converted : std::numeric_limits<T>::quiet_NaN());
+  } else {
+    if (const std::optional<T> exact = ExactInteger<T>(value)) return Value::Of(*exact);
+    return Error(absl::StatusCode::kInvalidArgument, "SCALAR_OUT_OF_RANGE", field,
+                 StrCat(value, " is not a value of ", Name(kDTypeOf<T>)));
+  }
+}
+
+}  // namespace
+
+absl::Status UnknownEnum(std::string_view field, int value) {
+  return Error(absl::StatusCode::kInvalidArgument, "UNKNOWN_ENUM", field,
+               value == 0 ? StrCat(field, " is UNSPECIFIED, which is as not set: a value is required")
+                          : StrCat(field, " has the value ", value, ", which this version does not know"));
+}
+
+absl::StatusOr<Value> DecodeScalar(const v1::Scalar& scalar, DType dtype, std::string_view field) {
+  return VisitDType(dtype, [&](auto tag) -> absl::StatusOr<Value> {
+    using T = typename decltype(tag)::type;
+    switch (scalar.value_case()) {
+      case v1::Scalar::kInt64Value:
+        return ConvertScalar<T>(scalar.int64_value(), field);
+      case v1::Scalar::kUint64Value:
+        return ConvertScalar<T>(scalar.uint64_value(), field);
+      case v1::Scalar::kDoubleValue:
+        return ConvertScalar<T>(scalar.double_value(), field);
+      case v1::Scalar::VALUE_NOT_SET:
+        break;
+    }
+    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", field,
+                 StrCat(field, " is there but holds no value: set one of its members, or leave it out"));
+  });
+}
+
+void EncodeScalar(Value value, DType dtype, v1::Scalar* scalar) {
+  VisitDType(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (kIsFloating<T>) {
+      scalar->set_double_value(value.As<T>());
+    } else if constexpr (kIsSignedInteger<T>) {
+      scalar->set_int64_value(value.As<T>());
+    } else {
+      scalar->set_uint64_value(value.As<T>());
+    }
+  });
+}
+
+absl::StatusOr<Algorithm> DecodeAlgorithm(const v1::AlgorithmChoice& choice, std::string_view field) {
+  if (choice.strategy() < 0 || choice.strategy() >= kNumStrategies) {
+    return UnknownEnum(StrCat(field, ".strategy"), choice.strategy());
+  }
+  if (choice.tile_scan() < 0 || choice.tile_scan() >= kNumTileScans) {
+    return UnknownEnum(StrCat(field, ".tile_scan"), choice.tile_scan());
+  }
+  PREFIXD_RETURN_IF_ERROR(CheckItemsPerThread(choice.items_per_thread(), StrCat(field, ".items_per_thread")));
+  return Algorithm{static_cast<Strategy>(choice.strategy()), static_cast<TileScan>(choice.tile_scan()),
+                   static_cast<uint8_t>(choice.items_per_thread()), choice.padding()};
+}
+
+void EncodeAlgorithm(const Algorithm& algorithm, v1::AlgorithmChoice* choice) {
+  choice->set_strategy(static_cast<v1::Strategy>(algorithm.strategy));
+  choice->set_tile_scan(static_cast<v1::TileScan>(algorithm.tile_scan));
+  choice->set_items_per_thread(algorithm.items_per_thread);
+  choice->set_padding(algorithm.padding);
+}
+
+}  // namespace prefixd

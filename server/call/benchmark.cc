@@ -1,0 +1,123 @@
+#include "server/call/benchmark.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "server/call/request_id.h"
+
+namespace prefixd {
+
+Benchmark::Benchmark(ServerContext* context, CallInfo call, BenchmarkTransport* transport)
+    : context_(context), transport_(transport), call_(context, std::move(call)) {}
+
+void Benchmark::Start(absl::StatusOr<BenchmarkSpec> spec) {
+  call_.Begin(spec.ok() ? spec->request_id : "");
+  if (absl::Status status = Admit(spec); !status.ok()) {
+    End(std::move(status));
+  } else {
+    SubmitNext();
+  }
+}
+
+absl::Status Benchmark::Admit(const absl::StatusOr<BenchmarkSpec>& spec) {
+  BenchmarkControl& control = *context_->benchmarks;
+  if (!control.enabled) {
+    return Error(absl::StatusCode::kPermissionDenied, "BENCHMARK_OFF", "",
+                 "this server runs no benchmarks: it was started with --no-benchmark");
+  }
+  PREFIXD_RETURN_IF_ERROR(spec.status());
+  PREFIXD_RETURN_IF_ERROR(CheckRequestId(spec->request_id));
+  PREFIXD_ASSIGN_OR_RETURN(cases_, Expand(*spec));
+  repetitions_ = spec->repetitions;
+  PREFIXD_RETURN_IF_ERROR(call_.Admit(kMaxReplyPayloadBytes));
+  if (control.running.exchange(true)) {
+    return Error(absl::StatusCode::kResourceExhausted, "BENCHMARK_RUNNING", "",
+                 "another benchmark is running, and two would measure each other: retry when it has ended");
+  }
+  holds_control_ = true;
+  return absl::OkStatus();
+}
+
+void Benchmark::SubmitNext() {
+  context_->lanes->Submit(TaskSize::kMeasurement, [this](BorrowedLane& lane) { MeasureNext(lane); });
+}
+
+void Benchmark::MeasureNext(BorrowedLane& lane) {
+  const BenchmarkCase& what = cases_[next_];
+  absl::StatusOr<Measurement> measured = MeasureOrSkip(*lane.lane, what);
+  call_.Observe(measured.status());
+  if (!measured.ok()) {
+    End(std::move(measured).status());
+    return;
+  }
+  ++next_;
+  transport_->Write(*measured);
+}
+
+absl::StatusOr<Measurement> Benchmark::MeasureOrSkip(Lane& lane, const BenchmarkCase& what) {
+  PREFIXD_RETURN_IF_ERROR(Wanted());
+  absl::Status fits = MakeCase(*context_->device, what).status();
+  fits.Update(CheckBytes(what));
+  fits.Update(CheckTime(what));
+  absl::StatusOr<Measurement> measured =
+      fits.ok() ? Measure(*context_->device, lane, what, repetitions_, [this] { return Wanted(); })
+                : absl::StatusOr<Measurement>(std::move(fits));
+  if (measured.ok()) last_ = Measurement{.what = what, .median_ns = measured->median_ns};
+  switch (measured.status().code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kResourceExhausted:
+      return Measurement{.what = what, .skipped = std::string(measured.status().message())};
+    default:
+      return measured;
+  }
+}
+
+// Nothing takes less time for more elements: an estimate in proportion is a low one.
+absl::Status Benchmark::CheckTime(const BenchmarkCase& what) const {
+  if (!last_) return absl::OkStatus();
+  BenchmarkCase shorter = what;
+  shorter.num_items = last_->what.num_items;
+  if (shorter != last_->what || what.num_items <= shorter.num_items) return absl::OkStatus();
+  const double growth = static_cast<double>(what.num_items) / static_cast<double>(shorter.num_items);
+  if (static_cast<double>(last_->median_ns) * growth <= static_cast<double>(kMaxSampleNs)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(TooSlow(shorter.num_items, last_->median_ns));
+}
+
+absl::Status Benchmark::CheckBytes(const BenchmarkCase& what) const {
+  const uint64_t bytes = ArrayBytes(what);
+  const uint64_t free_bytes = context_->device->FreeMemoryBytes();
+  if (bytes > context_->benchmarks->max_bytes) {
+    return absl::ResourceExhaustedError(StrCat("its arrays need ", bytes, " bytes, above the limit of ",
+                                               context_->benchmarks->max_bytes, " (--max-benchmark-bytes)"));
+  }
+  if (free_bytes != 0 && bytes > free_bytes / 2) {
+    return absl::ResourceExhaustedError(
+        StrCat("its arrays need ", bytes, " bytes, above half of the ", free_bytes, " that the device has free"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Benchmark::Wanted() const {
+  PREFIXD_RETURN_IF_ERROR(call_.stop().Check());
+  return context_->admission->closed();  // Nobody waits for a benchmark to drain.
+}
+
+void Benchmark::OnWriteDone(bool ok) {
+  if (!ok) {
+    End(call_.Cancel());
+  } else if (next_ == cases_.size()) {
+    End(absl::OkStatus());
+  } else {
+    SubmitNext();
+  }
+}
+
+void Benchmark::End(absl::Status status) {
+  // A caller who hears of the end may begin the next one at once.
+  const Result& result = call_.Finish({.result = {.status = std::move(status)}, .kept_bytes = 0});
+  if (holds_control_) context_->benchmarks->running = false;
+  transport_->Finish(result);
+}
+
+}  // namespace prefixd

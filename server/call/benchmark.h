@@ -1,0 +1,80 @@
+// One benchmark from its spec to its end, whatever carries it: a measurement at a time, each on a lane that is borrowed
+// for it alone, the next one when the last one was written. Expensive, so there is one at a time, limited in bytes, and
+// it ends within a sample of its caller's going away, its deadline, or the server's draining.
+//
+// Threads: Start once; then the transport's methods are called from lane threads and OnWriteDone's, one at a time.
+//          OnCancel from any thread. Nothing here blocks but measurements, on lane threads.
+// Ownership: the BenchmarkTransport lives until Finish was called and every On... that was running has returned; the
+//          Benchmark as long as its transport. The ServerContext outlives all.
+#ifndef PREFIXD_SERVER_CALL_BENCHMARK_H_
+#define PREFIXD_SERVER_CALL_BENCHMARK_H_
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/call/call.h"
+#include "server/lanes/lane_pool.h"
+#include "server/work/measurement.h"
+
+namespace prefixd {
+
+// What all benchmarks share.
+struct BenchmarkControl {
+  bool enabled = true;
+  uint64_t max_bytes = 0;  // Arrays of one measurement; besides, half of the free device memory.
+  std::atomic<bool> running{false};
+};
+
+class BenchmarkTransport {
+ public:
+  virtual ~BenchmarkTransport() = default;
+  // Sends what was measured, or why it was not: one OnWriteDone follows.
+  virtual void Write(const Measurement& measurement) = 0;
+  // Ends the benchmark. The last call, made exactly once, when no Write is under way.
+  virtual void Finish(const Result& result) = 0;
+};
+
+class Benchmark {
+ public:
+  Benchmark(ServerContext* context, CallInfo call, BenchmarkTransport* transport);
+
+  // Begins, or ends at once: with the spec's error, PERMISSION_DENIED (BENCHMARK_OFF), RESOURCE_EXHAUSTED
+  // (BENCHMARK_RUNNING), INVALID_ARGUMENT as Expand, or what Admission says. What the device does not serve, or has no
+  // memory for, is a measurement that was skipped, and no error.
+  void Start(absl::StatusOr<BenchmarkSpec> spec);
+  void OnWriteDone(bool ok);
+  void OnCancel() { call_.Cancel().IgnoreError(); }
+  // Nothing of the benchmark is under way any more; logs it. `delivered`: the caller could be told how it ended.
+  void OnDone(bool delivered) { call_.Done(delivered); }
+
+ private:
+  absl::Status Admit(const absl::StatusOr<BenchmarkSpec>& spec);
+  void SubmitNext();
+  // On a lane thread.
+  void MeasureNext(BorrowedLane& lane);
+  absl::StatusOr<Measurement> MeasureOrSkip(Lane& lane, const BenchmarkCase& what);
+  absl::Status CheckBytes(const BenchmarkCase& what) const;
+  // OK unless what was measured last says that a sample of this would take too long.
+  absl::Status CheckTime(const BenchmarkCase& what) const;
+  // OK while the benchmark is wanted.
+  absl::Status Wanted() const;
+  void End(absl::Status status);
+
+  ServerContext* const context_;
+  BenchmarkTransport* const transport_;
+  Call call_;
+  // Whoever has the turn, a task on a lane or a write, has these; handing it on orders them.
+  bool holds_control_ = false;
+  uint32_t repetitions_ = 0;
+  std::vector<BenchmarkCase> cases_;
+  size_t next_ = 0;
+  std::optional<Measurement> last_;  // That ran, as it was asked for.
+};
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_CALL_BENCHMARK_H_

@@ -1,0 +1,74 @@
+#include "server/call/call.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "server/call/request_id.h"
+
+namespace prefixd {
+
+Call::Call(ServerContext* context, CallInfo info) : context_(context), info_(std::move(info)), stop_(info_.deadline) {}
+
+void Call::Begin(const std::string& request_id) {
+  MutexLock lock(mutex_);
+  if (started_) return;
+  started_ = std::chrono::steady_clock::now();
+  request_id_ = RequestIdOf(request_id);
+}
+
+absl::Status Call::Admit(uint64_t bytes) {
+  PREFIXD_ASSIGN_OR_RETURN(Admission::Ticket ticket, context_->admission->Admit(bytes));
+  MutexLock lock(mutex_);
+  ticket_ = std::move(ticket);
+  return absl::OkStatus();
+}
+
+absl::Status Call::Cancel() {
+  stop_.Cancel();
+  return stop_.Check();
+}
+
+void Call::Describe(const Spec& spec) {
+  MutexLock lock(mutex_);
+  spec_ = spec;
+}
+
+void Call::CountReceived(uint64_t num_bytes) {
+  MutexLock lock(mutex_);
+  num_bytes_in_ += num_bytes;
+}
+
+void Call::CountSent(uint64_t num_bytes) {
+  MutexLock lock(mutex_);
+  num_bytes_out_ += num_bytes;
+}
+
+void Call::Observe(const absl::Status& status) {
+  if (ErrorReason(status) == "DEVICE_LOST") context_->on_device_lost(status);
+}
+
+const Result& Call::Finish(End end) {
+  MutexLock lock(mutex_);
+  if (request_id_.empty()) request_id_ = RequestIdOf("");
+  result_ = std::move(end.result);
+  result_.request_id = request_id_;
+  result_.timing.device = context_->device_name;
+  if (started_) {
+    result_.timing.server_total_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - *started_).count();
+  }
+  is_cut_short_ = end.is_cut_short;
+  ticket_.LeavePlace(end.kept_bytes);
+  return result_;
+}
+
+void Call::Done(bool delivered) {
+  MutexLock lock(mutex_);
+  if (!delivered && (result_.status.ok() || is_cut_short_)) result_.status = Cancel();
+  context_->log({.call = info_,
+                 .spec = spec_ ? &*spec_ : nullptr,
+                 .num_bytes_in = num_bytes_in_,
+                 .num_bytes_out = num_bytes_out_,
+                 .result = result_});
+}
+
+}  // namespace prefixd

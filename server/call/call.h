@@ -1,0 +1,94 @@
+// The life of one call, whatever it asks for: it gets a name with its first message, a place in the budgets, a reason
+// to stop, an end, and a line in the log. Sessions, echoes and benchmarks each have one, and add what is their own.
+//
+//   Call call(context, info);
+//   call.Begin(message.request_id);
+//   PREFIXD_RETURN_IF_ERROR(call.Admit(bytes));
+//   ... call.stop().Check() before each launch ...
+//   transport->Finish(call.Finish({.status = status, .result = ...}));
+//   call.Done(delivered);
+//
+// Threads: any.
+#ifndef PREFIXD_SERVER_CALL_CALL_H_
+#define PREFIXD_SERVER_CALL_CALL_H_
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "base/mutex.h"
+#include "server/call/admission.h"
+#include "server/call/call_record.h"
+#include "server/call/server_context.h"
+#include "server/call/stop_signal.h"
+#include "server/request.h"
+
+namespace prefixd {
+
+class Call {
+ public:
+  // gRPC and a session take about so much for a call, without its arrays. A call that was answered is charged for it
+  // too, or nothing would bound how many of those there are.
+  static constexpr uint64_t kBytes = uint64_t{16} << 10;
+  static constexpr uint64_t kAllBytes = std::numeric_limits<uint64_t>::max();
+
+  // The context outlives the call.
+  Call(ServerContext* context, CallInfo info);
+
+  const CallInfo& info() const { return info_; }
+  const StopSignal& stop() const { return stop_; }
+  // The caller is gone, or nobody wants the work any more. Returns why it stops: what StopSignal::Check says.
+  absl::Status Cancel();
+
+  // The first message came: it names the call (a name is made up if it has none that is fit), and starts its clock.
+  // Later messages change nothing.
+  void Begin(const std::string& request_id);
+
+  // Takes a place among the requests, and bytes. Once. Errors: Admission's.
+  absl::Status Admit(uint64_t bytes);
+
+  // For the log.
+  void Describe(const Spec& spec);
+  void CountReceived(uint64_t num_bytes);
+  void CountSent(uint64_t num_bytes);
+
+  // A lane has returned this. Tells the server if the device was lost.
+  void Observe(const absl::Status& status);
+
+  // How a call ends.
+  struct End {
+    Result result;  // Its status, and what the work says.
+    // Gives the place back, and all but so many bytes: for the answer, until Done. The caller may be back before.
+    uint64_t kept_bytes = kAllBytes;
+    // It failed for what had not come when no message came any more. A call that breaks off looks like that.
+    bool is_cut_short = false;
+  };
+  // The result, with name, device and times, as it stays until Done. Once.
+  const Result& Finish(End end);
+
+  // Nothing of the call is under way any more; logs it. What was not delivered was cancelled, whatever else had been
+  // made of it. After Finish.
+  void Done(bool delivered);
+
+ private:
+  ServerContext* const context_;
+  const CallInfo info_;
+  StopSignal stop_;
+
+  Mutex mutex_;
+  std::optional<std::chrono::steady_clock::time_point> started_ ABSL_GUARDED_BY(mutex_);
+  std::string request_id_ ABSL_GUARDED_BY(mutex_);
+  Admission::Ticket ticket_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Spec> spec_ ABSL_GUARDED_BY(mutex_);
+  uint64_t num_bytes_in_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t num_bytes_out_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_cut_short_ ABSL_GUARDED_BY(mutex_) = false;
+  Result result_;  // Finish writes it, and then Done, when nobody has it any more.
+};
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_CALL_CALL_H_

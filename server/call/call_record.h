@@ -1,0 +1,32 @@
+// Who called what, and how it ended: what the log says of a call.
+#ifndef PREFIXD_SERVER_CALL_CALL_RECORD_H_
+#define PREFIXD_SERVER_CALL_CALL_RECORD_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "kernels/spec.h"
+#include "server/request.h"
+
+namespace prefixd {
+
+struct CallInfo {
+  std::string method;  // "StreamScan"
+  std::string caller;  // "ipv4:127.0.0.1:4242"
+  std::string trace_parent;
+  CallShape shape = CallShape::kUnary;
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
+struct CallRecord {
+  const CallInfo& call;
+  const Spec* spec;  // Null if none came.
+  uint64_t num_bytes_in;
+  uint64_t num_bytes_out;
+  const Result& result;
+};
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_CALL_CALL_RECORD_H_

@@ -1,0 +1,36 @@
+// What all calls share.
+#ifndef PREFIXD_SERVER_CALL_SERVER_CONTEXT_H_
+#define PREFIXD_SERVER_CALL_SERVER_CONTEXT_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/call/call_record.h"
+
+namespace prefixd {
+
+class Admission;
+class Batcher;
+class Device;
+class LanePool;
+struct BenchmarkControl;
+
+// Outlives all calls.
+struct ServerContext {
+  Device* device = nullptr;
+  LanePool* lanes = nullptr;
+  Batcher* batcher = nullptr;
+  Admission* admission = nullptr;
+  BenchmarkControl* benchmarks = nullptr;
+  std::string device_name;
+  uint64_t max_message_bytes = 0;
+  std::function<void(const CallRecord&)> log;
+  // Called for every DEVICE_LOST; may be called more than once.
+  std::function<void(const absl::Status&)> on_device_lost;
+};
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_CALL_SERVER_CONTEXT_H_

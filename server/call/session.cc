@@ -1,0 +1,269 @@
+#include "server/call/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "server/call/request_id.h"
+
+namespace prefixd {
+
+std::shared_ptr<Session> Session::Create(ServerContext* context, CallInfo call, Transport* transport) {
+  return std::shared_ptr<Session>(new Session(context, std::move(call), transport));
+}
+
+Session::Session(ServerContext* context, CallInfo call, Transport* transport)
+    : context_(context), transport_(transport), call_(context, std::move(call)) {}
+
+void Session::Start() { Pump(); }
+
+// ---- News ----------------------------------------------------------------------------------------------------------
+void Session::OnMessage(Message message) {
+  {
+    MutexLock lock(mutex_);
+    reading_ = ReadState::kIdle;
+    call_.Begin(message.request_id);
+    call_.CountReceived(message.chunk.values.size() + (message.chunk.mask ? message.chunk.mask->size() : 0));
+    if (absl::Status status = Accept(message); !status.ok()) Fail(std::move(status));
+    if (call_.info().shape == CallShape::kUnary) EndInput();
+  }
+  Pump();
+}
+
+void Session::OnInvalidMessage(absl::Status status, const std::string& request_id) {
+  {
+    MutexLock lock(mutex_);
+    reading_ = ReadState::kIdle;
+    call_.Begin(request_id);
+    Fail(std::move(status));
+  }
+  Pump();
+}
+
+void Session::OnReadEnd() {
+  {
+    MutexLock lock(mutex_);
+    EndInput();
+  }
+  Pump();
+}
+
+void Session::OnWriteDone(bool ok) {
+  {
+    MutexLock lock(mutex_);
+    writing_ = false;
+    if (!ok) Fail(call_.Cancel());
+  }
+  Pump();
+}
+
+void Session::OnCancel() {
+  absl::Status cancelled = call_.Cancel();
+  {
+    MutexLock lock(mutex_);
+    Fail(std::move(cancelled));
+  }
+  Pump();
+}
+
+void Session::OnPieceRun(uint64_t num_items, PieceRun run) {
+  call_.Observe(run.status);
+  {
+    MutexLock lock(mutex_);
+    runner_ = std::move(run.runner);
+    running_ = RunState::kIdle;
+    queue_ns_ = queue_ns_.value_or(0) + run.queue_ns;
+    if (!run.status.ok()) {
+      Fail(std::move(run.status));
+    } else if (status_.ok() && num_items > 0) {
+      if (run.reply) outgoing_.push_back(*std::move(run.reply));
+      first_ += num_items;
+      if (first_ * runner_->work().item_bytes() == incoming_.front().values.size()) {
+        incoming_.pop_front();
+        first_ = 0;
+      }
+    }
+  }
+  Pump();
+}
+
+void Session::OnDone(bool delivered) { call_.Done(delivered); }
+
+// ---- Messages ------------------------------------------------------------------------------------------------------
+absl::Status Session::Accept(Message& message) {
+  if (!status_.ok()) return status_;
+  if (!checker_) {
+    PREFIXD_RETURN_IF_ERROR(Begin(message));
+  } else if (message.spec) {
+    return Error(absl::StatusCode::kInvalidArgument, "SPEC_REPEATED", "spec",
+                 "a later message has a spec: send it with the first message only");
+  }
+  PREFIXD_RETURN_IF_ERROR(checker_->Check(message.chunk));
+  if (!message.chunk.values.empty()) incoming_.push_back(std::move(message.chunk));
+  return absl::OkStatus();
+}
+
+absl::Status Session::Begin(Message& message) {
+  PREFIXD_RETURN_IF_ERROR(CheckRequestId(message.request_id));
+  if (!message.spec) {
+    return Error(absl::StatusCode::kInvalidArgument, "SPEC_MISSING", "spec",
+                 "the first message has no spec: say there what to do");
+  }
+  call_.Describe(*message.spec);
+  const CallShape shape = call_.info().shape;
+  const bool is_stream = shape == CallShape::kStream;
+  message_bytes_ = is_stream ? context_->max_message_bytes : message.held_bytes;
+  PREFIXD_RETURN_IF_ERROR(
+      call_.Admit(is_stream ? StreamBytes(context_->max_message_bytes) : message.held_bytes + kMaxReplyPayloadBytes));
+  PREFIXD_ASSIGN_OR_RETURN(std::shared_ptr<const Work> work, MakeWork(*context_->device, *message.spec));
+  if (is_stream) PREFIXD_RETURN_IF_ERROR(work->CheckStream());
+  checker_.emplace(work, shape);
+  runner_ = std::make_unique<PieceRunner>(std::move(work), shape);
+  return absl::OkStatus();
+}
+
+void Session::EndInput() {
+  reading_ = ReadState::kEnded;
+  if (!status_.ok()) return;
+  absl::Status status = checker_ ? checker_->Finish()
+                                 : Error(absl::StatusCode::kInvalidArgument, "SPEC_MISSING", "spec",
+                                         "the request ended without a message: send one with a spec");
+  if (status.ok()) return;
+  failed_at_end_ = true;
+  Fail(std::move(status));
+}
+
+void Session::Fail(absl::Status status) {
+  if (!status_.ok()) return;  // The first error is the cause.
+  status_ = std::move(status);
+  call_.Cancel().IgnoreError();  // For what still runs.
+  incoming_.clear();
+  outgoing_.clear();
+}
+
+// ---- Steps ---------------------------------------------------------------------------------------------------------
+void Session::Pump() {
+  const std::shared_ptr<Session> self = shared_from_this();  // Finish may let go of the last other reference.
+  while (true) {
+    Turn turn;
+    {
+      MutexLock lock(mutex_);
+      if (pumping_) return;  // Whoever is inside will look again.
+      turn = NextTurn();
+      if (turn.step == Step::kWait) return;
+      (turn.step == Step::kWrite ? in_write_ : pumping_) = true;
+    }
+    const bool is_write = turn.step == Step::kWrite;
+    Take(std::move(turn));
+    MutexLock lock(mutex_);
+    (is_write ? in_write_ : pumping_) = false;
+  }
+}
+
+Flow Session::CurrentFlow() const {
+  return {.has_failed = !status_.ok(),
+          .has_finished = finished_,
+          .reading = reading_,
+          .running = running_,
+          .writing = writing_ || in_write_ ? WriteState::kWriting : WriteState::kIdle,
+          .num_incoming = incoming_.size(),
+          .num_outgoing = outgoing_.size(),
+          .needs_end = runner_ != nullptr && runner_->NeedsEnd()};
+}
+
+Session::Turn Session::NextTurn() {
+  Turn turn = {.step = NextStep(CurrentFlow())};
+  switch (turn.step) {
+    case Step::kRun: {
+      const bool ends = reading_ == ReadState::kEnded && incoming_.size() == 1;
+      turn.piece = runner_->Cut(incoming_.front(), first_, ends);
+      [[fallthrough]];
+    }
+    case Step::kRunEnd:
+      running_ = RunState::kRunning;
+      turn.runner = std::move(runner_);
+      break;
+    case Step::kRead:
+      reading_ = ReadState::kReading;
+      break;
+    case Step::kWrite:
+      writing_ = true;
+      turn.reply = std::move(outgoing_.front());
+      outgoing_.pop_front();
+      reply_bytes_ += turn.reply.values.size() + turn.reply.indices.size();
+      call_.CountSent(turn.reply.values.size() + turn.reply.indices.size());
+      break;
+    case Step::kFinish:
+      finished_ = true;
+      break;
+    case Step::kWait:
+      break;
+  }
+  return turn;
+}
+
+void Session::Take(Turn turn) {
+  switch (turn.step) {
+    case Step::kRun:
+    case Step::kRunEnd:
+      Submit(std::move(turn.runner), std::move(turn.piece));
+      break;
+    case Step::kRead:
+      transport_->Read();
+      break;
+    case Step::kWrite:
+      transport_->Write(std::move(turn.reply));
+      break;
+    case Step::kFinish:
+      Finish();
+      break;
+    case Step::kWait:
+      break;
+  }
+}
+
+void Session::Submit(std::unique_ptr<PieceRunner> runner, std::optional<Piece> piece) {
+  const uint64_t num_items = piece ? piece->num_items : 0;
+  if (piece && runner->IsBatchable(*piece)) {
+    context_->batcher->Submit({.runner = std::move(runner),
+                               .piece = *std::move(piece),
+                               .stop = &call_.stop(),
+                               .done = [self = shared_from_this(), num_items](PieceRun run) {
+                                 self->OnPieceRun(num_items, std::move(run));
+                               }});
+    return;
+  }
+  const TaskSize size = runner->SizeOfTask(num_items);
+  context_->lanes->Submit(
+      size, [self = shared_from_this(), num_items, runner = std::move(runner), piece = std::move(piece),
+             submitted = std::chrono::steady_clock::now()](BorrowedLane& lane) mutable {
+        const std::chrono::nanoseconds queue = std::chrono::steady_clock::now() - submitted;
+        PieceRun run = {.queue_ns = queue.count()};
+        const StopSignal& stop = self->call_.stop();
+        run.status = piece ? runner->Run(lane, *piece, stop, &run.reply) : runner->RunEnd(lane, stop);
+        piece.reset();  // Or its message would be held as long as the reply takes to be sent.
+        run.runner = std::move(runner);
+        self->OnPieceRun(num_items, std::move(run));
+      });
+}
+
+void Session::Finish() {
+  Call::End end;
+  {
+    MutexLock lock(mutex_);
+    end.result.status = status_;
+    end.result.timing.queue_ns = queue_ns_;
+    if (runner_ != nullptr) runner_->Describe(&end.result);
+    end.is_cut_short = failed_at_end_;
+    // The device memory, the place and what was not used of the bytes go back now, not when the transport is done with
+    // the session: that may be thousands of small requests later. Until then it holds a message, and the reply to a
+    // unary call, or a stream's last two.
+    runner_.reset();
+    const bool is_stream = call_.info().shape == CallShape::kStream;
+    const uint64_t reply_bytes = is_stream ? 2 * kMaxReplyPayloadBytes : std::min(reply_bytes_, kMaxReplyPayloadBytes);
+    end.kept_bytes = message_bytes_ + reply_bytes + Call::kBytes;
+  }
+  transport_->Finish(call_.Finish(std::move(end)));
+}
+
+}  // namespace prefixd

@@ -1,0 +1,19 @@
+// Who calls, and until when: what gRPC knows of a call.
+//
+// Threads: any; nothing here keeps state.
+#ifndef PREFIXD_SERVER_RPC_CALL_INFO_H_
+#define PREFIXD_SERVER_RPC_CALL_INFO_H_
+
+#include <string>
+
+#include "grpcpp/server_context.h"
+#include "server/call/call_record.h"
+
+namespace prefixd {
+
+// Sends the caller's trace parent back, if it is one.
+CallInfo CallInfoOf(grpc::CallbackServerContext* call, std::string method, CallShape shape);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_RPC_CALL_INFO_H_

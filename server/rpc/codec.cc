@@ -1,0 +1,88 @@
+#include "server/rpc/codec.h"
+
+#include <optional>
+
+#include "proto/wire_algorithm_info.h"
+
+namespace prefixd {
+namespace {
+
+// What a device serves of a primitive, each combination with each algorithm that takes it.
+class CapabilityWriter {
+ public:
+  CapabilityWriter(const Device& device, Primitive primitive, v1::GetServerInfoResponse* response)
+      : device_(device), primitive_(primitive), response_(response) {}
+
+  void AddOutput(DType dtype, DType out_dtype) {
+    if (!HasOp(primitive_)) {
+      if (IsSupported(primitive_, dtype, out_dtype, Op::kSum)) Add(dtype, out_dtype, std::nullopt);
+      return;
+    }
+    for (int i = 0; i < kNumOps; ++i) {
+      const auto op = static_cast<Op>(i);
+      if (IsSupported(primitive_, dtype, out_dtype, op)) Add(dtype, out_dtype, op);
+    }
+  }
+
+ private:
+  void Add(DType dtype, DType out_dtype, std::optional<Op> op) {
+    for (const AlgorithmInfo& row : device_.Algorithms()) {
+      if (row.primitive != primitive_) continue;
+      if (!row.serves(dtype, out_dtype, op.value_or(Op::kSum))) continue;
+      v1::Capability* capability = response_->add_capabilities();
+      capability->set_primitive(EncodeEnum<v1::Primitive>(primitive_));
+      capability->set_dtype(EncodeEnum<v1::DType>(dtype));
+      capability->set_out_dtype(EncodeEnum<v1::DType>(out_dtype));
+      if (op) capability->set_op(EncodeEnum<v1::Op>(*op));
+      EncodeAlgorithm(row.algorithm, capability->mutable_algorithm());
+    }
+  }
+
+  const Device& device_;
+  const Primitive primitive_;
+  v1::GetServerInfoResponse* const response_;
+};
+
+// For an operand and a sink.
+template <class Place>
+absl::Status RefuseAllButInline(const Place& place, std::string_view field) {
+  if (place.has_array()) return NotImplemented(StrCat(field, ".array"), "a resident array");
+  if (place.has_shared_memory()) return NotImplemented(StrCat(field, ".shared_memory"), "shared memory");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckInline(const v1::Operand& operand, std::string_view field) {
+  return RefuseAllButInline(operand, field);
+}
+
+absl::Status CheckInline(const v1::Sink& sink, std::string_view field) { return RefuseAllButInline(sink, field); }
+
+absl::Status TakeMask(const v1::InlineChunk& mask, Payload payload, Chunk* chunk) {
+  if (mask.has_first_item()) {
+    if (chunk->first_item.value_or(mask.first_item()) != mask.first_item()) {
+      return Error(absl::StatusCode::kInvalidArgument, "CHUNK_OUT_OF_ORDER", "mask.inline.first_item",
+                   StrCat("the mask starts at element ", mask.first_item(), " and its message's values at ",
+                          *chunk->first_item, ": a mask belongs to the values it travels with"));
+    }
+    chunk->first_item = mask.first_item();
+  }
+  chunk->mask = std::move(payload);
+  return absl::OkStatus();
+}
+
+void EncodeAlgorithms(const Device& device, v1::GetServerInfoResponse* response) {
+  for (const AlgorithmInfo& row : device.Algorithms()) *response->add_algorithms() = ToWire(row);
+}
+
+void EncodeCapabilities(const Device& device, v1::GetServerInfoResponse* response) {
+  for (int i = 0; i < kNumPrimitives; ++i) {
+    CapabilityWriter writer(device, static_cast<Primitive>(i), response);
+#define PREFIXD_ADD(name, type, out_name, out_type) writer.AddOutput(DType::name, DType::out_name);
+    PREFIXD_FOR_EACH_OUTPUT(PREFIXD_ADD)
+#undef PREFIXD_ADD
+  }
+}
+
+}  // namespace prefixd

@@ -1,0 +1,107 @@
+// Between the wire and the server's own words (request.h): a request's message to a Message, a Reply and a Result to a
+// response's bytes. What the messages of the contract have in common has one name in all of them, and is treated here
+// once; what a spec says is in proto/wire_scan.h and its like. A new primitive changes nothing here.
+//
+// Threads: any; nothing here keeps state.
+#ifndef PREFIXD_SERVER_RPC_CODEC_H_
+#define PREFIXD_SERVER_RPC_CODEC_H_
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/status.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "kernels/device.h"
+#include "prefixd/v1/admin.pb.h"
+#include "prefixd/v1/primitives.pb.h"
+#include "proto/array_message.h"
+#include "proto/wire_spec.h"
+#include "proto/wire_timing.h"
+#include "proto/wire_values.h"
+#include "server/request.h"
+
+namespace prefixd {
+
+// Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) for anything but an array in the message.
+absl::Status CheckInline(const v1::Operand& operand, std::string_view field);
+absl::Status CheckInline(const v1::Sink& sink, std::string_view field);
+
+// Takes the mask out of a message. Errors: INVALID_ARGUMENT (CHUNK_OUT_OF_ORDER) if it is not its values'.
+absl::Status TakeMask(const v1::InlineChunk& mask, Payload payload, Chunk* chunk);
+
+// The message in domain types, without its spec: who calls this decodes that, if there is one, by its FromWire. The
+// chunk comes from `payloads`, which ParseArrayMessage took out of the request.
+// Errors: INVALID_ARGUMENT (CHUNK_OUT_OF_ORDER);
+//         UNIMPLEMENTED (NOT_IMPLEMENTED) for what is in the contract and not in this server.
+template <class Request>
+absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
+  if constexpr (requires { request.coefficients(); }) {
+    if (request.has_coefficients()) return NotImplemented("coefficients", "a linear recurrence");
+  }
+  if constexpr (requires { request.sink(); }) PREFIXD_RETURN_IF_ERROR(CheckInline(request.sink(), "sink"));
+  if constexpr (requires { request.values_sink(); }) {
+    PREFIXD_RETURN_IF_ERROR(CheckInline(request.values_sink(), "values_sink"));
+    PREFIXD_RETURN_IF_ERROR(CheckInline(request.indices_sink(), "indices_sink"));
+  }
+  if constexpr (requires { request.mask(); }) PREFIXD_RETURN_IF_ERROR(CheckInline(request.mask(), "mask"));
+  if constexpr (requires { request.segment_offsets(); }) {
+    if (request.has_segment_offsets()) return NotImplemented("segment_offsets", "a segmented operation");
+  }
+  PREFIXD_RETURN_IF_ERROR(CheckInline(request.values(), "values"));
+
+  Message message;
+  message.request_id = request.request_id();
+  const v1::InlineChunk& values = request.values().inline_();
+  message.chunk.values = std::move(payloads[Request::kValuesFieldNumber]);
+  if (values.has_first_item()) message.chunk.first_item = values.first_item();
+  if constexpr (requires { request.mask(); }) {
+    if (request.has_mask()) {
+      PREFIXD_RETURN_IF_ERROR(
+          TakeMask(request.mask().inline_(), std::move(payloads[Request::kMaskFieldNumber]), &message.chunk));
+    }
+  }
+  return message;
+}
+
+// Puts what is known at the end into the message: timing, count, value. Needs: result.status is OK.
+template <class Response>
+void Encode(const Result& result, Response* response) {
+  *response->mutable_timing() = ToWire(result.timing);
+  if constexpr (requires { response->mutable_value(); }) {
+    EncodeScalar(result.value, result.dtype, response->mutable_value());
+    response->set_count(result.timing.num_items);
+    if (result.index) response->set_index(*result.index);
+  } else if constexpr (requires { response->mutable_indices(); }) {
+    response->set_count(result.num_kept);
+  }
+}
+
+// The bytes of a response with that in it; null: without it. No payload is copied.
+template <class Response>
+grpc::ByteBuffer Pack(const Reply* reply, const Result* result) {
+  Response response;
+  if (result != nullptr) Encode(*result, &response);
+  std::vector<OutgoingArray> arrays;
+  if (reply != nullptr) {
+    if constexpr (requires { response.mutable_indices(); }) {
+      response.set_count(reply->num_kept);
+      if (!reply->indices.empty()) arrays.push_back({Response::kIndicesFieldNumber, {}, reply->indices});
+    }
+    if constexpr (requires { response.mutable_values(); }) {
+      if (!reply->values.empty()) arrays.push_back({Response::kValuesFieldNumber, {}, reply->values});
+    }
+  }
+  return SerializeArrayMessage(response, arrays);
+}
+
+// The lists for GetServerInfo: what `device` serves, from its rows and kernels/types.h.
+void EncodeAlgorithms(const Device& device, v1::GetServerInfoResponse* response);
+void EncodeCapabilities(const Device& device, v1::GetServerInfoResponse* response);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_RPC_CODEC_H_

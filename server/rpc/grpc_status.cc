@@ -1,0 +1,44 @@
+#include "server/rpc/grpc_status.h"
+
+#include "base/status.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+namespace prefixd {
+
+grpc::Status ToGrpcStatus(const absl::Status& status, const std::string& request_id) {
+  if (status.ok()) return grpc::Status::OK;
+  const auto code = static_cast<grpc::StatusCode>(status.code());
+  const std::string message(status.message());
+  const std::string reason = ErrorReason(status);
+
+  google::rpc::Status details;
+  details.set_code(code);
+  details.set_message(message);
+  google::rpc::ErrorInfo info;
+  info.set_reason(reason.empty() ? "DEVICE_ERROR" : reason);
+  info.set_domain(std::string(kErrorDomain));
+  (*info.mutable_metadata())["request_id"] = request_id;
+  details.add_details()->PackFrom(info);
+  if (const std::string field = ErrorField(status); !field.empty()) {
+    google::rpc::BadRequest bad_request;
+    google::rpc::BadRequest::FieldViolation* violation = bad_request.add_field_violations();
+    violation->set_field(field);
+    violation->set_description(message);
+    details.add_details()->PackFrom(bad_request);
+  }
+  if (status.code() == absl::StatusCode::kResourceExhausted) {
+    google::rpc::QuotaFailure quota;
+    google::rpc::QuotaFailure::Violation* violation = quota.add_violations();
+    violation->set_subject("server");
+    violation->set_description(message);
+    details.add_details()->PackFrom(quota);
+    google::rpc::RetryInfo retry;
+    constexpr int kRetryNanos = 100'000'000;  // About the time of a large unary request.
+    retry.mutable_retry_delay()->set_nanos(kRetryNanos);
+    details.add_details()->PackFrom(retry);
+  }
+  return grpc::Status(code, message, details.SerializeAsString());
+}
+
+}  // namespace prefixd

@@ -1,0 +1,110 @@
+// What an operation does on a lane. There is one class for each primitive (scan.cc, reduce.cc, compact.cc), and it is
+// the same for a piece of a stream (piece_runner.h), for requests that share a launch (batch.h) and for a benchmark
+// (measurement.h): they put the arrays somewhere, have the work enqueue its kernel, and fetch what the shape says that
+// comes out. None of them knows a primitive by name.
+//
+//   std::unique_ptr<const Work> work = *MakeWork(device, spec);
+//   work->Enqueue(lane, {.in = d_in, .values = d_out, .num_items = n});
+//
+// Threads: any; a Work does not change once it is made.
+#ifndef PREFIXD_SERVER_WORK_WORK_H_
+#define PREFIXD_SERVER_WORK_WORK_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+#include "kernels/spec.h"
+#include "server/request.h"
+
+namespace prefixd {
+
+// What goes in and what comes out, for each item or each array.
+struct WorkShape {
+  uint64_t value_bytes = 0;   // An output item's; 0: there are no output items.
+  uint64_t index_bytes = 0;   // An index's, one for each output item; 0: there are none.
+  uint64_t scalar_bytes = 0;  // The result beside the items; 0: there is none.
+  // What joins a piece of an array to the one before it, kept on the device; 0: pieces need nothing of each other.
+  uint64_t carry_bytes = 0;
+  bool is_counted = false;            // The scalar is how many output items there are. Else: as many as input items.
+  bool depends_on_cuts = false;       // The bits change where pieces are cut inside a group: see open_group.h.
+  std::optional<MaskKind> mask = {};  // A mask comes with the items.
+};
+
+// Where the arrays are: all in device memory, or all in pinned host memory. Batches as in device.h.
+struct WorkArrays {
+  const std::byte* in = nullptr;    // num_items of the spec's dtype.
+  const std::byte* mask = nullptr;  // If the shape has one.
+  std::byte* values = nullptr;      // Room for num_items of value_bytes.
+  std::byte* indices = nullptr;     // Room for num_items of index_bytes.
+  std::byte* scalar = nullptr;      // Room for scalar_bytes.
+  uint64_t num_items = 0;
+  uint64_t num_arrays = 1;
+  uint64_t first_item = 0;              // The index of in[0] in the whole array.
+  const std::byte* carry_in = nullptr;  // The carry_out of the piece before. Null: the array begins here.
+  std::byte* carry_out = nullptr;       // Room for carry_bytes, may be carry_in. Null: the array ends here.
+};
+
+// What the kernels of one whole array left, for Work::Describe.
+struct WorkTotals {
+  uint64_t num_items = 0;             // Read.
+  uint64_t num_kept = 0;              // The sum of the counts, of a counted shape.
+  std::optional<ReduceState> scalar;  // The last scalar of another shape; nullopt: none, or it failed.
+};
+
+// Whether the bits change where an array is cut: integers, and extrema, combine to the same bits in any order.
+inline bool DependsOnCuts(const Algorithm& algorithm, Op op, DType output) {
+  return FollowsNumerics(algorithm) && IsFloating(output) && (op == Op::kSum || op == Op::kProd);
+}
+
+class Work {
+ public:
+  virtual ~Work() = default;
+
+  // With the algorithm that runs.
+  const Spec& spec() const { return spec_; }
+  const WorkShape& shape() const { return shape_; }
+  uint64_t item_bytes() const { return SizeOf(InputOf(spec_)); }
+  // At most.
+  uint64_t reply_bytes_per_item() const { return shape_.value_bytes + shape_.index_bytes; }
+  // The widest of what an item takes in one block or one reply.
+  uint64_t widest_bytes_per_item() const { return std::max(item_bytes(), reply_bytes_per_item()); }
+
+  // Errors: those of Device::CheckLength.
+  absl::Status CheckLength(uint64_t num_items) const {
+    return device_.CheckLength(PrimitiveOf(spec_), AlgorithmOf(spec_), num_items);
+  }
+  // Whether the operation can be streamed. Errors: FAILED_PRECONDITION if the array has to be whole.
+  virtual absl::Status CheckStream() const { return absl::OkStatus(); }
+
+  // Enqueues one kernel on the lane and returns. Errors: those of the lane.
+  virtual absl::Status Enqueue(Lane& lane, const WorkArrays& arrays) const = 0;
+
+  // Sets what of the result is the operation's own: value, index, count.
+  virtual void Describe(const WorkTotals& totals, Result* result) const = 0;
+
+ protected:
+  Work(const Device& device, const Spec& spec, const WorkShape& shape) : device_(device), spec_(spec), shape_(shape) {}
+
+ private:
+  const Device& device_;
+  const Spec spec_;
+  const WorkShape shape_;
+};
+
+// The work of a spec. The device outlives it.
+// Errors: those of Device::Resolve, and of CheckLength for a declared length.
+absl::StatusOr<std::unique_ptr<const Work>> MakeWork(const Device& device, Spec spec);
+
+// A spec of the primitive for benchmarks: an inclusive scan, a reduce, a compact that keeps about half of random
+// elements. op: for a primitive that has one.
+Spec SampleSpec(Primitive primitive, DType dtype, Op op, const Algorithm& algorithm);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_WORK_WORK_H_

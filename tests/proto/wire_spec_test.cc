@@ -1,0 +1,201 @@
+// Specs on the wire and back: what one side says is what the other hears.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+#include <type_traits>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/spec.h"
+#include "proto/wire_compact.h"
+#include "proto/wire_reduce.h"
+#include "proto/wire_scan.h"
+#include "proto/wire_values.h"
+
+namespace prefixd {
+namespace {
+
+constexpr int kRounds = 5000;
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : bits_(seed) {}
+
+  uint64_t Bits() { return bits_(); }
+  bool Coin() { return Bits() % 2 == 0; }
+  template <class T>
+  T OneOf(const std::vector<T>& values) {
+    return values[Bits() % values.size()];
+  }
+  template <class Enum>
+  Enum EnumOf() {
+    return static_cast<Enum>(Bits() % kNumValues<Enum>);
+  }
+
+  DType ServedDType() {
+    for (;;) {
+      if (const auto dtype = EnumOf<DType>(); IsSupported(dtype)) return dtype;
+    }
+  }
+  // Any bits of an integer; of floats also the infinities, both zeros and NaN, which is canonical on every way.
+  Value ValueOf(DType dtype) {
+    return VisitDType(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (std::is_integral_v<T>) {
+        return Value::Of(static_cast<T>(Bits()));
+      } else {
+        using Limits = std::numeric_limits<T>;
+        if (Coin()) return Value::Of(static_cast<T>(static_cast<double>(Bits()) / 3e9 - 3e9));
+        return Value::Of(OneOf<T>({T{0}, -T{0}, Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(),
+                                   Limits::denorm_min(), Limits::max(), Limits::lowest()}));
+      }
+    });
+  }
+  Algorithm AnyAlgorithm() {
+    if (Coin()) return {};
+    return {static_cast<Strategy>(Bits() % kNumStrategies), static_cast<TileScan>(Bits() % kNumTileScans),
+            OneOf<uint8_t>({0, 1, 2, 4, 8, 16}), Coin()};
+  }
+  std::optional<uint64_t> AnyLength() { return Coin() ? std::nullopt : std::optional(Bits()); }
+
+  // dtype, out_dtype, op and init, which go together.
+  template <class Spec>
+  void SetOperator(Spec* spec) {
+    do {
+      spec->dtype = ServedDType();
+      spec->out_dtype = Coin() ? std::nullopt : std::optional(EnumOf<DType>());
+      spec->op = EnumOf<Op>();
+    } while (!IsSupported(Spec::kPrimitive, spec->dtype, spec->output(), spec->op));
+    if (Coin()) spec->init = ValueOf(spec->output());
+  }
+
+ private:
+  std::mt19937_64 bits_;
+};
+
+ScanSpec AnyScan(Random& random) {
+  ScanSpec spec = {.kind = random.EnumOf<ScanKind>(),
+                   .reverse = random.Coin(),
+                   .algorithm = random.AnyAlgorithm(),
+                   .num_items = random.AnyLength()};
+  random.SetOperator(&spec);
+  return spec;
+}
+
+ReduceSpec AnyReduce(Random& random) {
+  ReduceSpec spec = {.algorithm = random.AnyAlgorithm(), .num_items = random.AnyLength()};
+  random.SetOperator(&spec);
+  return spec;
+}
+
+CompactSpec AnyCompact(Random& random) {
+  CompactSpec spec = {.dtype = random.ServedDType(),
+                      .invert = random.Coin(),
+                      .return_values = random.Coin(),
+                      .return_indices = random.Coin(),
+                      .index_dtype = random.Coin() ? DType::kU64 : DType::kU32,
+                      .algorithm = random.AnyAlgorithm(),
+                      .num_items = random.AnyLength()};
+  if (random.Coin()) {
+    spec.mask_kind = random.Coin() ? MaskKind::kBytes : MaskKind::kBits;
+    return spec;
+  }
+  spec.predicate = Predicate{.comparison = random.EnumOf<Comparison>()};
+  if (TakesValue(spec.predicate->comparison)) spec.predicate->value = random.ValueOf(spec.dtype);
+  return spec;
+}
+
+// Over the bytes of the message, too.
+template <class Spec>
+void ExpectComesBack(Spec (*any)(Random&)) {
+  const uint64_t seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  for (int round = 0; round < kRounds; ++round) {
+    const Spec spec = any(random);
+    auto wire = ToWire(spec);
+    ASSERT_TRUE(wire.ok()) << wire.status();
+    ASSERT_TRUE(wire->ParseFromString(wire->SerializeAsString()));
+    const absl::StatusOr<Spec> back = FromWire(*wire);
+    ASSERT_TRUE(back.ok()) << back.status() << " for " << wire->ShortDebugString();
+    ASSERT_TRUE(*back == spec) << wire->ShortDebugString();
+  }
+}
+
+TEST(WireSpec, ScansComeBack) { ExpectComesBack(AnyScan); }
+TEST(WireSpec, ReducesComeBack) { ExpectComesBack(AnyReduce); }
+TEST(WireSpec, CompactsComeBack) { ExpectComesBack(AnyCompact); }
+
+// What proto3 leaves out is what the contract calls the default.
+TEST(WireSpec, DefaultsAreTheContracts) {
+  v1::ScanSpec scan;
+  scan.set_dtype(v1::DTYPE_F32);
+  scan.set_op(v1::OP_SUM);
+  EXPECT_TRUE(FromWire(scan).value() == ScanSpec{});
+  v1::ReduceSpec reduce;
+  reduce.set_dtype(v1::DTYPE_F32);
+  reduce.set_op(v1::OP_SUM);
+  EXPECT_TRUE(FromWire(reduce).value() == ReduceSpec{});
+  v1::CompactSpec compact;
+  compact.set_dtype(v1::DTYPE_F32);
+  compact.set_mask(v1::MASK_KIND_BYTES);
+  EXPECT_TRUE(FromWire(compact).value() == CompactSpec{});
+}
+
+TEST(WireSpec, AFaultIsNamedWithItsReasonAndField) {
+  const auto expect = [](const absl::Status& status, absl::StatusCode code, std::string_view reason,
+                         std::string_view field) {
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_EQ(ErrorReason(status), reason) << status;
+    EXPECT_EQ(ErrorField(status), field) << status;
+  };
+  const auto scan = [](auto change) {
+    v1::ScanSpec wire = ToWire(ScanSpec{.dtype = DType::kF32}).value();
+    change(&wire);
+    return FromWire(wire).status();
+  };
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
+  using Scan = v1::ScanSpec;
+  expect(scan([](Scan* s) { s->clear_dtype(); }), kInvalid, "UNKNOWN_ENUM", "spec.dtype");
+  expect(scan([](Scan* s) { s->set_dtype(static_cast<v1::DType>(std::numeric_limits<int>::min())); }), kInvalid,
+         "UNKNOWN_ENUM", "spec.dtype");
+  expect(scan([](Scan* s) { s->set_dtype(v1::DTYPE_BF16); }), kUnimplemented, "NOT_IMPLEMENTED", "spec.dtype");
+  expect(scan([](Scan* s) { s->set_out_dtype(v1::DTYPE_U8); }), kInvalid, "UNSUPPORTED_COMBINATION", "spec.out_dtype");
+  expect(scan([](Scan* s) { s->set_op(v1::OP_AND); }), kInvalid, "UNSUPPORTED_COMBINATION", "spec.op");
+  expect(scan([](Scan* s) { s->set_op(v1::OP_LINEAR_RECURRENCE); }), kUnimplemented, "NOT_IMPLEMENTED", "spec.op");
+  expect(scan([](Scan* s) { s->set_kind(static_cast<v1::ScanKind>(9)); }), kInvalid, "UNKNOWN_ENUM", "spec.kind");
+  expect(scan([](Scan* s) { s->mutable_init(); }), kInvalid, "FIELD_CONFLICT", "spec.init");
+  expect(scan([](Scan* s) { s->set_precision(v1::PRECISION_WIDE); }), kUnimplemented, "NOT_IMPLEMENTED",
+         "spec.precision");
+  expect(scan([](Scan* s) { s->mutable_algorithm()->set_items_per_thread(3); }), kInvalid, "ALGORITHM_CHOICE",
+         "spec.algorithm.items_per_thread");
+  EXPECT_EQ(scan([](Scan* s) { s->set_precision(v1::PRECISION_WIDE); }).message(),
+            "precision WIDE is not implemented by this server: GetServerInfo lists what is");
+
+  const auto compact = [](auto change) {
+    v1::CompactSpec wire = ToWire(CompactSpec{.predicate = Predicate{Comparison::kLess, Value::Of(1.0f)}}).value();
+    change(&wire);
+    return FromWire(wire).status();
+  };
+  using Compact = v1::CompactSpec;
+  expect(compact([](Compact* s) { s->clear_selector(); }), kInvalid, "FIELD_CONFLICT", "spec.selector");
+  expect(compact([](Compact* s) { s->set_mask(v1::MASK_KIND_UNSPECIFIED); }), kInvalid, "UNKNOWN_ENUM", "spec.mask");
+  expect(compact([](Compact* s) { s->mutable_predicate()->clear_value(); }), kInvalid, "FIELD_CONFLICT",
+         "spec.predicate.value");
+  expect(compact([](Compact* s) { s->set_index_dtype(v1::DTYPE_I64); }), kInvalid, "UNSUPPORTED_COMBINATION",
+         "spec.index_dtype");
+}
+
+TEST(WireSpec, AClientWithoutValuesOfATypeSaysSo) {
+  const absl::Status status = ToWire(ScanSpec{.dtype = DType::kF16, .init = Value{}}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(status.message(), "this client has no values of type f16");
+  // Without one the server is the judge.
+  EXPECT_TRUE(ToWire(ScanSpec{.dtype = DType::kF16}).ok());
+}
+
+}  // namespace
+}  // namespace prefixd
