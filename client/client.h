@@ -30,6 +30,7 @@
 #include "client/call_status.h"
 #include "client/chunk.h"
 #include "client/compact.h"
+#include "client/difference.h"
 #include "client/echo.h"
 #include "client/options.h"
 #include "client/reduce.h"
@@ -89,6 +90,17 @@ class Client {
     return internal::Compact<T>(*connection_, values, mask, options, call);
   }
 
+  // The differences of neighbours: what an inclusive scan by sum did, undone.
+  // Shape:  as many results as values.
+  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM) for reverse above 1 MiB.
+  // Cost:   as Scan.
+  // Example: [13,14,16,20], init 10 -> [3,1,2,4]
+  template <class T>
+  absl::StatusOr<DifferenceResult<T>> Difference(absl::Span<const T> values, const DifferenceOptions<T>& options = {},
+                                                 const CallOptions& call = {}) {
+    return internal::Difference<T>(*connection_, values, options, call);
+  }
+
   // ---- Element types known at run time, arrays larger than memory ----
   // As the calls above, from a source to a sink: one unary call where the first chunk is the last and fits, else a
   // stream. The sink gets the result in order, in pieces, on the calling thread; an error from it ends the call with
@@ -111,6 +123,12 @@ class Client {
     return internal::CompactChunks(*connection_, spec, source, sink, call);
   }
 
+  using DifferenceSink = client::DifferenceSink;
+  absl::StatusOr<Timing> DifferenceChunks(const DifferenceSpec& spec, ChunkSource& source, DifferenceSink sink,
+                                          const CallOptions& call = {}) {
+    return internal::DifferenceChunks(*connection_, spec, source, sink, call);
+  }
+
   // Any of these calls, chosen at run time, for callers who measure. The sink gets the arrays of the result; the value
   // of a reduce is dropped.
   absl::StatusOr<Timing> RunChunks(const Spec& spec, ChunkSource& source, ResultSink sink,
@@ -127,6 +145,11 @@ class Client {
   }
   absl::StatusOr<std::unique_ptr<CompactStream>> OpenCompact(const CompactSpec& spec, const CallOptions& call = {}) {
     return internal::OpenCompact(*connection_, spec, call);
+  }
+
+  absl::StatusOr<std::unique_ptr<DifferenceStream>> OpenDifference(const DifferenceSpec& spec,
+                                                                   const CallOptions& call = {}) {
+    return internal::OpenDifference(*connection_, spec, call);
   }
 
   // ---- The server itself ----

@@ -34,6 +34,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/algorithm_info.h"
 #include "kernels/args/compact.h"
+#include "kernels/args/difference.h"
 #include "kernels/args/reduce.h"
 #include "kernels/args/scan.h"
 #include "kernels/types.h"
@@ -129,6 +130,14 @@ class Lane {
   // Cost:    reads n (and the mask), writes what is kept; one launch.
   // Example: [3,1,2,4], > 1, first_item 8 -> values [3,2,4], indices [8,10,11], count 3
   virtual absl::Status Compact(const CompactArgs& args) = 0;
+
+  // Differences of neighbours in one chunk: the inverse of an inclusive scan by sum, forward or reversed.
+  // Shape:   in, out: num_items elements of dtype, disjoint.
+  // Needs:   in, out aligned to their element size.
+  // Errors:  UNIMPLEMENTED if dtype is not served; INVALID_ARGUMENT if in is out; and as Scan.
+  // Cost:    reads n, writes n; one launch.
+  // Example: [3,4,6,10], carry_in 1 -> [2,1,2,4], carry_out 10
+  virtual absl::Status Difference(const DifferenceArgs& args) = 0;
 
   // Blocks until everything enqueued has run; returns its first error.
   virtual absl::Status Synchronize() = 0;

@@ -88,8 +88,23 @@ struct CompactSpec {
   friend bool operator==(const CompactSpec&, const CompactSpec&) = default;
 };
 
+// out[0] = in[0] - init, out[i] = in[i] - in[i-1]; reversed: out[n-1] = in[n-1] - init, out[i] = in[i] - in[i+1].
+// What an inclusive scan by sum did, undone.
+struct DifferenceSpec {
+  static constexpr Primitive kPrimitive = Primitive::kDifference;
+
+  DType dtype = DType::kF32;
+  std::optional<Value> init = {};  // Absent: 0.
+  bool reverse = false;            // Not in a stream.
+  Algorithm algorithm = {};
+  std::optional<uint64_t> num_items = {};
+
+  DType output() const { return dtype; }
+  friend bool operator==(const DifferenceSpec&, const DifferenceSpec&) = default;
+};
+
 // Any of them. A primitive's place in the list is its number.
-using Spec = std::variant<ScanSpec, ReduceSpec, CompactSpec>;
+using Spec = std::variant<ScanSpec, ReduceSpec, CompactSpec, DifferenceSpec>;
 
 inline Primitive PrimitiveOf(const Spec& spec) { return static_cast<Primitive>(spec.index()); }
 inline DType InputOf(const Spec& spec) {

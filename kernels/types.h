@@ -79,10 +79,11 @@ inline constexpr uint32_t kNumericsVersion = 1;
   X(kLinearRecurrence, "linear_recurrence")
 
 // X(enumerator, name, whether it combines elements by an operator)
-#define PREFIXD_PRIMITIVES(X) \
-  X(kScan, "scan", true)      \
-  X(kReduce, "reduce", true)  \
-  X(kCompact, "compact", false)
+#define PREFIXD_PRIMITIVES(X)   \
+  X(kScan, "scan", true)        \
+  X(kReduce, "reduce", true)    \
+  X(kCompact, "compact", false) \
+  X(kDifference, "difference", false)
 
 #define PREFIXD_SCAN_KINDS(X) \
   X(kInclusive, "inclusive")  \

@@ -14,6 +14,7 @@
 #include "client/prefixctl/bench_command.h"
 #include "client/prefixctl/command.h"
 #include "client/prefixctl/compact_command.h"
+#include "client/prefixctl/difference_command.h"
 #include "client/prefixctl/file.h"
 #include "client/prefixctl/load_command.h"
 #include "client/prefixctl/option.h"
@@ -117,6 +118,7 @@ int main(int argc, char** argv) {
   AddScanCommand(app, &commands);
   AddReduceCommand(app, &commands);
   AddCompactCommand(app, &commands);
+  AddDifferenceCommand(app, &commands);
   AddBenchCommand(app, &commands);
   AddLoadCommands(app, &commands);
   AddServerCommands(app, &commands);

@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "kernels/cpu/compact.h"
+#include "kernels/cpu/difference.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/scan.h"
@@ -111,6 +112,13 @@ class CpuLane final : public Lane {
         default:
           FatalValue("CpuLane::Compact", strategy);
       }
+    });
+  }
+
+  absl::Status Difference(const DifferenceArgs& args) override {
+    return Run(Primitive::kDifference, args.dtype, Op::kSum, args, [](Strategy strategy) {
+      if (strategy != Strategy::kSingleLaunch) FatalValue("CpuLane::Difference", strategy);
+      return cpu::RunDifference;
     });
   }
 
@@ -215,7 +223,14 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
            .depth = "n",
            .traffic = "n + kept",
            .launches = "1",
-           .source = kSequential}};
+           .source = kSequential},
+          {.primitive = Primitive::kDifference,
+           .algorithm = {Strategy::kSingleLaunch},
+           .work = "n",
+           .depth = "1",
+           .traffic = "2n",
+           .launches = "1",
+           .source = "the inverse of a scan"}};
 }
 
 class CpuDevice final : public Device {

@@ -56,6 +56,13 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
        .traffic = "n and what is kept",
        .launches = "2 and more",
        .source = kCub},
+      {.primitive = Primitive::kDifference,
+       .algorithm = {Strategy::kSingleLaunch},
+       .work = "n",
+       .depth = "1",
+       .traffic = "2n",
+       .launches = "1",
+       .source = "the inverse of a scan"},
   };
   const std::vector<AlgorithmInfo> textbooks = TextbookAlgorithms();
   rows.insert(rows.end(), textbooks.begin(), textbooks.end());

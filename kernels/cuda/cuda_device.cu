@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "kernels/cuda/algorithms.h"
 #include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/difference.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/stage_clock.h"
 #include "kernels/yardsticks/cuda/textbooks.h"
@@ -58,6 +59,7 @@ class CudaLane final : public Lane {
   absl::Status Scan(const ScanArgs& args) override;
   absl::Status Reduce(const ReduceArgs& args) override;
   absl::Status Compact(const CompactArgs& args) override;
+  absl::Status Difference(const DifferenceArgs& args) override;
   absl::Status Synchronize() override;
   StageTimes TakeStageTimes() override { return clock_.Take(); }
 
@@ -249,6 +251,16 @@ absl::Status CudaLane::Compact(const CompactArgs& args) {
       FatalValue("CudaLane::Compact", algorithm.strategy);
     });
   });
+}
+
+absl::Status CudaLane::Difference(const DifferenceArgs& args) {
+  PREFIXD_RETURN_IF_ERROR(Validate(args));
+  PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm,
+                           device_->ResolveFor(Primitive::kDifference, args.dtype, Op::kSum, args));
+  if (algorithm.strategy != Strategy::kSingleLaunch) FatalValue("CudaLane::Difference", algorithm.strategy);
+  PREFIXD_RETURN_IF_ERROR(Enter());
+  const Traffic traffic = {.num_bytes = 2 * args.num_arrays * args.num_items * SizeOf(args.dtype)};
+  return Timed(Stage::kKernel, traffic, "the difference kernel", [&] { return LaunchDifference(args, &context_); });
 }
 
 absl::Status CudaLane::Synchronize() {

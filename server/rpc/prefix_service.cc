@@ -9,6 +9,7 @@
 #include "prefixd/v1/primitives.grpc.pb.h"
 #include "proto/array_message.h"
 #include "proto/wire_compact.h"
+#include "proto/wire_difference.h"
 #include "proto/wire_reduce.h"
 #include "proto/wire_scan.h"
 #include "server/call/session.h"
@@ -179,7 +180,8 @@ class ReadReactor final : public ReadingReactor<grpc::ServerReadReactor<ByteBuff
 using RawPrefixService = v1::PrefixService::WithRawCallbackMethod_Scan<
     v1::PrefixService::WithRawCallbackMethod_Reduce<v1::PrefixService::WithRawCallbackMethod_Compact<
         v1::PrefixService::WithRawCallbackMethod_StreamScan<v1::PrefixService::WithRawCallbackMethod_StreamReduce<
-            v1::PrefixService::WithRawCallbackMethod_StreamCompact<v1::PrefixService::Service>>>>>>;
+            v1::PrefixService::WithRawCallbackMethod_StreamCompact<v1::PrefixService::WithRawCallbackMethod_Difference<
+                v1::PrefixService::WithRawCallbackMethod_StreamDifference<v1::PrefixService::Service>>>>>>>>;
 
 class PrefixService final : public RawPrefixService {
  public:
@@ -205,6 +207,14 @@ class PrefixService final : public RawPrefixService {
   }
   grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* StreamCompact(grpc::CallbackServerContext* call) override {
     return new BidiReactor<v1::CompactRequest, v1::CompactResponse>(context_, call, "StreamCompact");
+  }
+
+  grpc::ServerUnaryReactor* Difference(grpc::CallbackServerContext* call, const ByteBuffer* request,
+                                       ByteBuffer* response) override {
+    return Unary<v1::DifferenceRequest, v1::DifferenceResponse>(call, "Difference", request, response);
+  }
+  grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* StreamDifference(grpc::CallbackServerContext* call) override {
+    return new BidiReactor<v1::DifferenceRequest, v1::DifferenceResponse>(context_, call, "StreamDifference");
   }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "server/work/compact.h"
+#include "server/work/difference.h"
 #include "server/work/reduce.h"
 #include "server/work/scan.h"
 

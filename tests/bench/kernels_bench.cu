@@ -194,6 +194,28 @@ class Bench {
   }
 
   template <class T>
+  void RunDifference(size_t n, const char* name) {
+    T* d_in;
+    T* d_out;
+    Check(cudaMalloc(&d_in, n * sizeof(T)));
+    Check(cudaMalloc(&d_out, n * sizeof(T)));
+    Fill<<<2048, 256>>>(d_in, n);
+    CopyTime(n * sizeof(T));
+    for (const bool reverse : {false, true}) {
+      Line(std::string("difference ") + (reverse ? "reverse " : "") + name, n, 2.0 * n * sizeof(T), [&] {
+        prefixd::DifferenceArgs args;
+        args.dtype = prefixd::kDTypeOf<T>;
+        args.reverse = reverse;
+        args.in = d_in;
+        args.out = d_out;
+        args.num_items = n;
+        Check(lane_->Difference(args));
+      });
+    }
+    Free(d_in, d_out);
+  }
+
+  template <class T>
   void RunCompact(size_t n, const char* name) {
     T* d_in;
     T* d_out;
@@ -333,6 +355,10 @@ int main(int argc, char** argv) {
   bench.RunWide<float, double>(n, "f32 to f64");
   bench.Run<float>(size_t{1} << 30, "f32");
   bench.Run<uint8_t>((size_t{1} << 32) + 17, "u8");
+  bench.RunDifference<float>(n, "f32");
+  bench.RunDifference<double>(n, "f64");
+  bench.RunDifference<int16_t>(n, "i16");
+  bench.RunDifference<uint8_t>(n, "u8");
   bench.RunCompact<float>(n, "f32");
   bench.RunCompact<int64_t>(n, "i64");
 }

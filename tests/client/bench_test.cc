@@ -39,7 +39,8 @@ TEST(BenchSpec, WhatWasNamedIsAskedFor) {
   flags.sizes = {5};
   flags.repetitions = 3;
   const client::BenchmarkSpec spec = BenchSpec(flags, kInfo);
-  EXPECT_THAT(spec.primitives, ElementsAre(Primitive::kScan, Primitive::kReduce, Primitive::kCompact));
+  EXPECT_THAT(spec.primitives,
+              ElementsAre(Primitive::kScan, Primitive::kReduce, Primitive::kCompact, Primitive::kDifference));
   EXPECT_THAT(spec.dtypes, ElementsAre(DType::kF32));
   EXPECT_THAT(spec.ops, ElementsAre(Op::kSum));
   EXPECT_THAT(spec.algorithms, ElementsAre(Algorithm{}));

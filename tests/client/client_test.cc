@@ -334,11 +334,17 @@ TEST(ClientRunChunks, ServesEveryPrimitive) {
     response->mutable_timing()->set_num_items(3);
     return grpc::Status::OK;
   };
+  server.prefix.difference = [](auto*, const v1::DifferenceRequest&, v1::DifferenceResponse* response) {
+    response->mutable_values()->mutable_inline_()->set_data(Data<int64_t>({1, 1, 1}));
+    response->mutable_timing()->set_num_items(4);
+    return grpc::Status::OK;
+  };
   Client client(server.address());
   const std::vector<int64_t> values = {1, 2, 3};
   const std::vector<Spec> specs = {
       ScanSpec{.dtype = DType::kI64}, ReduceSpec{.dtype = DType::kI64},
-      CompactSpec{.dtype = DType::kI64, .predicate = Predicate{Comparison::kGreater, Value::Of(int64_t{2})}}};
+      CompactSpec{.dtype = DType::kI64, .predicate = Predicate{Comparison::kGreater, Value::Of(int64_t{2})}},
+      DifferenceSpec{.dtype = DType::kI64}};
   std::vector<size_t> sizes;
   for (const Spec& spec : specs) {
     size_t received_bytes = 0;
@@ -351,7 +357,42 @@ TEST(ClientRunChunks, ServesEveryPrimitive) {
     sizes.push_back(received_bytes);
     EXPECT_EQ(timing->num_items, sizes.size());
   }
-  EXPECT_THAT(sizes, ElementsAre(24, 0, 8));
+  EXPECT_THAT(sizes, ElementsAre(24, 0, 8, 24));
+}
+
+// The stream brings a difference to each chunk; the typed call is one message, with the options in its spec.
+TEST(ClientDifference, UnaryAndStream) {
+  FakeServer server;
+  v1::DifferenceSpec seen;
+  server.prefix.difference = [&](auto*, const v1::DifferenceRequest& request, v1::DifferenceResponse* response) {
+    seen = request.spec();
+    response->mutable_values()->mutable_inline_()->set_data(Data<int64_t>({3, 1, 2, 4}));
+    return grpc::Status::OK;
+  };
+  server.prefix.stream_difference = [](auto*, DifferenceRpc* rpc) {
+    int64_t last = 0;
+    for (v1::DifferenceRequest request; rpc->Read(&request);) {
+      std::vector<int64_t> values = Elements<int64_t>(request.values().inline_().data());
+      for (int64_t& value : values) value -= std::exchange(last, value);
+      v1::DifferenceResponse response;
+      response.mutable_values()->mutable_inline_()->set_data(Data(values));
+      rpc->Write(response);
+    }
+    return grpc::Status::OK;
+  };
+  Client client(server.address());
+  const auto small = client.Difference<int64_t>({13, 14, 16, 20}, {.init = 10, .reverse = true});
+  ASSERT_TRUE(small.ok()) << small.status();
+  EXPECT_THAT(small->values, ElementsAre(3, 1, 2, 4));
+  EXPECT_EQ(seen.init().int64_value(), 10);
+  EXPECT_TRUE(seen.reverse());
+  EXPECT_EQ(seen.num_items(), 4u);
+
+  std::vector<int64_t> values(2 * kUnaryItems + 5);
+  std::iota(values.begin(), values.end(), 1);
+  const auto large = client.Difference<int64_t>(values);
+  ASSERT_TRUE(large.ok()) << large.status();
+  EXPECT_TRUE(large->values == std::vector<int64_t>(values.size(), 1));
 }
 
 TEST(ClientCompact, StreamsMaskWithItsValues) {

@@ -28,10 +28,13 @@ class FakePrefixService : public v1::PrefixService::Service {
   std::function<grpc::Status(Context*, const v1::ScanRequest&, v1::ScanResponse*)> scan;
   std::function<grpc::Status(Context*, const v1::ReduceRequest&, v1::ReduceResponse*)> reduce;
   std::function<grpc::Status(Context*, const v1::CompactRequest&, v1::CompactResponse*)> compact;
+  std::function<grpc::Status(Context*, const v1::DifferenceRequest&, v1::DifferenceResponse*)> difference;
   std::function<grpc::Status(Context*, grpc::ServerReaderWriter<v1::ScanResponse, v1::ScanRequest>*)> stream_scan;
   std::function<grpc::Status(Context*, grpc::ServerReader<v1::ReduceRequest>*, v1::ReduceResponse*)> stream_reduce;
   std::function<grpc::Status(Context*, grpc::ServerReaderWriter<v1::CompactResponse, v1::CompactRequest>*)>
       stream_compact;
+  std::function<grpc::Status(Context*, grpc::ServerReaderWriter<v1::DifferenceResponse, v1::DifferenceRequest>*)>
+      stream_difference;
 
  private:
   grpc::Status Scan(Context* context, const v1::ScanRequest* request, v1::ScanResponse* response) override {
@@ -42,6 +45,10 @@ class FakePrefixService : public v1::PrefixService::Service {
   }
   grpc::Status Compact(Context* context, const v1::CompactRequest* request, v1::CompactResponse* response) override {
     return compact ? compact(context, *request, response) : Unset();
+  }
+  grpc::Status Difference(Context* context, const v1::DifferenceRequest* request,
+                          v1::DifferenceResponse* response) override {
+    return difference ? difference(context, *request, response) : Unset();
   }
   grpc::Status StreamScan(Context* context,
                           grpc::ServerReaderWriter<v1::ScanResponse, v1::ScanRequest>* stream) override {
@@ -54,6 +61,10 @@ class FakePrefixService : public v1::PrefixService::Service {
   grpc::Status StreamCompact(Context* context,
                              grpc::ServerReaderWriter<v1::CompactResponse, v1::CompactRequest>* stream) override {
     return stream_compact ? stream_compact(context, stream) : Unset();
+  }
+  grpc::Status StreamDifference(
+      Context* context, grpc::ServerReaderWriter<v1::DifferenceResponse, v1::DifferenceRequest>* stream) override {
+    return stream_difference ? stream_difference(context, stream) : Unset();
   }
 
   static grpc::Status Unset() { return {grpc::StatusCode::UNIMPLEMENTED, "the test has set no answer"}; }

@@ -24,7 +24,7 @@ inline std::string ToString(const grpc::ByteBuffer& buffer) {
 class RawServer : private grpc::Service {
  public:
   RawServer() {
-    for (const std::string name : {"Scan", "Reduce", "Compact"}) {
+    for (const std::string name : {"Scan", "Reduce", "Compact", "Difference"}) {
       names_.push_back(std::make_unique<std::string>("/prefixd.v1.PrefixService/" + name));
       AddMethod(new grpc::internal::RpcServiceMethod(
           names_.back()->c_str(), grpc::internal::RpcMethod::NORMAL_RPC,

@@ -14,6 +14,7 @@
 namespace prefixd::client {
 
 using ScanRpc = grpc::ServerReaderWriter<v1::ScanResponse, v1::ScanRequest>;
+using DifferenceRpc = grpc::ServerReaderWriter<v1::DifferenceResponse, v1::DifferenceRequest>;
 using CompactRpc = grpc::ServerReaderWriter<v1::CompactResponse, v1::CompactRequest>;
 
 inline const grpc::Status kUnavailable(grpc::StatusCode::UNAVAILABLE, "not now");

@@ -63,7 +63,7 @@ class BenchTest(E2ETest):
         self.assertEqual(titles[0].split(), "primitive type op algorithm elements time, us GB/s copy share".split())
         rows = [line.split() for line in lines if line.endswith("%")]
         self.assertEqual([(row[0], row[4]) for row in rows],
-                         [(primitive, size) for primitive in ("scan", "reduce", "compact")
+                         [(primitive, size) for primitive in ("scan", "reduce", "compact", "difference")
                           for size in ("2^10", "2^12", "2^14")])
         for row in rows:
             for number in (*row[5:8], row[8].rstrip("%")):

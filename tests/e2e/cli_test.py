@@ -190,7 +190,8 @@ class CliTest(E2ETest):
             with self.subTest(row):
                 self.assertTrue(any(line.split()[:1] == [row["primitive"]] and
                                     line.split()[1].split("[")[0] == row["algorithm"] for line in table if line))
-                arguments = {"scan": ["scan"], "reduce": ["reduce"], "compact": ["compact", "--where", ">= 0"]}
+                arguments = {"scan": ["scan"], "reduce": ["reduce"], "compact": ["compact", "--where", ">= 0"],
+                             "difference": ["difference"]}
                 output = [] if row["primitive"] == "reduce" else [self.folder / "y.npy"]
                 reply = self.ctl_json(*arguments[row["primitive"]], "--algorithm", row["algorithm"],
                                       self.folder / "x.npy", *output)
@@ -199,7 +200,7 @@ class CliTest(E2ETest):
                 if row["primitive"] == "reduce":
                     self.assertEqual(reply["value"], 499500)
                 else:
-                    expected = {"scan": np.cumsum(x), "compact": x}
+                    expected = {"scan": np.cumsum(x), "compact": x, "difference": np.diff(x, prepend=x[:1] * 0)}
                     result = np.load(self.folder / "y.npy")
                     np.testing.assert_array_equal(result if row["stable"] else np.sort(result),
                                                   expected[row["primitive"]])

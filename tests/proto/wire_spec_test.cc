@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "kernels/spec.h"
 #include "proto/wire_compact.h"
+#include "proto/wire_difference.h"
 #include "proto/wire_reduce.h"
 #include "proto/wire_scan.h"
 #include "proto/wire_values.h"
@@ -107,6 +108,15 @@ CompactSpec AnyCompact(Random& random) {
   return spec;
 }
 
+DifferenceSpec AnyDifference(Random& random) {
+  DifferenceSpec spec = {.dtype = random.ServedDType(),
+                         .reverse = random.Coin(),
+                         .algorithm = random.AnyAlgorithm(),
+                         .num_items = random.AnyLength()};
+  if (random.Coin()) spec.init = random.ValueOf(spec.dtype);
+  return spec;
+}
+
 // Over the bytes of the message, too.
 template <class Spec>
 void ExpectComesBack(Spec (*any)(Random&)) {
@@ -127,6 +137,7 @@ void ExpectComesBack(Spec (*any)(Random&)) {
 TEST(WireSpec, ScansComeBack) { ExpectComesBack(AnyScan); }
 TEST(WireSpec, ReducesComeBack) { ExpectComesBack(AnyReduce); }
 TEST(WireSpec, CompactsComeBack) { ExpectComesBack(AnyCompact); }
+TEST(WireSpec, DifferencesComeBack) { ExpectComesBack(AnyDifference); }
 
 // What proto3 leaves out is what the contract calls the default.
 TEST(WireSpec, DefaultsAreTheContracts) {

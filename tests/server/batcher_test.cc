@@ -145,6 +145,8 @@ TEST_P(BatcherTest, EachHasTheResultItHasAlone) {
                   .return_values = false,
                   .return_indices = true,
                   .index_dtype = DType::kU32},
+      DifferenceSpec{.dtype = DType::kF32},
+      DifferenceSpec{.dtype = DType::kF64, .init = Value::Of(0.25), .reverse = true},
   };
   for (const Spec& spec : specs) {
     const size_t n = 1 + random() % 1000;

@@ -67,6 +67,9 @@ class FakeDevice final : public Device {
     absl::Status Compact(const CompactArgs& args) override {
       return Work([&] { return lane_->Compact(args); });
     }
+    absl::Status Difference(const DifferenceArgs& args) override {
+      return Work([&] { return lane_->Difference(args); });
+    }
     absl::Status Synchronize() override { return lane_->Synchronize(); }
     StageTimes TakeStageTimes() override {
       StageTimes times = lane_->TakeStageTimes();

@@ -322,5 +322,31 @@ TEST_F(SessionTest, AnExclusiveScanStartsWithTheIdentityOfTheOutputType) {
   EXPECT_EQ(Items<uint64_t>(transport_->values()), (std::vector<uint64_t>{~uint64_t{0}, 5}));
 }
 
+TEST_F(SessionTest, DifferencesCarryOverChunksAndPieces) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937 random(seed);
+  std::vector<int32_t> in(2 * kPieceItems + 99);
+  for (int32_t& x : in) x = static_cast<int32_t>(random());
+  const std::vector<int32_t> sums = InclusiveSum(in);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::string> chunks;
+    for (size_t first = 0; first < in.size();) {
+      const size_t n = std::min<size_t>(random() % (round == 0 ? 3 * kPieceItems : kPieceItems), in.size() - first);
+      chunks.push_back(Bytes(std::vector<int32_t>(sums.begin() + first, sums.begin() + first + n)));
+      first += n;
+    }
+    ASSERT_TRUE(Run(Stream(), Messages(DifferenceSpec{.dtype = DType::kI32}, std::move(chunks))).ok());
+    EXPECT_EQ(Items<int32_t>(transport_->values()), in);
+    EXPECT_EQ(transport_->result().timing.num_items, in.size());
+  }
+  const DifferenceSpec reverse = {.dtype = DType::kI32, .init = Value::Of(1), .reverse = true};
+  ASSERT_TRUE(Run(Unary(), Messages(reverse, {Bytes<int32_t>({7, 5, 4})})).ok());
+  EXPECT_EQ(Items<int32_t>(transport_->values()), (std::vector<int32_t>{2, 1, 3}));
+  EXPECT_EQ(Reason(Stream(), Messages(reverse, {Bytes<int32_t>({7})})), "REVERSE_ON_STREAM");
+  ASSERT_TRUE(Run(Unary(), Messages(DifferenceSpec{.dtype = DType::kI32}, {""})).ok());
+  EXPECT_EQ(transport_->values(), "");
+}
+
 }  // namespace
 }  // namespace prefixd

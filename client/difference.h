@@ -1,0 +1,84 @@
+// Difference, as the client has it. Client (client.h) is where callers find it.
+#ifndef PREFIXD_CLIENT_DIFFERENCE_H_
+#define PREFIXD_CLIENT_DIFFERENCE_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/status.h"
+#include "client/chunk.h"
+#include "client/options.h"
+#include "client/stream.h"
+#include "client/typed.h"
+#include "kernels/spec.h"
+#include "kernels/types.h"
+#include "proto/timing.h"
+
+namespace prefixd::client {
+
+using prefixd::DifferenceSpec;
+using prefixd::Timing;
+
+template <class T>
+struct DifferenceOptions {
+  std::optional<T> init = {};  // The scan's. Absent: 0.
+  bool reverse = false;        // Undoes a reverse scan; arrays of up to 1 MiB.
+  Algorithm algorithm = {};    // {}: the server chooses.
+};
+
+template <class T>
+struct DifferenceResult {
+  std::vector<T> values;
+  Timing timing;
+};
+
+struct DifferenceReply {
+  std::string values;            // The next elements of the result.
+  std::optional<Timing> timing;  // In the last reply.
+};
+
+using DifferenceStream = Stream<DifferenceReply>;
+using DifferenceSink = absl::FunctionRef<absl::Status(Bytes values)>;
+
+// The most elements whose request and whose reply both fit one message of 1 MiB.
+inline size_t ChunkItems(const DifferenceSpec& spec) { return kMaxPayloadBytes / SizeOf(spec.dtype); }
+
+// ---- Implementation details below ---------------------------------------------------------------------------------
+namespace internal {
+
+absl::StatusOr<Timing> DifferenceBytes(const Connection& connection, const DifferenceSpec& spec, Bytes values,
+                                       Room room, const CallOptions& call);
+absl::StatusOr<Timing> DifferenceChunks(const Connection& connection, const DifferenceSpec& spec, ChunkSource& source,
+                                        DifferenceSink sink, const CallOptions& call);
+absl::StatusOr<std::unique_ptr<DifferenceStream>> OpenDifference(const Connection& connection,
+                                                                 const DifferenceSpec& spec, const CallOptions& call);
+
+// As Client::RunChunks.
+absl::StatusOr<Timing> RunChunks(const Connection& connection, const DifferenceSpec& spec, ChunkSource& source,
+                                 ResultSink sink, const CallOptions& call);
+
+template <class T>
+absl::StatusOr<DifferenceResult<T>> Difference(const Connection& connection, absl::Span<const T> values,
+                                               const DifferenceOptions<T>& options, const CallOptions& call) {
+  const DifferenceSpec spec = {.dtype = kDTypeOf<T>,
+                               .init = ToValue(options.init),
+                               .reverse = options.reverse,
+                               .algorithm = options.algorithm,
+                               .num_items = values.size()};
+  DifferenceResult<T> result;
+  result.values.reserve(values.size());
+  const auto room = [&](size_t size_bytes) { return Grow(size_bytes, &result.values); };
+  PREFIXD_ASSIGN_OR_RETURN(result.timing, DifferenceBytes(connection, spec, AsBytes(values), room, call));
+  return result;
+}
+
+}  // namespace internal
+}  // namespace prefixd::client
+
+#endif  // PREFIXD_CLIENT_DIFFERENCE_H_

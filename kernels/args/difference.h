@@ -1,0 +1,35 @@
+// What a lane is told to take differences of.
+#ifndef PREFIXD_KERNELS_ARGS_DIFFERENCE_H_
+#define PREFIXD_KERNELS_ARGS_DIFFERENCE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "kernels/types.h"
+
+namespace prefixd {
+
+// out[0] = in[0] - init, out[i] = in[i] - in[i-1]; reversed: out[n-1] = in[n-1] - init, out[i] = in[i] - in[i+1].
+// Integers wrap. A NaN comes out canonical.
+struct DifferenceArgs {
+  DType dtype = DType::kI32;
+  bool reverse = false;
+  Algorithm algorithm;
+  const void* in = nullptr;  // Device.
+  void* out = nullptr;       // Device; another array than in.
+  uint64_t num_items = 0;
+  uint64_t num_arrays = 1;         // See Lane. Where there are several, without carries.
+  Value init;                      // What stands before in[0] (reversed: behind in[n-1]). Used if carry_in is null.
+  const void* carry_in = nullptr;  // Device, one element: what stands there, from the chunk before.
+  void* carry_out = nullptr;  // Device, one element, may equal carry_in: in[n-1] (reversed: in[0]). Null: not wanted.
+};
+
+// What Lane::Difference checks before it enqueues. Errors: as it says, but for the algorithm's.
+absl::Status Validate(const DifferenceArgs& args);
+
+// One array of a batch, by itself.
+DifferenceArgs ArrayOf(DifferenceArgs batch, uint64_t array);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_KERNELS_ARGS_DIFFERENCE_H_

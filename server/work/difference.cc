@@ -1,0 +1,46 @@
+#include "server/work/difference.h"
+
+#include "base/status.h"
+
+namespace prefixd {
+namespace {
+
+class DifferenceWork final : public Work {
+ public:
+  DifferenceWork(const Device& device, const DifferenceSpec& spec)
+      : Work(device, spec, {.value_bytes = SizeOf(spec.dtype), .carry_bytes = SizeOf(spec.dtype)}), difference_(spec) {}
+
+  absl::Status CheckStream() const override {
+    if (!difference_.reverse) return absl::OkStatus();
+    return Error(absl::StatusCode::kFailedPrecondition, "REVERSE_ON_STREAM", "spec.reverse",
+                 StrCat("an element's difference to the next one can't be told before that comes, so a stream would "
+                        "have to wait for it: use the unary call, for at most ",
+                        kMaxReplyPayloadBytes / SizeOf(difference_.dtype), " elements of ", Name(difference_.dtype)));
+  }
+
+  absl::Status Enqueue(Lane& lane, const WorkArrays& arrays) const override {
+    return lane.Difference({.dtype = difference_.dtype,
+                            .reverse = difference_.reverse,
+                            .algorithm = difference_.algorithm,
+                            .in = arrays.in,
+                            .out = arrays.values,
+                            .num_items = arrays.num_items,
+                            .num_arrays = arrays.num_arrays,
+                            .init = difference_.init.value_or(Value{}),
+                            .carry_in = arrays.carry_in,
+                            .carry_out = arrays.carry_out});
+  }
+
+  void Describe(const WorkTotals& /*totals*/, Result* /*result*/) const override {}
+
+ private:
+  const DifferenceSpec difference_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Work> MakeWorkOf(const Device& device, const DifferenceSpec& spec) {
+  return std::make_unique<DifferenceWork>(device, spec);
+}
+
+}  // namespace prefixd
