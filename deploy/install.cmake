@@ -2,7 +2,7 @@
 #   bin/      prefixd, prefixctl
 #   lib/      the shared libraries they need beyond glibc and the C++ run time; the client library, with its CMake package
 #   include/  prefixd/: the client's headers
-#   share/    prefixd/proto: the contract; prefixd/example: a program; doc/prefixd: README, licences, list of libraries
+#   share/    prefixd/proto: the contract; prefixd/example: a program; doc/prefixd: README, docs, licences, list of libraries
 #
 # The run path is an RPATH, not the RUNPATH that linkers write by default: RUNPATH serves only a program's own libraries,
 # RPATH also those that these libraries need in turn, so that they are bundled as the distribution built them.
@@ -36,4 +36,5 @@ install(FILES ${PROJECT_BINARY_DIR}/generated/prefixdConfig.cmake
 
 install(DIRECTORY proto/prefixd proto/google proto/grpc DESTINATION share/prefixd/proto)
 install(DIRECTORY client/example DESTINATION share/prefixd)
-install(FILES README.md LICENSE DESTINATION share/doc/prefixd)
+install(FILES README.md CHANGELOG.md SECURITY.md LICENSE DESTINATION share/doc/prefixd)
+install(DIRECTORY docs DESTINATION share/doc/prefixd)

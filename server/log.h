@@ -1,6 +1,6 @@
 // The log of prefixd: spdlog on standard error, as text or as one JSON object a line.
-// Lines are written by a thread of its own from a bounded queue, so that a reader of standard error who stalls never
-// stops the server: when the queue is full the oldest lines go. Threads: any.
+// One thread writes the lines, from a bounded queue. If the reader of standard error stalls, the server goes on; when
+// the queue is full its oldest lines are dropped. Threads: any.
 #ifndef PREFIXD_SERVER_LOG_H_
 #define PREFIXD_SERVER_LOG_H_
 
@@ -14,7 +14,7 @@ namespace prefixd {
 // Sets up the default logger. Needs: level and format as Options has checked them.
 void StartLog(const std::string& level, const std::string& format);
 
-// Writes what is queued, for at most `limit`; later lines are lost. Call it before the process ends.
+// Writes the queued lines, for at most `limit`; what is not written by then is lost. Call it before the process ends.
 void FlushLog(absl::Duration limit);
 
 // One line on a request that ended: id, caller, method, dtype, op, elements, bytes, status, stage times.

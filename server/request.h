@@ -32,7 +32,7 @@ struct Message {
   std::optional<Spec> spec;
   std::string request_id;  // Empty: the server makes one up.
   Chunk chunk;
-  uint64_t held_bytes = 0;  // While the call is under way: the message as it came, and what is copied out of it.
+  uint64_t held_bytes = 0;  // Memory during the call: the message as received, and what is copied out of it.
 };
 
 // A part of the answer; together at most kMaxReplyPayloadBytes.

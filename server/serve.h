@@ -1,4 +1,4 @@
-// The life of the process: serves until SIGTERM or SIGINT, drains, and says how to leave.
+// The life of the process: it serves until SIGTERM or SIGINT, drains, and ends with an exit code.
 #ifndef PREFIXD_SERVER_SERVE_H_
 #define PREFIXD_SERVER_SERVE_H_
 

@@ -39,21 +39,21 @@ class Server {
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options, std::unique_ptr<Device> device,
                                                        std::function<void()> on_device_lost);
 
-  // Cancels what is still in flight, and waits for it. In gRPC 1.51 this takes up to ten seconds, and where a device
-  // hangs it never ends: a process that is about to end leaves without it.
+  // Cancels the requests in flight, and waits for them. In gRPC 1.51 this takes up to ten seconds, and it never returns
+  // if a device hangs. So Serve ends the process without destroying its server.
   ~Server();
 
   // The ports of the TCP addresses, in the order of --listen.
   const std::vector<int>& ports() const { return ports_; }
 
   // Reports NOT_SERVING, refuses new requests, and waits for those in flight: until none is left, `timeout` has passed
-  // or `hurry` returns true (it is asked about 50 times a second). Then closes, for a second at most: a device that
-  // hangs can't keep the process. Returns how many were cut off. Called once at most.
+  // or `hurry` returns true (it is asked about 50 times a second). Then closes the sockets, for a second at most, even
+  // if the device hangs. Returns the number of requests that it cut off. Called once at most.
   uint64_t Drain(absl::Duration timeout, const std::function<bool()>& hurry);
 
  private:
   Server() = default;
-  // A Unix socket that is ours for as long as the path leads to the same inode.
+  // A Unix socket's file. We remove it only while the path has the same inode: else it is another server's.
   struct SocketFile {
     std::string path;
     uint64_t inode = 0;
@@ -62,7 +62,7 @@ class Server {
   absl::Status Listen(const Options& options);
   void OnDeviceLost(const absl::Status& status);
 
-  // In the order of dependence: what comes later uses what comes before.
+  // In the order of dependence: each member uses those above it.
   std::unique_ptr<Device> device_;
   std::unique_ptr<Admission> admission_;
   std::unique_ptr<Batcher> batcher_;  // Before the lanes, whose last tasks use it.

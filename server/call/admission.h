@@ -1,5 +1,5 @@
-// Budgets of the whole server: how many requests, and how many bytes of theirs, it holds at once. A request that does
-// not fit is refused at once and told when to come back; nothing waits here, so nothing grows here.
+// Budgets of the whole server: how many requests it holds at once, and how many bytes of theirs. A request that does
+// not fit is refused at once, with a time after which to try again. No request waits here, so there is no queue.
 // Threads: any.
 #ifndef PREFIXD_SERVER_CALL_ADMISSION_H_
 #define PREFIXD_SERVER_CALL_ADMISSION_H_
@@ -35,8 +35,8 @@ class Admission {
     ~Ticket() {
       if (admission_ != nullptr) admission_->Release({.requests = has_place_, .bytes = bytes_});
     }
-    // Gives the place back, and keeps that many of the bytes: for a request that is to be answered, whose caller may be
-    // back, many times over, before the answers are off our hands.
+    // Gives the place back and keeps kept_bytes charged. Called before a request is answered: its caller may send the
+    // next request before gRPC has let go of this answer, which still takes memory.
     void LeavePlace(uint64_t kept_bytes) {
       const uint64_t bytes = std::min(kept_bytes, bytes_);
       if (std::exchange(has_place_, false)) {

@@ -1,6 +1,7 @@
-// One benchmark from its spec to its end, whatever carries it: a measurement at a time, each on a lane that is borrowed
-// for it alone, the next one when the last one was written. Expensive, so there is one at a time, limited in bytes, and
-// it ends within a sample of its caller's going away, its deadline, or the server's draining.
+// One benchmark from its spec to its end, whatever carries it. It takes one measurement at a time, each on a lane that
+// is borrowed for it alone, and starts the next when the last has been written. Benchmarks are expensive: one runs at a
+// time, its bytes are limited, and it ends within one sample once its caller goes away, its deadline passes or the
+// server drains.
 //
 // Threads: Start once; then the transport's methods are called from lane threads and OnWriteDone's, one at a time.
 //          OnCancel from any thread. Nothing here blocks but measurements, on lane threads.

@@ -5,15 +5,16 @@
 //   wire ----> [incoming] ----------> [outgoing] ----------> wire
 //              at most 2     a lane    at most 2
 //
-//   kRun     when the lane's last reply is on its way out, so that a slow reader holds no lane and no more memory
-//   kRunEnd  the same, once all messages came and what is left is the result on the device
+//   kRun     when the last reply is being sent, so that a slow reader holds no lane and no more than two replies
+//   kRunEnd  the same, once all messages have come and only the result on the device is missing
 //   kRead    while there is room among the incoming, so that a slow lane stops the sender
 //   kWrite   one at a time
-//   kFinish  when nothing is under way, and there is an error or nothing left to do
-//   kWait    for news
+//   kFinish  when nothing is under way, and the call has failed or everything is done
+//   kWait    until something that is under way ends
 //
-// Where several may be done, the first of this list is: what sets others to work comes before a write, which may take
-// long. A call that has failed starts nothing more, and finishes when what is under way has ended.
+// If several steps are possible, the first of this list is taken: a run and a read start work elsewhere and return at
+// once, a write may take long. A call that has failed starts nothing more, and finishes when what is under way has
+// ended.
 #ifndef PREFIXD_SERVER_CALL_FLOW_H_
 #define PREFIXD_SERVER_CALL_FLOW_H_
 
@@ -31,7 +32,7 @@ enum class RunState : uint8_t { kIdle, kRunning };
 enum class WriteState : uint8_t { kIdle, kWriting };
 
 struct Flow {
-  // Messages that are held at once, the one that is being run among them, besides one that is being read.
+  // Messages held at once: with the one that is being run, without one that is being read.
   static constexpr size_t kMaxIncoming = 2;
 
   bool has_failed = false;
@@ -39,8 +40,8 @@ struct Flow {
   ReadState reading = ReadState::kIdle;
   RunState running = RunState::kIdle;
   WriteState writing = WriteState::kIdle;
-  size_t num_incoming = 0;  // The one that is being run among them.
-  size_t num_outgoing = 0;  // The one that is being written not among them.
+  size_t num_incoming = 0;  // With the one that is being run.
+  size_t num_outgoing = 0;  // Without the one that is being written.
   bool needs_end = false;   // There is a result on the device.
 };
 

@@ -3,9 +3,9 @@
 // calls have in common.
 //
 // Threads:   the On... methods may be called from any thread, also from inside a Transport's method. The Transport's
-//            methods are called without a lock held, from whatever thread had news, and one at a time but for this:
-//            while a Write has not returned, which may take as long as sending does, Read may be called. Nothing here
-//            blocks.
+//            methods are called without a lock held, on the thread that called an On... method or on a lane's. They are
+//            called one at a time, with one exception: Read may be called while a Write has not returned, because a
+//            Write may take as long as sending does. Nothing here blocks.
 // Ownership: a session is made as a shared_ptr; a task on a lane keeps its session. What checks messages is guarded by
 //            the session's lock; what runs them is handed to the lane with each piece and comes back with it. The
 //            Transport lives until Finish was called and every On... that was running has returned. The ServerContext

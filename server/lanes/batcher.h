@@ -1,12 +1,12 @@
-// Small requests of one shape that wait together go to the device together: one copy in, one launch, one copy out.
+// Small requests of one shape that wait at the same time share one copy in, one launch and one copy out.
 //
-// Nobody waits for company: a request is handed to the lanes at once, and the lane that takes it up takes with it
-// whatever of its shape has come meanwhile. So an idle server runs each request alone, and a busy one ever larger
-// batches. A window makes them larger still under load, at the cost of its length.
-// The bits are those that each request has alone.
+// A request does not wait for others: it is submitted to the lanes at once, and the lane that takes it up takes all
+// waiting requests of its shape with it. So an idle server runs each request alone, and a busy server runs larger
+// batches. A window makes batches larger under load, and each request may wait as long as the window.
+// A request has the same bits in a batch as alone.
 //
 // Threads: Submit from any thread; `done` is called on a lane thread.
-// Bounds:  what waits are requests that were admitted. A batch fits a lane's blocks.
+// Bounds:  only admitted requests wait. A batch fits a lane's blocks.
 #ifndef PREFIXD_SERVER_LANES_BATCHER_H_
 #define PREFIXD_SERVER_LANES_BATCHER_H_
 
@@ -30,7 +30,7 @@
 
 namespace prefixd {
 
-// A piece that ran, with its runner, which is the caller's again.
+// A piece that ran. The caller owns the runner again.
 struct PieceRun {
   std::unique_ptr<PieceRunner> runner;
   absl::Status status;
@@ -40,17 +40,17 @@ struct PieceRun {
 
 class Batcher {
  public:
-  // One request that waits. `stop` lives until done was called.
+  // One waiting request. `stop` lives until done was called.
   struct Entry {
     std::unique_ptr<PieceRunner> runner;
-    Piece piece;  // For which the runner's IsBatchable holds.
+    Piece piece;  // The runner's IsBatchable holds for it.
     const StopSignal* stop = nullptr;
     absl::AnyInvocable<void(PieceRun)> done;
     std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
   };
 
-  // window: how long a lane waits for more where several requests of a shape wait already; zero: not at all.
-  // on_failure: called where a launch for several failed, before each of them is run alone.
+  // window: how long a lane waits for more requests where several of a shape wait already; zero: not at all.
+  // on_failure: called when a batch's launch failed, before each of its requests is run alone.
   // The lanes outlive the batcher's last entry.
   Batcher(LanePool* lanes, absl::Duration window, std::function<void(const absl::Status&)> on_failure)
       : lanes_(lanes), window_(window), on_failure_(std::move(on_failure)) {}
@@ -58,9 +58,9 @@ class Batcher {
   void Submit(Entry entry);
 
  private:
-  // What the requests of a batch have in common.
+  // The requests of a batch have the same.
   struct Shape {
-    Spec spec;  // As if the length were not declared: that makes no difference.
+    Spec spec;  // Without the declared length, which changes nothing for the kernel.
     uint64_t num_items = 0;
 
     friend bool operator==(const Shape&, const Shape&) = default;
@@ -72,13 +72,13 @@ class Batcher {
 
   struct Waiting {
     std::vector<Entry> entries;
-    bool is_gathered = false;  // A lane waits for the window, and will take them all.
+    bool is_gathered = false;  // A lane waits for the window to pass, and takes them all then.
   };
 
   static Shape ShapeOf(const Entry& entry);
   void Run(BorrowedLane& lane, const Shape& shape);
   void RunEntries(BorrowedLane& lane, std::vector<Entry> entries);
-  // Waits for the window where there is reason to. False if another lane does.
+  // Waits for the window if several requests wait. False if another lane waits for it already.
   bool Gather(const Shape& shape);
   // Entries that one launch takes, the first to come first.
   std::vector<Entry> Take(const Shape& shape);

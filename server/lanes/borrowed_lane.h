@@ -1,4 +1,4 @@
-// A lane, and what a task on it needs beside it.
+// A lane of the device, with the buffers that a task on it uses.
 //
 // Threads: the lane's own thread, while the task has borrowed it.
 #ifndef PREFIXD_SERVER_LANES_BORROWED_LANE_H_
@@ -14,13 +14,13 @@
 
 namespace prefixd {
 
-// The items before a piece that run again with it take at most this much: see open_group.h.
+// A piece may run again the items of its open group that came before it: at most so many bytes (open_group.h).
 inline constexpr size_t kMaxOpenGroupBytes = size_t{kGroupItems} * sizeof(double);
 
-// One launch serves at most so many requests.
+// The most requests that one launch serves.
 inline constexpr size_t kMaxBatchSize = 1024;
 
-// What one piece of work passes through: a pinned block on the host and its twin on the device.
+// A pinned block on the host and one of the same size on the device: a piece's bytes pass through both.
 struct StagingBlock {
   Buffer host;
   Buffer device;
@@ -32,7 +32,7 @@ struct StagingBlock {
 // Each block has kMaxReplyPayloadBytes.
 struct BorrowedLane {
   std::unique_ptr<Lane> lane;
-  StagingBlock in;  // Its device's side, and that of values, has room for an open group too.
+  StagingBlock in;  // On the device, `in` and `values` have room for an open group too.
   StagingBlock mask;
   StagingBlock values;
   StagingBlock indices;

@@ -1,17 +1,17 @@
-// The pool of device lanes. Each lane has one thread of its own, its pinned staging and its device buffers, all made at
-// start-up. A task borrows one lane until it returns; a stream submits one task a piece, so that streams take turns
-// and one that sends nothing holds nothing.
+// The pool of device lanes. Each lane has a thread, pinned staging and device buffers, all made at start-up. A task
+// borrows one lane until it returns. A stream submits one task for each piece, so streams take turns, and a stream that
+// sends nothing holds no lane.
 //
-// Small tasks don't wait for large ones: where there are several lanes, the first runs small tasks only. The others run
-// both in the order submitted, so that many small tasks can't hold up a large one for ever. While small
-// requests come, large tasks run on a third of the lanes at a time: what all lanes do takes every core that such need
-// on their way in and out. Those that it holds back go on when a large one ends.
+// Small tasks don't wait for large ones: where there are several lanes, the first lane runs small tasks only. The other
+// lanes run both in the order submitted, so many small tasks can't hold up a large one for ever. Large tasks on all
+// lanes would keep every core busy, and small requests need cores to be received and answered. So while small requests
+// come, large tasks run on a third of the lanes. A large task that has to wait starts when another large one ends.
 //
-// Where tasks follow each other closely, none waits for a thread to wake up: the first lane's polls for a moment before
-// it sleeps, if its last task came within that moment and nobody else wants the core. Without tasks all threads sleep.
+// Waking a thread takes longer than a small task. So the first lane's thread polls for poll_time before it sleeps, if
+// its last task came within that time and no other thread wants the core. Without tasks all threads sleep.
 //
 // Threads: any; tasks run on lane threads, up to num_lanes at once.
-// Bounds:  the queue is as long as the callers' tasks: a session has at most one, so Admission bounds it.
+// Bounds:  a session has at most one task in the queue, so Admission bounds its length.
 #ifndef PREFIXD_SERVER_LANES_LANE_POOL_H_
 #define PREFIXD_SERVER_LANES_LANE_POOL_H_
 
@@ -34,8 +34,8 @@
 
 namespace prefixd {
 
-// What a task is likely to take: a launch or so; a piece of a large array; or long, as nothing else does. Of the last
-// there is one at a time, and it is not held back for small requests.
+// How long a task is likely to take: a launch or two; a piece of a large array; the samples of a benchmark. One
+// measurement runs at a time, and small requests do not hold it back.
 enum class TaskSize : uint8_t { kSmall, kLarge, kMeasurement };
 
 class LanePool {
@@ -43,8 +43,8 @@ class LanePool {
   using Task = absl::AnyInvocable<void(BorrowedLane&)>;
 
   // Makes the lanes, with staging_bytes for replies, and starts their threads. The device must outlive the pool.
-  // poll_time: how long the first lane's thread polls; 0: never. small_gap: within which the next small request has to
-  // follow for them to count as coming.
+  // poll_time: how long the first lane's thread polls; 0: never.
+  // small_gap: small requests "come" while each follows the one before within this time.
   // Errors: those of the device (no memory).
   static absl::StatusOr<std::unique_ptr<LanePool>> Create(
       Device& device, int num_lanes, uint64_t staging_bytes,
@@ -56,14 +56,14 @@ class LanePool {
 
   void Submit(TaskSize size, Task task);
 
-  // A small request has come. Two within small_gap, and large tasks make room for them, until as long after the last.
+  // A small request has come. After two within small_gap large tasks make room, until small_gap after the last one.
   void NoteSmallRequest();
 
   int num_lanes() const { return static_cast<int>(workers_.size()); }
-  // Pinned: of the lanes, always in use, and for replies.
+  // Pinned memory: the lanes' own, which is always in use, and the replies'.
   size_t staging_bytes() const { return lane_bytes_ + replies_->size_bytes(); }
   size_t used_staging_bytes() const { return lane_bytes_ + replies_->used_bytes(); }
-  // What the device had free when a lane last looked: after a task, at most once a second.
+  // The device's free memory when a lane last looked: after a task, at most once a second.
   uint64_t free_memory_bytes() const { return free_memory_bytes_.load(std::memory_order_relaxed); }
 
  private:
@@ -81,16 +81,16 @@ class LanePool {
     bool polls = false;                 // Its last wait was a short one. Its thread's own.
     std::atomic<bool> has_task{false};  // Whether `task` is set, for a look without the mutex.
     // The pool's mutex guards these.
-    bool idle = false;      // Its thread waits, and nothing that is queued may run now on its lane.
+    bool idle = false;      // Its thread waits, and no queued task may run on its lane now.
     bool is_large = false;  // Its task is a large one.
-    Task task;              // What the thread is to run next.
+    Task task;              // The thread runs it next.
   };
   using Workers = absl::InlinedVector<Worker*, 8>;
 
   LanePool(const Device& device, std::chrono::microseconds poll_time, std::chrono::milliseconds small_gap)
       : device_(device), poll_time_(poll_time), small_gap_(small_gap) {}
   void RunLane(Worker& worker);
-  // What the worker is to run next, for which it waits; null: to end.
+  // Waits for the worker's next task; null: the thread ends.
   Task NextTask(Worker& worker);
   bool IsFirst(const Worker& worker) const { return &worker == workers_.front().get(); }
   bool IsReserved(const Worker& worker) const { return workers_.size() > 1 && IsFirst(worker); }
@@ -99,7 +99,7 @@ class LanePool {
   // The queue whose first task the worker is to run next; null: none.
   std::deque<QueuedTask>* NextQueue(const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Task TakeQueued(Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Gives idle workers what is queued for them. They are still to be woken.
+  // Gives queued tasks to idle workers. The caller wakes the workers that it returns.
   Workers HandOut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookAtMemory();
 

@@ -1,6 +1,6 @@
-// Pinned memory that leaves with a reply: a lane that has filled a block of its own takes an empty one in its place,
-// and gRPC sends from the full one, which comes back when it has been sent. Where none is empty the lane keeps its
-// block and the reply is a copy: callers that read slowly can take this memory, but never hold up another's work.
+// Pinned blocks that replies are sent from without a copy. A lane exchanges the block that it has filled for an empty
+// one. gRPC sends from the full block, which returns to the pool once it is sent. If no block is empty, the lane keeps
+// its own and the reply is a copy. So callers that read slowly can use up the blocks, but they hold up nobody else.
 //
 // Threads: any.
 // Ownership: blocks that are out keep the pool alive.
@@ -23,12 +23,12 @@ class StagingPool : public std::enable_shared_from_this<StagingPool> {
   // Errors: those of the device (no memory).
   static absl::StatusOr<std::shared_ptr<StagingPool>> Create(Device& device, uint64_t size_bytes, uint64_t block_bytes);
 
-  // Puts an empty block in the place of *block, and returns the full one, which lives as long as what is returned.
-  // Null, and *block as it was, if there is none. Needs: *block has block_bytes.
+  // Puts an empty block into *block, and returns the full one: it goes back to the pool when the result is destroyed.
+  // Returns null and leaves *block alone if no block is empty. Needs: *block has block_bytes.
   std::shared_ptr<const void> Exchange(Buffer* block);
 
   uint64_t size_bytes() const { return num_blocks_ * block_bytes_; }
-  // In the blocks that are out.
+  // Bytes of the blocks that replies are sent from.
   uint64_t used_bytes() const;
 
  private:

@@ -36,7 +36,7 @@ void ServerProcess::Kill() const {
 ServerProcess StartServer(std::vector<std::string> command) {
   const std::string port_file = "/tmp/server_process." + std::to_string(getpid());
   std::replace(command.begin(), command.end(), std::string("PORT_FILE"), port_file);
-  unlink(port_file.c_str());  // Of a process that had our number.
+  unlink(port_file.c_str());  // A process that had our number may have left it.
   ServerProcess server;
   server.pid = fork();
   if (server.pid == 0) {

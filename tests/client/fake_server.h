@@ -94,7 +94,7 @@ class FakeAdminService : public v1::AdminService::Service {
 class FakeDiagnosticsService : public v1::DiagnosticsService::Service {
  public:
   size_t lost_bytes = 0;
-  std::vector<size_t> sizes;  // Of the messages of the last stream.
+  std::vector<size_t> sizes;  // The last stream's messages.
   grpc::Status status;        // How a call ends.
 
  private:

@@ -22,7 +22,7 @@ class Association {
     AddWholeParts<2>();
     AddWholeParts<3>();
     AddWholeParts<4>();
-    prefixes_ = {start};  // Of the first 0, 1, 2, ... groups.
+    prefixes_ = {start};  // The first 0, 1, 2, ... groups'.
     for (const T& group : parts_[kGroups]) prefixes_.push_back(combine_(prefixes_.back(), group));
   }
 

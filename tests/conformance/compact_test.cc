@@ -21,7 +21,7 @@ constexpr int kNumPatterns = 8;
 struct CompactCase {
   Selector selector = Selector::kPredicate;
   Comparison comparison = Comparison::kLess;
-  Pattern pattern = Pattern::kHalf;  // Of a mask.
+  Pattern pattern = Pattern::kHalf;  // The mask's.
   bool invert = false;
   Outputs outputs = Outputs::kBoth;
   size_t in_offset = 0;

@@ -209,7 +209,7 @@ class CliTest(E2ETest):
         np.save(self.folder / "x.npy", np.ones(16384, dtype=np.float64))
         self.ctl("scan", "--algorithm", "naive", self.folder / "x.npy", self.folder / "y.npy")
         text = self.folder / "x.txt"
-        text.write_text("1\n" * 3_000_000)  # Of unknown length, in several chunks.
+        text.write_text("1\n" * 3_000_000)  # The length is unknown, and there are several chunks.
         done = self.ctl("scan", "--algorithm", "naive", text, self.folder / "z.npy", expect=1)
         self.assertIn(b"ALGORITHM_LIMIT", done.stderr)
         self.assertFalse((self.folder / "z.npy").exists())

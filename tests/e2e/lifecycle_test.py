@@ -184,7 +184,7 @@ class LifecycleTest(unittest.TestCase):
                 earlier = server.memory_kib()
                 time.sleep(2)  # In which a server without bounds would take on.
                 now = server.memory_kib()
-                self.assertLess(now - before, streams * 80 << 10)  # Of the 1 GiB and more that a second brings in.
+                self.assertLess(now - before, streams * 80 << 10)  # A second brings in 1 GiB and more.
                 return now - earlier < streams << 10
 
             before = server.memory_kib()

@@ -304,7 +304,7 @@ class BusyTest(LoadTestCase):
 
     def setUp(self):
         super().setUp()
-        wait_until(lambda: self.requests_in_flight() == 0)  # Of the test before.
+        wait_until(lambda: self.requests_in_flight() == 0)  # The last test's requests.
         self.gate = threading.Event()
         self.addCleanup(self.gate.set)
 

@@ -10,7 +10,7 @@
 #include "tests/proto/differential.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static google::protobuf::LogSilencer silencer;  // Of what it thinks of strings that are not UTF-8.
+  static google::protobuf::LogSilencer silencer;  // It complains of strings that are not UTF-8.
   const std::string difference = prefixd::FuzzedDifference({reinterpret_cast<const char*>(data), size});
   if (!difference.empty()) {
     std::fputs(difference.c_str(), stderr);

@@ -127,7 +127,7 @@ TEST(LanePoolTest, LargeTasksRunOnAThirdOfTheLanesWhileSmallRequestsCome) {
 
 TEST(LanePoolTest, AMeasurementTakesNoLargeTasksPlace) {
   FakeDevice device;
-  auto pool = LanePool::Create(device, 3, kStagingBytes, kPollTime, kLongGap);  // Of which large tasks then have one.
+  auto pool = LanePool::Create(device, 3, kStagingBytes, kPollTime, kLongGap);  // Large tasks then have one of them.
   ASSERT_TRUE(pool.ok());
   NoteSmallRequests(**pool);
   Gate measuring;
@@ -229,7 +229,7 @@ TEST(LanePoolTest, WithoutTasksThreadsSleep) {
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // For the threads to sleep; they tell nobody.
   const std::clock_t before = std::clock();
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // Of which one that polled would take most.
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // A lane that polled would use most of it.
   EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 20);
 }
 
