@@ -40,7 +40,7 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
 }
 
 // From 1 to most.
-std::optional<uint64_t> ParseCount(std::string_view digits, uint64_t most) {
+std::optional<uint64_t> ParseCountUpTo(std::string_view digits, uint64_t most) {
   const std::optional<uint64_t> count = cli::ParseCount(digits);
   return count && *count >= 1 && *count <= most ? count : std::nullopt;
 }
@@ -49,7 +49,7 @@ std::optional<load::Operation> ParseOperation(std::string_view text) {
   load::Operation operation;
   const size_t equals = text.find('=');
   if (equals != std::string_view::npos) {
-    const auto weight = ParseCount(text.substr(equals + 1), kMaxWeight);
+    const auto weight = ParseCountUpTo(text.substr(equals + 1), kMaxWeight);
     if (!weight) return std::nullopt;
     operation.weight = static_cast<uint32_t>(*weight);
   }
@@ -110,7 +110,7 @@ absl::Status MainError(const load::LoadResult& result) {
 absl::StatusOr<std::vector<uint64_t>> ParseCounts(std::string_view text, uint64_t most) {
   std::vector<uint64_t> counts;
   for (const std::string_view word : Split(text, ',')) {
-    const std::optional<uint64_t> count = ParseCount(word, most);
+    const std::optional<uint64_t> count = ParseCountUpTo(word, most);
     if (!count) {
       return absl::InvalidArgumentError(StrCat("'", Shown(word), "' is no number from 1 to ", most));
     }
