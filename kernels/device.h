@@ -96,20 +96,20 @@ class Lane {
   virtual absl::Status CopyToDevice(void* d_dst, const void* h_src, size_t size_bytes) = 0;
   virtual absl::Status CopyToHost(void* h_dst, const void* d_src, size_t size_bytes) = 0;
 
-  // From device memory to device memory. No algorithm that writes as much as it reads can be faster: the yardstick of
-  // benchmarks.
+  // Copies from device memory to device memory. No algorithm that writes as much as it reads can be faster, so
+  // benchmarks measure against this copy.
   // Shape:   d_dst, d_src: size_bytes, disjoint.
   // Cost:    reads and writes size_bytes; one launch.
   virtual absl::Status CopyOnDevice(void* d_dst, const void* d_src, size_t size_bytes, CopyTiming timing) = 0;
 
-  // Batches: num_arrays arrays of num_items each, one launch for all. They follow each other in every input and output
-  // (bit masks from byte to byte), with one state_out or count for each; each result has the bits it would have alone.
+  // Batches: num_arrays arrays of num_items each, in one launch. The arrays follow each other in every input and output
+  // (each bit mask begins at a byte). Each array has its own state_out or count, and the bits it would have alone.
 
   // Scan of one chunk.
   // Shape:   in: num_items of dtype; out: num_items of the output type. Disjoint, or one buffer where the sizes agree.
   // Needs:   in, out aligned to their element sizes.
   // Errors:  INVALID_ARGUMENT if (dtype, out_dtype, op) is not supported, or if in is out and the sizes differ;
-  //          those of Device::Resolve and CheckLength for the algorithm; UNIMPLEMENTED if it takes only one array.
+  //          those of Device::Resolve and CheckLength; UNIMPLEMENTED for a batch if the algorithm takes only one array.
   // Cost:    reads n, writes n; the default takes one launch. The bits follow kernels/NUMERICS.md if FollowsNumerics.
   // Example: [3,1,2,4], sum, carry_in 10 -> [13,14,16,20], carry_out 20; [200,100] of u8, sum, out u32 -> [200,300]
   virtual absl::Status Scan(const ScanArgs& args) = 0;
@@ -142,25 +142,25 @@ class Lane {
   // Blocks until everything enqueued has run; returns its first error.
   virtual absl::Status Synchronize() = 0;
 
-  // The times of everything that ran since the last call. Needs: synchronized.
+  // The times of everything that ran since the last call. Needs: the lane is synchronized.
   virtual StageTimes TakeStageTimes() = 0;
 };
 
 struct DeviceInfo {
   std::string name;  // "cpu (2 threads)", "NVIDIA H200".
   uint64_t memory_bytes = 0;
-  uint64_t cache_flush_bytes = 0;  // Touching so much memory leaves nothing older in the device's caches.
-  uint64_t direct_bytes = 0;  // Arrays up to here are better worked on in pinned host memory than copied to the device.
+  uint64_t cache_flush_bytes = 0;  // Touching this much memory evicts everything older from the device's caches.
+  uint64_t direct_bytes = 0;       // Up to this size, using pinned host memory is faster than copying to the device.
 };
 
 class Device {
  public:
   virtual ~Device() = default;
 
-  // Cost: none; it was found when the device was opened.
+  // Cost: none; the device was asked when it was opened.
   virtual const DeviceInfo& info() const = 0;
 
-  // What an allocation could get. 0 if the device can't say.
+  // The bytes that an allocation could still get. 0 if the device can't say.
   // Cost: asks the driver.
   virtual uint64_t FreeMemoryBytes() const = 0;
 
@@ -172,16 +172,16 @@ class Device {
   // What this device serves; among the rows of a primitive its default comes first.
   virtual const std::vector<AlgorithmInfo>& Algorithms() const = 0;
 
-  // The algorithm that runs where `asked` is asked for, with every default filled in.
-  // Errors: CheckAlgorithm's; UNIMPLEMENTED (NOT_IMPLEMENTED) naming those it serves.
+  // The algorithm that runs when a caller asks for `asked`, with every default filled in.
+  // Errors: those of CheckAlgorithm; UNIMPLEMENTED (NOT_IMPLEMENTED), naming the algorithms that the device serves.
   absl::StatusOr<Algorithm> Resolve(Primitive primitive, const Algorithm& asked) const;
 
-  // The same for one combination. Needs: the combination IsSupported.
-  // Errors: also UNIMPLEMENTED (NOT_IMPLEMENTED), saying what the algorithm serves, if this is not among it.
+  // Resolves the algorithm for one combination of types and operator. Needs: the combination IsSupported.
+  // Errors: also UNIMPLEMENTED (NOT_IMPLEMENTED), saying what the algorithm serves, if it does not serve this one.
   absl::StatusOr<Algorithm> Resolve(Primitive primitive, DType dtype, DType out_dtype, Op op,
                                     const Algorithm& asked) const;
 
-  // The row of an algorithm of this device, with whatever knobs. Ends the process if there is none.
+  // The row of an algorithm of this device, whatever its knobs are. Ends the process if there is no such row.
   const AlgorithmInfo& RowOf(Primitive primitive, const Algorithm& algorithm) const;
 
   // Needs:  resolved came from Resolve.
@@ -193,7 +193,7 @@ class Device {
 // Errors: INVALID_ARGUMENT for another name; FAILED_PRECONDITION if there is no such card, or the build has no CUDA.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view name);
 
-// Whether the choice means something: a tile scan of a strategy that has one, knobs of a tile scan that has them.
+// Checks the parts of a choice together: only some strategies take a tile scan, and only some tile scans take knobs.
 // Errors: INVALID_ARGUMENT (ALGORITHM_CHOICE) naming the field and what it takes.
 absl::Status CheckAlgorithm(Primitive primitive, const Algorithm& algorithm);
 

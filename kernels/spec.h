@@ -1,5 +1,5 @@
-// What an operation is asked to do: the one description of each, for kernels, server and client. The arrays come beside
-// it: as device pointers (device.h), as messages (proto/), as spans (client/).
+// Specs: what an operation is asked to do, described once for kernels, server and client. The arrays come beside the
+// spec: as device pointers (device.h), as messages (proto/), or as spans (client/).
 //
 //   Spec spec = ScanSpec{.dtype = DType::kF32, .op = Op::kMax};
 //   PrimitiveOf(spec) == Primitive::kScan && OutputOf(spec) == DType::kF32
@@ -25,7 +25,7 @@ struct ScanSpec {
   static constexpr Primitive kPrimitive = Primitive::kScan;
 
   DType dtype = DType::kF32;
-  std::optional<DType> out_dtype = {};  // That of out and init, in which the elements combine: an IsOutput, or dtype.
+  std::optional<DType> out_dtype = {};  // The type of out and init, in which elements combine (IsOutput). None: dtype.
   Op op = Op::kSum;
   ScanKind kind = ScanKind::kInclusive;
   std::optional<Value> init = {};          // Absent: the operator's identity.
@@ -42,7 +42,7 @@ struct ReduceSpec {
   static constexpr Primitive kPrimitive = Primitive::kReduce;
 
   DType dtype = DType::kF32;
-  std::optional<DType> out_dtype = {};  // That of value and init, as ScanSpec's.
+  std::optional<DType> out_dtype = {};  // The type of value and init, as in ScanSpec. None: dtype.
   Op op = Op::kSum;
   std::optional<Value> init = {};
   Algorithm algorithm = {};
@@ -61,11 +61,11 @@ struct Predicate {
 };
 constexpr bool TakesValue(Comparison comparison) { return comparison < Comparison::kIsNan; }
 
-// How a mask is packed: a byte an element, kept where it is not 0; or a bit an element, least-significant bit first,
-// restarting in each chunk, whose spare bits are ignored.
+// How a mask is packed. kBytes: a byte an element, which is kept if its byte is not 0. kBits: a bit an element, the
+// lowest bit first; each chunk begins with a new byte, and the spare bits of its last byte are ignored.
 enum class MaskKind : uint8_t { kBytes, kBits };
 
-// Bytes of a mask for so many elements.
+// The number of bytes in a mask for num_items elements.
 constexpr uint64_t MaskBytes(MaskKind kind, uint64_t num_items) {
   return kind == MaskKind::kBits ? num_items / 8 + (num_items % 8 != 0) : num_items;
 }
@@ -77,10 +77,10 @@ struct CompactSpec {
   DType dtype = DType::kF32;
   std::optional<Predicate> predicate = {};  // Absent: each chunk comes with a mask.
   MaskKind mask_kind = MaskKind::kBytes;
-  bool invert = false;              // Keeps the others instead.
+  bool invert = false;              // Keeps the other elements instead.
   bool return_values = true;        // The kept elements.
   bool return_indices = false;      // Also the index of each kept element in the whole array.
-  DType index_dtype = DType::kU64;  // Or kU32.
+  DType index_dtype = DType::kU64;  // kU64 or kU32.
   Algorithm algorithm = {};
   std::optional<uint64_t> num_items = {};
 
@@ -89,7 +89,7 @@ struct CompactSpec {
 };
 
 // out[0] = in[0] - init, out[i] = in[i] - in[i-1]; reversed: out[n-1] = in[n-1] - init, out[i] = in[i] - in[i+1].
-// What an inclusive scan by sum did, undone.
+// This undoes an inclusive scan by sum.
 struct DifferenceSpec {
   static constexpr Primitive kPrimitive = Primitive::kDifference;
 
@@ -103,7 +103,7 @@ struct DifferenceSpec {
   friend bool operator==(const DifferenceSpec&, const DifferenceSpec&) = default;
 };
 
-// Any of them. A primitive's place in the list is its number.
+// The spec of any primitive. A primitive's place in this list is its number.
 using Spec = std::variant<ScanSpec, ReduceSpec, CompactSpec, DifferenceSpec>;
 
 inline Primitive PrimitiveOf(const Spec& spec) { return static_cast<Primitive>(spec.index()); }
@@ -129,7 +129,7 @@ inline std::optional<Op> OpOf(const Spec& spec) {
   return std::visit([](const auto& s) { return OpOfOne(s); }, spec);
 }
 
-// Whether it is a power of two up to kMaxItemsPerThread, or 0 for the device's choice. field: that it came in.
+// Checks that it is a power of two up to kMaxItemsPerThread, or 0: the device chooses. field: the name of its field.
 // Errors: INVALID_ARGUMENT (ALGORITHM_CHOICE).
 absl::Status CheckItemsPerThread(uint64_t items_per_thread, std::string_view field);
 

@@ -18,11 +18,11 @@ inline constexpr uint32_t kNumericsVersion = 1;
 
 // ---- The lists -----------------------------------------------------------------------------------------------------
 // Everything that has a name stands in one of these lists, once. Enums, names, counts, sizes, dispatch, validation,
-// GetServerInfo and the conformance suite follow from them. The order is that of the numbers on the wire: what is new
-// goes to the end.
+// GetServerInfo and the conformance suite follow from them. Each list has the order of the numbers on the wire, so a
+// new name goes to the end.
 
 // SERVED(enumerator, name, C++ type, X) for the element types that the kernels serve; RESERVED(enumerator, name, bytes,
-// X) for floats that so far have only a name. X is handed on as it came.
+// X) for floats that so far have only a name. X is passed on unchanged.
 #define PREFIXD_DTYPES(SERVED, RESERVED, X) \
   SERVED(kI8, "i8", int8_t, X)              \
   SERVED(kU8, "u8", uint8_t, X)             \
@@ -42,8 +42,8 @@ inline constexpr uint32_t kNumericsVersion = 1;
 #define PREFIXD_CALL_WITH_TYPE_(enumerator, name, type, X) X(enumerator, type)
 #define PREFIXD_LEAVE_OUT_(...)
 
-// X(enumerator, C++ type, enumerator and C++ type of the output) for every output type of every dtype, in which scan
-// and reduce convert the elements, combine them and return the result. The dtype itself comes first.
+// X(enumerator, C++ type, output enumerator, output C++ type) for every output type of every dtype. Scan and reduce
+// convert elements to the output type, combine them in it and return it. The dtype itself comes first.
 #define PREFIXD_FOR_EACH_OUTPUT(X)  \
   X(kI8, int8_t, kI8, int8_t)       \
   X(kI8, int8_t, kI32, int32_t)     \
@@ -199,13 +199,13 @@ template <class Enum>
 }
 
 // ---- Algorithms ----------------------------------------------------------------------------------------------------
-// Which algorithm: how tiles are joined, how one is scanned, and the knobs of that. Defaults: the device chooses.
-// What goes with what: CheckAlgorithm in device.h.
+// The choice of an algorithm: how tiles are joined, how one tile is scanned, and the knobs of the tile scan. A default
+// leaves the choice to the device. CheckAlgorithm in device.h says which values go together.
 struct Algorithm {
   Strategy strategy = Strategy::kDefault;
-  TileScan tile_scan = TileScan::kDefault;  // Where TakesTileScan, of scans.
-  uint8_t items_per_thread = 0;             // Where TakesItemsPerThread: a power of two up to kMaxItemsPerThread.
-  bool padding = false;                     // Where TakesPadding: one word every 32, so that no two banks collide.
+  TileScan tile_scan = TileScan::kDefault;  // For scans whose strategy TakesTileScan.
+  uint8_t items_per_thread = 0;             // If TakesItemsPerThread: a power of two up to kMaxItemsPerThread.
+  bool padding = false;                     // If TakesPadding: one spare word after every 32, against bank conflicts.
 
   friend bool operator==(const Algorithm&, const Algorithm&) = default;
 };
@@ -221,13 +221,13 @@ constexpr bool TakesPadding(TileScan tile_scan) {
   return tile_scan == TileScan::kBrentKung || tile_scan == TileScan::kBlelloch;
 }
 
-// What was chosen, parted by slashes: "chained", "three_phase/brent_kung", "three_phase/brent_kung/4/padded".
+// The choice as a name, with slashes: "chained", "three_phase/brent_kung", "three_phase/brent_kung/4/padded".
 std::string Name(const Algorithm& algorithm);
 bool FromName(std::string_view name,
-              Algorithm* out);  // Knows the names of all, also those that CheckAlgorithm refuses.
+              Algorithm* out);  // Knows every name, also those of choices that CheckAlgorithm refuses.
 
-// Whether the bits of its results are those of NUMERICS.md. The other algorithms give them for integers, min and max,
-// where every order gives the same.
+// Whether the results of the algorithm have the bits of NUMERICS.md. Other algorithms have these bits for integers, min
+// and max, for which every order gives the same.
 constexpr bool FollowsNumerics(const Algorithm& algorithm) {
   switch (algorithm.strategy) {
     case Strategy::kChained:
@@ -242,7 +242,7 @@ constexpr bool FollowsNumerics(const Algorithm& algorithm) {
 }
 
 // ---- What is supported ---------------------------------------------------------------------------------------------
-// What a C++ type is. Whatever treats floats in a way of its own asks here, since <type_traits> will not know a half.
+// The kind of a C++ type. Code that treats floats specially asks here, since <type_traits> will not know a half.
 template <class T>
 inline constexpr bool kIsFloating = std::is_floating_point_v<T>;
 template <class T>
@@ -307,7 +307,7 @@ constexpr bool HasOp(Primitive primitive) {
   FatalValue("HasOp", primitive);
 }
 
-// Whether the primitive serves the combination. The operator counts only where it HasOp.
+// Whether the primitive serves the combination. The operator counts only if HasOp(primitive).
 constexpr bool IsSupported(Primitive primitive, DType dtype, DType out_dtype, Op op) {
   if (!HasOp(primitive)) return IsSupported(dtype) && out_dtype == dtype;
   return IsOutput(dtype, out_dtype) && op != Op::kLinearRecurrence && IsDefined(op, out_dtype);
@@ -346,8 +346,8 @@ auto VisitDType(DType dtype, F&& f) {
   }
 }
 
-// Calls f(TypeTag<In>{}, TypeTag<Out>{}) for the C++ types of both and returns its result. Ends the process if they are
-// no IsOutput.
+// Calls f(TypeTag<In>{}, TypeTag<Out>{}) for the C++ types of both and returns its result. Ends the process unless
+// IsOutput(dtype, out_dtype).
 template <class F>
 auto VisitOutput(DType dtype, DType out_dtype, F&& f) {
 #define PREFIXD_CASE(name, type, out_name, out_type) \
@@ -406,11 +406,11 @@ struct Value {
 // IsSupported(kScan, dtype, dtype, op).
 Value Identity(Op op, DType dtype);
 
-// A value v with op(v, x) == x for every x, bit for bit: Identity, but -0.0 for floating-point sums. What stands in
-// front of the first element where the caller gave no init, and what fills a partial tile.
+// A value v with op(v, x) == x for every x, bit for bit: Identity, but -0.0 for floating-point sums. It stands in front
+// of the first element if the caller gave no init, and it fills a partial tile.
 Value Neutral(Op op, DType dtype);
 
-// What a scan starts from where the caller gave no init: Identity if exclusive, Neutral if inclusive.
+// The value that a scan starts from if the caller gave no init: Identity if exclusive, Neutral if inclusive.
 inline Value ScanStart(Op op, DType dtype, ScanKind kind) {
   return kind == ScanKind::kExclusive ? Identity(op, dtype) : Neutral(op, dtype);
 }

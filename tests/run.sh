@@ -15,7 +15,7 @@ echo "== Installing what is missing (deploy/install_deps.sh build test)"
 deploy/install_deps.sh build test
 for preset in "${presets[@]}"; do
   echo "== Building $preset"
-  cmake --preset "$preset" >/dev/null
+  cmake --preset "$preset" -DPREFIXD_GROUPED=ON -DPREFIXD_TESTS=ON -DPREFIXD_YARDSTICKS=ON >/dev/null
   cmake --build --preset "$preset"
   echo "== Testing $preset"
   ctest --preset "$preset" -j "$(($(nproc) + 1))"  # The longest ones wait most of their time.

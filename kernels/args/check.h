@@ -1,4 +1,4 @@
-// What the arguments of several primitives have in common: their checks, and the way from array to array of a batch.
+// Helpers for the arguments of several primitives: checks, and the step from one array of a batch to the next.
 #ifndef PREFIXD_KERNELS_ARGS_CHECK_H_
 #define PREFIXD_KERNELS_ARGS_CHECK_H_
 
@@ -11,7 +11,7 @@
 
 namespace prefixd {
 
-// Errors: INVALID_ARGUMENT (UNSUPPORTED_COMBINATION) unless IsSupported of the same. Needs: HasOp(primitive).
+// Errors: INVALID_ARGUMENT (UNSUPPORTED_COMBINATION) unless IsSupported(the arguments). Needs: HasOp(primitive).
 absl::Status ValidateOp(Primitive primitive, DType dtype, DType out_dtype, Op op);
 
 // Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) unless IsSupported(dtype). For primitives without an operator.
@@ -20,11 +20,11 @@ absl::Status ValidateDType(Primitive primitive, DType dtype);
 // Errors: INVALID_ARGUMENT naming `what` unless the pointer is aligned to its elements.
 absl::Status ValidateAligned(const void* pointer, DType dtype, std::string_view what);
 
-// has_carries: whether the call carries something in or out, which only a single array can.
-// Errors: INVALID_ARGUMENT for no arrays, more than a grid has blocks, more than 2^64 bytes, and a batch with carries.
+// has_carries: whether the call carries something in or out. Only a call with a single array may.
+// Errors: INVALID_ARGUMENT for no arrays, more arrays than a grid has blocks, over 2^64 bytes, or a batch with carries.
 absl::Status ValidateBatch(uint64_t num_arrays, uint64_t num_items, bool has_carries);
 
-// Null stays null.
+// Moves a pointer on by num_bytes. Null stays null.
 inline const void* Advance(const void* pointer, uint64_t num_bytes) {
   return pointer == nullptr ? nullptr : static_cast<const std::byte*>(pointer) + num_bytes;
 }

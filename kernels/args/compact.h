@@ -1,4 +1,4 @@
-// What a lane is told to compact.
+// The arguments of Lane::Compact.
 #ifndef PREFIXD_KERNELS_ARGS_COMPACT_H_
 #define PREFIXD_KERNELS_ARGS_COMPACT_H_
 
@@ -24,17 +24,17 @@ struct CompactArgs {
   uint64_t first_item = 0;          // Index of in[0] in the whole array; added to the indices.
   void* values = nullptr;           // Device: room for num_items elements. Null: not wanted.
   void* indices = nullptr;          // Device: room for num_items of index_dtype. Null: not wanted.
-  DType index_dtype = DType::kU64;  // Or kU32; then first_item + num_items <= 2^32.
+  DType index_dtype = DType::kU64;  // kU64, or kU32 if first_item + num_items <= 2^32.
   uint64_t* count = nullptr;        // Device: set to the number kept. Required.
 };
 
 // Bytes of one array's mask.
 uint64_t MaskBytes(const CompactArgs& args);
 
-// What Lane::Compact checks before it enqueues. Errors: as it says, but for the algorithm's.
+// The checks that Lane::Compact makes before it enqueues. Errors: those of Lane::Compact, except the algorithm's.
 absl::Status Validate(const CompactArgs& args);
 
-// One array of a batch, by itself.
+// The arguments for one array of a batch, by itself.
 CompactArgs ArrayOf(CompactArgs batch, uint64_t array);
 
 }  // namespace prefixd

@@ -1,4 +1,4 @@
-// What a lane is told to take differences of.
+// The arguments of Lane::Difference.
 #ifndef PREFIXD_KERNELS_ARGS_DIFFERENCE_H_
 #define PREFIXD_KERNELS_ARGS_DIFFERENCE_H_
 
@@ -18,16 +18,16 @@ struct DifferenceArgs {
   const void* in = nullptr;  // Device.
   void* out = nullptr;       // Device; another array than in.
   uint64_t num_items = 0;
-  uint64_t num_arrays = 1;         // See Lane. Where there are several, without carries.
-  Value init;                      // What stands before in[0] (reversed: behind in[n-1]). Used if carry_in is null.
-  const void* carry_in = nullptr;  // Device, one element: what stands there, from the chunk before.
+  uint64_t num_arrays = 1;         // See Lane. Several arrays have no carries.
+  Value init;                      // The element before in[0] (reversed: behind in[n-1]). Used if carry_in is null.
+  const void* carry_in = nullptr;  // Device, one element of the chunk before: takes the place of init.
   void* carry_out = nullptr;  // Device, one element, may equal carry_in: in[n-1] (reversed: in[0]). Null: not wanted.
 };
 
-// What Lane::Difference checks before it enqueues. Errors: as it says, but for the algorithm's.
+// The checks that Lane::Difference makes before it enqueues. Errors: those of Lane::Difference, except the algorithm's.
 absl::Status Validate(const DifferenceArgs& args);
 
-// One array of a batch, by itself.
+// The arguments for one array of a batch, by itself.
 DifferenceArgs ArrayOf(DifferenceArgs batch, uint64_t array);
 
 }  // namespace prefixd

@@ -1,4 +1,4 @@
-// What a lane is told to reduce.
+// The arguments of Lane::Reduce.
 #ifndef PREFIXD_KERNELS_ARGS_REDUCE_H_
 #define PREFIXD_KERNELS_ARGS_REDUCE_H_
 
@@ -23,14 +23,14 @@ struct ReduceState {
 // value = start op in[0] op ... op in[n-1]; an empty input leaves the state as it was. A NaN comes out canonical.
 struct ReduceArgs {
   DType dtype = DType::kI32;       // The type of in.
-  std::optional<DType> out_dtype;  // That of the states' values, in which the elements combine. Absent: dtype.
+  std::optional<DType> out_dtype;  // The type of the states' values, in which elements combine. Absent: dtype.
   Op op = Op::kSum;
   Algorithm algorithm;
   const void* in = nullptr;  // Device.
   uint64_t num_items = 0;
-  uint64_t num_arrays = 1;  // See Lane. Where there are several, without state_in.
+  uint64_t num_arrays = 1;  // See Lane. Several arrays have no state_in.
   uint64_t first_item = 0;  // Index of in[0] in the whole array.
-  // What stands in front: {init, 0}, or {Neutral, kNothing} without one. Used if state_in is null.
+  // The state in front of in[0]: {init, 0}, or {Neutral, kNothing} without an init. Used if state_in is null.
   ReduceState init;
   const ReduceState* state_in = nullptr;  // Device: the state_out of the chunk before.
   ReduceState* state_out = nullptr;       // Device, may equal state_in. Required.
@@ -38,10 +38,10 @@ struct ReduceArgs {
   DType output() const { return out_dtype.value_or(dtype); }
 };
 
-// What Lane::Reduce checks before it enqueues. Errors: as it says, but for the algorithm's.
+// The checks that Lane::Reduce makes before it enqueues. Errors: those of Lane::Reduce, except the algorithm's.
 absl::Status Validate(const ReduceArgs& args);
 
-// One array of a batch, by itself.
+// The arguments for one array of a batch, by itself.
 ReduceArgs ArrayOf(ReduceArgs batch, uint64_t array);
 
 }  // namespace prefixd

@@ -1,4 +1,4 @@
-// What a lane is told to scan.
+// The arguments of Lane::Scan.
 #ifndef PREFIXD_KERNELS_ARGS_SCAN_H_
 #define PREFIXD_KERNELS_ARGS_SCAN_H_
 
@@ -13,7 +13,7 @@ namespace prefixd {
 // out[i] = start op in[0] op ... op in[i] (inclusive), or to in[i-1] (exclusive).
 struct ScanArgs {
   DType dtype = DType::kI32;       // The type of in.
-  std::optional<DType> out_dtype;  // That of out, init and the carries, in which the elements combine. Absent: dtype.
+  std::optional<DType> out_dtype;  // The type of out, init and the carries, in which elements combine. Absent: dtype.
   Op op = Op::kSum;
   ScanKind kind = ScanKind::kInclusive;
   bool reverse = false;  // out[i] = start op in[n-1] op ... op in[i] (inclusive), or to in[i+1] (exclusive)
@@ -21,18 +21,18 @@ struct ScanArgs {
   const void* in = nullptr;  // Device.
   void* out = nullptr;       // Device.
   uint64_t num_items = 0;
-  uint64_t num_arrays = 1;  // See Lane. Where there are several, without carries.
-  Value init;               // What stands in front of the first element; see ScanStart. Used if carry_in is null.
+  uint64_t num_arrays = 1;         // See Lane. Several arrays have no carries.
+  Value init;                      // The value in front of the first element; see ScanStart. Used if carry_in is null.
   const void* carry_in = nullptr;  // Device, one element: the carry_out of the chunk before.
   void* carry_out = nullptr;       // Device, one element, may equal carry_in: start op all elements. Null: not wanted.
 
   DType output() const { return out_dtype.value_or(dtype); }
 };
 
-// What Lane::Scan checks before it enqueues. Errors: as it says, but for the algorithm's.
+// The checks that Lane::Scan makes before it enqueues. Errors: those of Lane::Scan, except the algorithm's.
 absl::Status Validate(const ScanArgs& args);
 
-// One array of a batch, by itself.
+// The arguments for one array of a batch, by itself.
 ScanArgs ArrayOf(ScanArgs batch, uint64_t array);
 
 }  // namespace prefixd

@@ -1,4 +1,4 @@
-// Differences on the CPU: every block on its own, for each needs but one element of the block before.
+// Differences on the CPU: blocks run independently, since each needs only one element of the block before.
 #ifndef PREFIXD_KERNELS_CPU_DIFFERENCE_H_
 #define PREFIXD_KERNELS_CPU_DIFFERENCE_H_
 

@@ -23,7 +23,7 @@ bool IsNan(T v) {
   return v != v;
 }
 
-// A NaN with the one sign and payload that leaves the device; any other value as it is.
+// Replaces any NaN by the canonical NaN, the only one that leaves the device; returns any other value as it is.
 template <class T>
 T Canonical(T v) {
   if constexpr (kIsFloating<T>) return IsNan(v) ? std::numeric_limits<T>::quiet_NaN() : v;
@@ -60,7 +60,7 @@ struct Prod {
 };
 
 struct Min {
-  // The smaller, the better; NaN before everything.
+  // The smaller rank wins; a NaN beats everything.
   template <class T>
   static auto Rank(T v) {
     const auto key = OrderKey(v);
@@ -77,7 +77,7 @@ struct Min {
 };
 
 struct Max {
-  // The larger, the better; NaN before everything.
+  // The larger rank wins; a NaN beats everything.
   template <class T>
   static auto Rank(T v) {
     const auto key = OrderKey(v);

@@ -5,7 +5,7 @@
 //   VisitLeaves(items, first, num_items, neutral, op, [&](int64_t first, int num_items, const BeforeLeaf<T>& before,
 //                                                         const T* values) { ... });
 //
-// Everything here is one thread's.
+// Everything here runs on one thread.
 #ifndef PREFIXD_KERNELS_CPU_ORDERED_H_
 #define PREFIXD_KERNELS_CPU_ORDERED_H_
 
@@ -17,8 +17,8 @@
 
 namespace prefixd::cpu {
 
-// The items of an array as they combine: converted to T, in the order of the scan. A load is one indirect call for a
-// leaf, so that everything behind it is compiled once for each T, and not for every type and direction that is read.
+// The items of an array as they combine: converted to T, in the order of the scan. Load makes one indirect call a leaf,
+// so the code that uses it is compiled once for each T, not for every element type and direction.
 template <class T>
 class Items {
  public:
@@ -46,7 +46,7 @@ class Items {
   void (*load_)(const Items&, uint64_t first, int count, T* out);
 };
 
-// The items of an array of dtype. Needs: IsOutput(dtype, T's).
+// The items of an array of dtype. Needs: IsOutput(dtype, kDTypeOf<T>).
 template <class T>
 Items<T> ItemsOf(DType dtype, const void* in, uint64_t num_items, bool backwards) {
   return VisitDType(dtype, [&](auto tag) -> Items<T> {
@@ -59,7 +59,7 @@ Items<T> ItemsOf(DType dtype, const void* in, uint64_t num_items, bool backwards
   });
 }
 
-// The tree of up to 31 slots that came so far.
+// The tree of the slots that were added so far, at most 31.
 template <class T, class O>
 class PrefixTree {
  public:
@@ -72,7 +72,7 @@ class PrefixTree {
     ++num_slots_;
   }
 
-  // Where no slots came, it is neutral.
+  // The tree; neutral if no slots were added.
   T Get() const {
     T tree = neutral_;
     bool empty = true;
@@ -93,18 +93,18 @@ class PrefixTree {
   T blocks_[5];  // blocks_[k]: the tree of 2^k slots, where bit k of num_slots_ is set.
 };
 
-// values are the items of a leaf, of num_runs whole runs; each becomes the value of the items up to it. What stands in
-// the place of items that do not exist changes no value of those that do. 1 <= num_runs <= kJoinSlots.
+// values holds the items of a leaf in num_runs whole runs. Each becomes the value of the items up to it. Fillers in the
+// place of items that do not exist change no value of items that do. 1 <= num_runs <= kJoinSlots.
 template <class T, class O>
 void LeafValues(int num_runs, O op, T* values) {
-  T runs[kJoinSlots];  // Their values; then the trees of runs 0 .. r.
+  T runs[kJoinSlots];  // The values of the runs first; then the trees of runs 0 .. r.
   for (int r = 0; r < num_runs; ++r) {
     T* const run = values + r * kRunItems;
     for (int i = 1; i < kRunItems; ++i) run[i] = op(run[i - 1], run[i]);
     runs[r] = run[kRunItems - 1];
   }
   for (int width = 1; width < num_runs; width *= 2) {
-    for (int block = width; block < num_runs; block += 2 * width) {  // The right halves.
+    for (int block = width; block < num_runs; block += 2 * width) {  // `block` begins a right half.
       const T left = runs[block - 1];
       const int end = std::min(block + width, num_runs);
       for (int r = block; r < end; ++r) runs[r] = op(left, runs[r]);

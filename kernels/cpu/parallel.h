@@ -1,4 +1,4 @@
-// The one way this device uses more than one core, and the parts that work is cut into.
+// ParallelFor, the only way in which the CPU device uses several cores, and the parts that work is cut into.
 #ifndef PREFIXD_KERNELS_CPU_PARALLEL_H_
 #define PREFIXD_KERNELS_CPU_PARALLEL_H_
 
@@ -8,7 +8,7 @@
 
 namespace prefixd::cpu {
 
-// Parts of part_items items, the last of which may be shorter.
+// The number and the length of parts of part_items items. The last part may be shorter.
 constexpr uint64_t NumParts(uint64_t num_items, uint64_t part_items) {
   return num_items / part_items + (num_items % part_items != 0);
 }
@@ -22,7 +22,7 @@ struct Work {
   uint64_t num_bytes = 0;
 };
 
-// Calls body(i) for every i below num_parts, once each, in any order, on any cores; a single one runs on this thread.
+// Calls body(i) for every i below num_parts, once each, in any order, on any cores; a single call runs on this thread.
 // Order:   everything before the call happens before every body, and every body before the return.
 // Needs:   body throws nothing.
 void ParallelFor(uint64_t num_parts, const std::function<void(uint64_t)>& body);

@@ -1,4 +1,4 @@
-// What a compact keeps, an item at a time, and what that moves.
+// Tells which items a compact keeps, one at a time, and how many bytes the compact moves.
 #ifndef PREFIXD_KERNELS_CPU_SELECTOR_H_
 #define PREFIXD_KERNELS_CPU_SELECTOR_H_
 
@@ -10,7 +10,7 @@
 
 namespace prefixd::cpu {
 
-// Calls f with a functor bool(uint64_t item) that says what args.selector holds for, before inversion.
+// Calls f with a functor bool(uint64_t item) that says whether args.selector holds for an item, before inversion.
 template <class F>
 void VisitSelector(const CompactArgs& args, F&& f) {
   if (args.selector == Selector::kByteMask) {

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
-#include "kernels/yardsticks/cuda/textbooks.h"
-#include "kernels/yardsticks/serves.h"
+#include "kernels/yardsticks/yardsticks.h"
 
 namespace prefixd::cuda {
 
 std::vector<AlgorithmInfo> ServedAlgorithms() {
   constexpr char kMerrill[] = "Merrill and Garland 2016; Funktor";
-  constexpr char kCub[] = "NVIDIA's library; Note and Save";
   std::vector<AlgorithmInfo> rows = {
       {.primitive = Primitive::kScan,
        .algorithm = {Strategy::kChained},
@@ -18,15 +16,6 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
        .traffic = "2n",
        .launches = "1",
        .source = kMerrill},
-      {.primitive = Primitive::kScan,
-       .algorithm = {Strategy::kCub},
-       .work = "2n",
-       .depth = "log n",
-       .traffic = "2n",
-       .launches = "2 or 3",
-       .deterministic = false,
-       .serves = kCubServes,
-       .source = kCub},
       {.primitive = Primitive::kReduce,
        .algorithm = {Strategy::kSingleLaunch},
        .work = "n",
@@ -34,14 +23,6 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
        .traffic = "n",
        .launches = "1",
        .source = "Harris 2007; Note and Save"},
-      {.primitive = Primitive::kReduce,
-       .algorithm = {Strategy::kCub},
-       .work = "n",
-       .depth = "log n",
-       .traffic = "n",
-       .launches = "2 or 3",
-       .serves = kCubServes,
-       .source = kCub},
       {.primitive = Primitive::kCompact,
        .algorithm = {Strategy::kChained},
        .work = "2n",
@@ -49,13 +30,6 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
        .traffic = "n and what is kept",
        .launches = "1",
        .source = kMerrill},
-      {.primitive = Primitive::kCompact,
-       .algorithm = {Strategy::kCub},
-       .work = "2n",
-       .depth = "log n",
-       .traffic = "n and what is kept",
-       .launches = "2 and more",
-       .source = kCub},
       {.primitive = Primitive::kDifference,
        .algorithm = {Strategy::kSingleLaunch},
        .work = "n",
@@ -64,8 +38,8 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
        .launches = "1",
        .source = "the inverse of a scan"},
   };
-  const std::vector<AlgorithmInfo> textbooks = TextbookAlgorithms();
-  rows.insert(rows.end(), textbooks.begin(), textbooks.end());
+  const std::vector<AlgorithmInfo> yardsticks = YardstickAlgorithms();
+  rows.insert(rows.end(), yardsticks.begin(), yardsticks.end());
   std::stable_sort(rows.begin(), rows.end(),
                    [](const AlgorithmInfo& a, const AlgorithmInfo& b) { return a.primitive < b.primitive; });
   return rows;

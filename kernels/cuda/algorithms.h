@@ -1,4 +1,4 @@
-// What the CUDA device serves, for Device::Algorithms: the defaults, CUB's, and the textbooks'.
+// What the CUDA device serves, for Device::Algorithms: the defaults and the yardsticks.
 #ifndef PREFIXD_KERNELS_CUDA_ALGORITHMS_H_
 #define PREFIXD_KERNELS_CUDA_ALGORITHMS_H_
 

@@ -1,6 +1,6 @@
-// Reduce of arrays that are small, or many: a block an array, and nothing between blocks.
+// Reduce of arrays that are small, or many: each block reduces an array of its own, and blocks exchange nothing.
 //
-// The block goes through its array tile by tile, a leaf a warp, and keeps the values of the tiles of the group.
+// The block goes through its array tile by tile, one leaf in each warp, and keeps the values of the group's tiles.
 // Traffic: reads n. One launch.
 #ifndef PREFIXD_KERNELS_CUDA_BLOCK_REDUCE_CUH_
 #define PREFIXD_KERNELS_CUDA_BLOCK_REDUCE_CUH_
@@ -12,7 +12,7 @@
 namespace prefixd::cuda {
 
 // Block b reduces array b of gridDim.x arrays that follow each other, into state_out[b]. Threads: a warp for each leaf
-// of a tile that the array has, at most TileShape::kThreads. state_in: of one array.
+// of a tile that the array has, at most TileShape::kThreads. Only a single array may have a state_in.
 template <class In, class Out, Op kOp>
 __global__ void __launch_bounds__(TileShape::kThreads)
     BlockReduceKernel(const __grid_constant__ ReduceParams<In, Out> p) {
@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(TileShape::kThreads)
   using Item = typename Operator::Item;
   static_assert(TileShape::kLeavesPerWarp == 1);
   __shared__ Item s_leaf_values[kJoinSlots];
-  __shared__ Item s_tile_values[kJoinSlots];  // Those of the group.
+  __shared__ Item s_tile_values[kJoinSlots];  // The tiles of the current group.
   __shared__ unsigned long long s_first;
 
   const In* in = p.in + blockIdx.x * p.num_items;
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(TileShape::kThreads)
   FinishReduce<kOp>(
       p, in, start, array, p.state_out + blockIdx.x, LaneOfWarp(), kWarpThreads, &s_first,
       [&]() -> uint64_t {
-        // Where it is: the first tile that has it, or in the last place the end.
+        // Search the tiles in order for the first that has the value.
         for (uint64_t begin = 0; begin < p.num_items; begin += kTileItems) {
           const uint64_t end = min(begin + kTileItems, p.num_items);
           bool found = false;

@@ -1,8 +1,8 @@
-// Scan of arrays that are small, or many: a block an array, and nothing between blocks.
+// Scan of arrays that are small, or many: each block scans an array of its own, and blocks exchange nothing.
 //
-// The block goes through its array in steps of a tile, or of as much of it as the array has; what a later step needs of
-// the earlier ones is the values of the tiles of the group it is in, and of all groups before it. Traffic: reads n,
-// writes n. One launch; no memory but in and out. In place: a step is read before it is written.
+// The block goes through its array in steps of a tile, or of the array if that is shorter. A step needs from earlier
+// steps only the values of the tiles in its own group, and the value of all groups before. Traffic: reads n, writes n.
+// One launch; no memory but in and out. In place: a step is read before it is written.
 #ifndef PREFIXD_KERNELS_CUDA_BLOCK_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_BLOCK_SCAN_CUH_
 
@@ -17,10 +17,10 @@ namespace prefixd::cuda {
 
 inline constexpr int kBlockScanThreads = 1024;  // The most that a block has.
 inline constexpr int kWarpItems = TileShape::kLeavesPerWarp * kLeafItems;
-inline constexpr int kBlockScanItems = kBlockScanThreads / kWarpThreads * kWarpItems;  // Those of a whole step.
+inline constexpr int kBlockScanItems = kBlockScanThreads / kWarpThreads * kWarpItems;  // In a whole step.
 
 // Block b scans array b of gridDim.x arrays that follow each other. Threads: as many as a step of the array needs, or,
-// if it takes several, kBlockScanThreads. Carries only where there is one array.
+// if it takes several, kBlockScanThreads. Only a single array may have carries.
 template <class In, class Out, Op kOp>
 __global__ void __launch_bounds__(kBlockScanThreads) BlockScanKernel(const __grid_constant__ ScanParams<In, Out> p) {
   using Operator = Operator<kOp, Out>;
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(kBlockScanThreads) BlockScanKernel(const __gri
   static_assert(kJoinSlots % kStepTiles == 0, "a step lies in one group");
   __shared__ Item s_leaf_values[kStepTiles * kJoinSlots];
   __shared__ LeafPrefix<Item> s_leaf_prefixes[kStepTiles * kJoinSlots];
-  __shared__ Item s_tile_values[kJoinSlots];  // Those of the step's group.
+  __shared__ Item s_tile_values[kJoinSlots];  // The tiles of the step's group.
 
   const In* in = p.in + blockIdx.x * p.num_items;
   Out* out = p.out + blockIdx.x * p.num_items;
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kBlockScanThreads) BlockScanKernel(const __gri
       }
     }
     __syncthreads();
-    // The tiles of the step, a warp each.
+    // Join the leaves of each tile of the step, one warp for each tile.
     const auto first_slot = static_cast<int>(step_begin / kTileItems % kJoinSlots);
     if (const int leaf = static_cast<int>(threadIdx.x);
         leaf < kStepTiles * kJoinSlots && WarpOfBlock() * kJoinSlots < step_leaves) {
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kBlockScanThreads) BlockScanKernel(const __gri
       if (LaneOfWarp() == kWarpThreads - 1) s_tile_values[first_slot + WarpOfBlock()] = joined.value;
     }
     __syncthreads();
-    // The group, by every warp for its own tile.
+    // Join the group's tiles. Every warp does so, for its own tile.
     const int slot = first_slot + LeafOfTile(0) / kJoinSlots;
     const int known_slots = first_slot + (step_leaves - 1) / kJoinSlots + 1;
     const WarpJoined<Item> tiles =

@@ -16,27 +16,22 @@
 #include "kernels/cuda/difference.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/stage_clock.h"
-#include "kernels/yardsticks/cuda/textbooks.h"
-#include "kernels/yardsticks/serves.h"
+#include "kernels/yardsticks/yardsticks.h"
 
 namespace prefixd {
 namespace cuda {
 namespace {
 
-// Is there code for the card's architecture? Asking for this kernel's attributes tells.
+// The attributes of this kernel tell whether the build has code for the card's architecture.
 __global__ void ProbeKernel() {}
 
 // More than twice the largest L2 cache yet, 126 MiB on a B200.
 constexpr uint64_t kCacheFlushBytes = uint64_t{256} << 20;
 
-// Arrays up to here are read and written where they are, in pinned memory over the bus: one launch instead of a launch
-// and two copies. At 4 KiB that took a fifth of the time off a request on an H200; the kernels for these sizes read
-// what they need once, and not by bulk copies.
+// Arrays up to this size are read and written where they are, in pinned memory over the bus: one launch instead of a
+// launch and two copies. On an H200 this took a fifth of the time off a request of 4 KiB. The kernels for these sizes
+// read what they need once, and not by bulk copies.
 constexpr uint64_t kDirectBytes = uint64_t{64} << 10;
-
-// Whether the textbooks' kernels exist for the types.
-template <class In, class Out>
-constexpr bool kIsInTextbooks = kTextbooksServe(kDTypeOf<In>, kDTypeOf<Out>, Op::kSum);
 
 template <class Args>
 Args Resolved(Args args, const Algorithm& algorithm) {
@@ -101,7 +96,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override;
   absl::StatusOr<Buffer> AllocatePinned(size_t size_bytes) override;
   const std::vector<AlgorithmInfo>& Algorithms() const override { return algorithms_; }
-  // As Resolve, for arrays of that length and number. Errors: also CheckLength's; UNIMPLEMENTED if it takes only one.
+  // Resolves the algorithm for the arrays of args. Errors: also CheckLength's; UNIMPLEMENTED if it serves no batches.
   template <class Args>
   absl::StatusOr<Algorithm> ResolveFor(Primitive primitive, DType out_dtype, Op op, const Args& args) const;
 
@@ -194,15 +189,11 @@ absl::Status CudaLane::Scan(const ScanArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Enter());
   Traffic traffic = {.num_bytes = args.num_arrays * args.num_items * (SizeOf(args.dtype) + SizeOf(args.output()))};
   return Timed(Stage::kKernel, traffic, "the scan kernel", [&] {
+    if (!FollowsNumerics(algorithm)) {
+      return LaunchYardstick(Resolved(args, algorithm), &context_, &traffic.launches);
+    }
     return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) {
-      using In = typename decltype(in)::type;
-      using Out = typename decltype(out)::type;
-      if (FollowsNumerics(algorithm)) return LaunchScan<In, Out>(args, &context_);
-      if (algorithm.strategy == Strategy::kCub) return LaunchCubScan<In, Out>(args, &context_, &traffic.launches);
-      if constexpr (kIsInTextbooks<In, Out>) {
-        return LaunchTextbookScan<In>(Resolved(args, algorithm), &context_, &traffic.launches);
-      }
-      FatalValue("CudaLane::Scan", algorithm.strategy);
+      return LaunchScan<typename decltype(in)::type, typename decltype(out)::type>(args, &context_);
     });
   });
 }
@@ -214,15 +205,11 @@ absl::Status CudaLane::Reduce(const ReduceArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Enter());
   Traffic traffic = {.num_bytes = args.num_arrays * (args.num_items * SizeOf(args.dtype) + sizeof(ReduceState))};
   return Timed(Stage::kKernel, traffic, "the reduce kernel", [&] {
+    if (!FollowsNumerics(algorithm)) {
+      return LaunchYardstick(Resolved(args, algorithm), &context_, &traffic.launches);
+    }
     return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) {
-      using In = typename decltype(in)::type;
-      using Out = typename decltype(out)::type;
-      if (FollowsNumerics(algorithm)) return LaunchReduce<In, Out>(args, &context_);
-      if (algorithm.strategy == Strategy::kCub) return LaunchCubReduce<In, Out>(args, &context_, &traffic.launches);
-      if constexpr (kIsInTextbooks<In, Out>) {
-        return LaunchTextbookReduce<In>(Resolved(args, algorithm), &context_, &traffic.launches);
-      }
-      FatalValue("CudaLane::Reduce", algorithm.strategy);
+      return LaunchReduce<typename decltype(in)::type, typename decltype(out)::type>(args, &context_);
     });
   });
 }
@@ -239,16 +226,11 @@ absl::Status CudaLane::Compact(const CompactArgs& args) {
                      .num_bytes_per_kept = (args.values != nullptr ? item_bytes : 0) +
                                            (args.indices != nullptr ? SizeOf(args.index_dtype) : 0)};
   return Timed(Stage::kKernel, traffic, "the compact kernel", [&] {
+    if (!FollowsNumerics(algorithm)) {
+      return LaunchYardstick(Resolved(args, algorithm), clock_.num_kept(), &context_, &traffic.launches);
+    }
     return VisitDType(args.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      if (FollowsNumerics(algorithm)) return LaunchCompact<T>(args, clock_.num_kept(), &context_);
-      if (algorithm.strategy == Strategy::kCub) {
-        return LaunchCubCompact<T>(args, clock_.num_kept(), &context_, &traffic.launches);
-      }
-      if constexpr (kIsInTextbooks<T, T>) {
-        return LaunchTextbookCompact<T>(Resolved(args, algorithm), clock_.num_kept(), &context_, &traffic.launches);
-      }
-      FatalValue("CudaLane::Compact", algorithm.strategy);
+      return LaunchCompact<typename decltype(tag)::type>(args, clock_.num_kept(), &context_);
     });
   });
 }
@@ -271,8 +253,8 @@ absl::Status CudaLane::Synchronize() {
 
 // ---- Device --------------------------------------------------------------------------------------------------------
 absl::Status CudaDevice::Init() {
-  // Whoever waits for the device looks again and again, and between two looks lets others have the core: as quick as
-  // keeping it where there are enough, and kinder to small requests where there are not.
+  // A thread that waits for the device polls, and yields its core between two polls. With enough cores this is as quick
+  // as keeping the core; with too few it is kinder to small requests.
   PREFIXD_RETURN_IF_ERROR(
       health_.Check(cudaInitDevice(ordinal_, cudaDeviceScheduleYield, cudaInitDeviceFlagsAreValid), "cudaInitDevice"));
   PREFIXD_RETURN_IF_ERROR(Enter());
@@ -285,7 +267,7 @@ absl::Status CudaDevice::Init() {
   const cudaError_t probe = cudaFuncGetAttributes(&attributes, ProbeKernel);
   if (probe == cudaErrorNoKernelImageForDevice || probe == cudaErrorInvalidDeviceFunction ||
       probe == cudaErrorUnsupportedPtxVersion) {
-    cudaGetLastError();  // Not sticky: forgotten by asking.
+    cudaGetLastError();  // The error is not sticky: reading it clears it.
     return absl::FailedPreconditionError(absl::StrCat(
         "cuda:", ordinal_, " (", properties_.name, ") has compute capability ", properties_.major, ".",
         properties_.minor, ", for which this build has no code: rebuild with it in CMAKE_CUDA_ARCHITECTURES"));
@@ -318,7 +300,7 @@ template <class Args>
 absl::StatusOr<Algorithm> CudaDevice::ResolveFor(Primitive primitive, DType out_dtype, Op op, const Args& args) const {
   PREFIXD_ASSIGN_OR_RETURN(const Algorithm resolved, Resolve(primitive, args.dtype, out_dtype, op, args.algorithm));
   PREFIXD_RETURN_IF_ERROR(CheckLength(primitive, resolved, args.num_items));
-  if (args.num_arrays == 1 || FollowsNumerics(resolved)) return resolved;  // Those are the defaults.
+  if (args.num_arrays == 1 || FollowsNumerics(resolved)) return resolved;  // The defaults take batches.
   return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm",
                StrCat("algorithm ", Name(resolved), " takes one array at a time: leave the algorithm out for a batch"));
 }
@@ -334,7 +316,7 @@ absl::StatusOr<Buffer> CudaDevice::AllocatePinned(size_t size_bytes) {
   void* h_memory = nullptr;
   PREFIXD_RETURN_IF_ERROR(
       health_.Check(cudaHostAlloc(&h_memory, std::max<size_t>(size_bytes, 1), cudaHostAllocPortable), "cudaHostAlloc"));
-  // An error can only be that of earlier work, which is reported where it was waited for.
+  // An error here can only come from earlier work, and whoever waited for that work got the report.
   return Buffer(h_memory, size_bytes, [](void* h_freed) { cudaFreeHost(h_freed); });
 }
 

@@ -12,7 +12,7 @@ namespace prefixd {
 // Cards that can be opened; 0 without a driver, without a card, or in a build without CUDA.
 int CudaDeviceCount();
 
-// Errors: FAILED_PRECONDITION if there is no such card, its architecture is not in this build, or CUDA is not.
+// Errors: FAILED_PRECONDITION if there is no such card, or the build has no CUDA or no code for its architecture.
 absl::StatusOr<std::unique_ptr<Device>> OpenCudaDevice(int ordinal);
 
 }  // namespace prefixd

@@ -1,4 +1,4 @@
-// Where a cudaError_t becomes an absl::Status.
+// Turns a cudaError_t into an absl::Status.
 //
 //   PREFIXD_RETURN_IF_ERROR(health.Check(cudaMemcpyAsync(...), "cudaMemcpyAsync"));
 //
@@ -59,7 +59,7 @@ class DeviceHealth {
   // The status of what `call` returned. A sticky error marks the device lost.
   absl::Status Check(cudaError_t error, std::string_view call) {
     if (error == cudaSuccess) return absl::OkStatus();
-    // The runtime keeps the last error for whoever asks next; this one has been reported.
+    // The runtime keeps the last error for whoever asks next. This one is reported here, so it is cleared.
     cudaGetLastError();
     if (IsSticky(error)) {
       cudaError_t first = cudaSuccess;

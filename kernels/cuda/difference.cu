@@ -1,5 +1,5 @@
-// out[i] = in[i] - in[i-1], at the speed of a copy: each element is read once from memory. A thread has the neighbours
-// within its vector, the lane beside it has the next one, and a warp reads the one before its own from the cache.
+// out[i] = in[i] - in[i-1], at the speed of a copy: each element is read once from memory. A thread finds neighbours in
+// its own vector and in the lane beside it; at the edge of a warp it reads the neighbour from the cache.
 #include "kernels/cuda/difference.h"
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarpLanes = 32;
-// A thread has one. On an H200, 2^28 f32, that is 1.006 of the device copy; two are 0.967, four 0.951, eight 0.94, and
-// streaming loads and stores cost another 0.03 to 0.07.
+// A thread has one vector. On an H200, 2^28 f32, one vector gives 1.006 of the device copy; two give 0.967, four 0.951,
+// eight 0.94. Streaming loads and stores cost another 0.03 to 0.07.
 constexpr int kVectorBytes = 16;
 
 template <class T>
@@ -32,7 +32,7 @@ struct alignas(kVectorBytes) Vector {
   T items[kItems];
 };
 
-// Integers of one size subtract alike: T is an unsigned one.
+// Signed and unsigned integers subtract alike, so every integer T here is unsigned.
 template <class T>
 __device__ T Subtract(T a, T b) {
   if constexpr (kIsFloating<T>) {
@@ -42,13 +42,13 @@ __device__ T Subtract(T a, T b) {
   }
 }
 
-// What stands before the array, or behind a reversed one.
+// The element before the array, or behind a reversed one.
 template <class T>
 __device__ T Edge(const DifferenceParams<T>& params) {
   return params.carry_in != nullptr ? *params.carry_in : params.init;
 }
 
-// One item at a time, for what is not a whole tile of aligned vectors.
+// One item at a time, for tiles that are not whole or whose vectors are not aligned.
 template <class T, bool kReverse>
 __device__ void DifferenceItems(const DifferenceParams<T>& params, uint64_t first, uint64_t end, T edge) {
   const uint64_t last = params.num_items - 1;
@@ -59,8 +59,8 @@ __device__ void DifferenceItems(const DifferenceParams<T>& params, uint64_t firs
   }
 }
 
-// The block at the edge leaves the carry too, once all its threads have the edge: it may take the place of the one that
-// came in, which no other block reads.
+// The block at the edge also writes the carry, after all its threads have read the edge: carry_out may be carry_in,
+// which no other block reads.
 template <class T, bool kReverse, bool kAligned>
 __global__ void __launch_bounds__(kThreads) DifferenceKernel(const DifferenceParams<T> params) {
   using V = Vector<T>;

@@ -2,12 +2,12 @@
 //
 // At these sizes most of the time passes before the first element arrives. A ticket is an atomic on memory that no
 // cache holds, and the loads wait for it: a microsecond of seven. Here all loads start at once. But then a block may
-// look back to one that has not started, and may not start before this one ends. So a block that has looked for long
-// enough computes and publishes the value of the missing tile by itself, and then starts again. The value is the same,
-// whoever publishes it. No block depends on another, whatever the order in which they start, and however few fit. This
-// needs elements that nobody overwrites, so it is not for scans in place. Nor does it take a carry_in: the last tile
-// may write carry_out over it before another block has started. tile_scan.cuh serves what is left out here to keep the
-// code short.
+// look back to a block that has not started, and that cannot start before this one ends. So a block that has looked for
+// long enough computes and publishes the value of the missing tile by itself, and then starts again. The value is the
+// same, whoever publishes it. So no block depends on another, in whatever order they start and however few run at once.
+// This needs elements that nobody overwrites, so it is not for scans in place. Nor does it take a carry_in: the last
+// tile may write carry_out over it before another block has started. tile_scan.cuh serves what is left out here to keep
+// the code short.
 // Traffic: reads n, writes n. One launch; nothing is reset before it.
 // Source: Merrill and Garland 2016 for the single pass; Smith, Levien and Owens 2025 for the help.
 #ifndef PREFIXD_KERNELS_CUDA_DIRECT_SCAN_CUH_
@@ -23,10 +23,10 @@
 
 namespace prefixd::cuda {
 
-// About as many as there are multiprocessors on an H200: from here on the ring is faster.
+// About the number of multiprocessors of an H200. For more tiles the ring is faster.
 inline constexpr uint32_t kDirectScanTiles = 128;
 
-// The lane's run; what is past the end becomes a default element.
+// Loads the lane's run. Elements past the end become default elements.
 template <class In>
 __device__ Run<In> LoadRunUpTo(const In* in, uint64_t first_item, uint64_t num_items) {
   Run<In> run = {};
@@ -53,7 +53,7 @@ __device__ void StoreRunUpTo(Out* out, uint64_t first_item, uint64_t num_items, 
   }
 }
 
-// A block for each tile, at most kDirectScanTiles, of TileShape::kThreads.
+// One block for each tile, at most kDirectScanTiles blocks, each of TileShape::kThreads.
 // Needs: p.aligned, not p.reverse, in is not out, no carry_in.
 template <class In, class Out, Op kOp>
 __global__ void __launch_bounds__(TileShape::kThreads) DirectScanKernel(const __grid_constant__ ScanParams<In, Out> p) {
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(TileShape::kThreads) DirectScanKernel(const __
   __shared__ Item s_leaf_values[kJoinSlots];
   __shared__ LeafPrefix<Item> s_leaf_prefixes[kJoinSlots];
   __shared__ Item s_groups[kGroups];
-  __shared__ WarpJoined<Item> s_tiles[kJoinSlots];  // Those of the block's group.
+  __shared__ WarpJoined<Item> s_tiles[kJoinSlots];  // The tiles of the block's group.
   __shared__ uint32_t s_missing;
 
   const Item neutral = Operator::Load(p.neutral);
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(TileShape::kThreads) DirectScanKernel(const __
       if (LaneOfWarp() == kWarpThreads - 1) p.states.Publish(tile, epoch, leaves.value);
       s_leaf_prefixes[LaneOfWarp()] = {leaves.before, ShuffleFrom(leaves.value, LaneOfWarp() - 1)};
     }
-    // Look back, a group a warp.
+    // Look back, one group for each warp.
     const uint32_t other = threadIdx.x;
     bool is_missing = other < blockIdx.x;
     if (WarpOfBlock() <= group) {
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(TileShape::kThreads) DirectScanKernel(const __
       if (WarpOfBlock() < group && LaneOfWarp() == kWarpThreads - 1) s_groups[WarpOfBlock()] = joined.value;
     }
     if (__syncthreads_or(is_missing)) {
-      // Help: the first that is missing. If this was help, the block goes back to its own tile.
+      // Help: compute the first missing tile next. After such help the block goes back to its own tile, below.
       if (threadIdx.x == 0) s_missing = blockIdx.x;
       __syncthreads();
       if (is_missing) atomicMin(&s_missing, other);

@@ -1,5 +1,5 @@
-// Between the Lane, which knows of statuses and times, and the kernels, which know of neither: one function per
-// primitive and pair of element types, each instantiated in one .cu file, and what a launch may use.
+// The interface between the Lane, which knows of statuses and times, and the kernels, which know of neither. It has one
+// function for each primitive and pair of element types, instantiated in one .cu file, and what a launch may use.
 #ifndef PREFIXD_KERNELS_CUDA_LAUNCH_H_
 #define PREFIXD_KERNELS_CUDA_LAUNCH_H_
 
@@ -14,14 +14,14 @@
 
 namespace prefixd::cuda {
 
-// cudaMallocAsync from the device's pool. Where memory has run out, gives back what other streams have freed and the
-// pool still holds, and tries once more.
+// cudaMallocAsync from the device's pool. If memory has run out, it gives back the memory that other streams have freed
+// and the pool still holds, and tries once more.
 inline cudaError_t AllocateOn(cudaStream_t stream, size_t size_bytes, void** d_memory) {
   cudaError_t error = cudaMallocAsync(d_memory, size_bytes, stream);
   if (error != cudaErrorMemoryAllocation) return error;
   int ordinal = 0;
   cudaMemPool_t pool = nullptr;
-  cudaGetLastError();  // Not sticky: forgotten by asking.
+  cudaGetLastError();  // The error is not sticky: reading it clears it.
   if (error = cudaGetDevice(&ordinal); error != cudaSuccess) return error;
   if (error = cudaDeviceGetDefaultMemPool(&pool, ordinal); error != cudaSuccess) return error;
   if (error = cudaDeviceSynchronize(); error != cudaSuccess) return error;
@@ -32,7 +32,7 @@ inline cudaError_t AllocateOn(cudaStream_t stream, size_t size_bytes, void** d_m
 // Device memory that only grows, on one stream. It may be read or written only by work enqueued after the call.
 class GrowingMemory {
  public:
-  // At least size_bytes; what is new is zero. Grows by replacing: contents are lost then.
+  // Gets at least size_bytes; new memory is zero. It grows by replacing the memory, which loses the contents.
   cudaError_t Get(cudaStream_t stream, size_t size_bytes, void** d_memory) {
     if (size_bytes > size_bytes_) {
       Free(stream);
@@ -61,7 +61,7 @@ class GrowingMemory {
   size_t size_bytes_ = 0;
 };
 
-// Zero between launches, but for the epoch: see look_back.cuh.
+// All zero between launches, except the epoch: see look_back.cuh.
 struct TileControl {
   uint64_t sum;
   uint32_t ticket;
@@ -69,18 +69,18 @@ struct TileControl {
   uint32_t epoch;
 };
 
-// What the launches of one lane share: they follow each other on its stream.
+// The resources that the launches of one lane share. The launches follow each other on its stream.
 struct LaunchContext {
   cudaStream_t stream = nullptr;
   int num_multiprocessors = 0;
-  // The shared memory that a block can have where bulk asynchronous copies are served and the code uses them; else 0.
+  // The shared memory that a block can have, if the card and the code have bulk asynchronous copies; else 0.
   size_t bulk_shared_bytes = 0;
   TileControl* d_control = nullptr;
   // How often a block looks for a value that another has to publish, before it computes it by itself where it can:
   // about 50 us.
   uint32_t patience = 64;
   GrowingMemory states;   // The states of tiles, marked with epochs.
-  GrowingMemory scratch;  // For algorithms that ask for memory, whatever is in it.
+  GrowingMemory scratch;  // For algorithms that ask for memory; its contents are arbitrary.
 };
 
 // Tiles that hold num_items, at least one: an empty input runs as one empty tile, and needs no case of its own.
@@ -92,7 +92,7 @@ inline cudaError_t CountTiles(uint64_t num_items, uint64_t tile_items, uint32_t*
   return cudaSuccess;
 }
 
-// shared_bytes: dynamic. More than 48 KiB is asked for as it must be.
+// shared_bytes: dynamic shared memory. If it is over 48 KiB, the kernel is first allowed to use so much.
 template <class Params>
 cudaError_t Launch(void (*kernel)(const Params), uint32_t num_blocks, uint32_t threads_per_block, cudaStream_t stream,
                    const Params& params, size_t shared_bytes = 0) {
@@ -117,15 +117,6 @@ cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context);
 // The number kept also goes to h_num_kept, in pinned memory.
 template <class T>
 cudaError_t LaunchCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context);
-
-// The same by CUB. Needs also: kCubServes the combination; num_arrays is 1. *num_launches is set to what was enqueued.
-template <class In, class Out>
-cudaError_t LaunchCubScan(const ScanArgs& args, LaunchContext* context, uint64_t* num_launches);
-template <class In, class Out>
-cudaError_t LaunchCubReduce(const ReduceArgs& args, LaunchContext* context, uint64_t* num_launches);
-template <class T>
-cudaError_t LaunchCubCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context,
-                             uint64_t* num_launches);
 
 }  // namespace prefixd::cuda
 

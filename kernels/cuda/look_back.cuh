@@ -1,17 +1,17 @@
-// How the tiles of a single-pass algorithm learn what stands before them, without waiting for a chain and in an order
-// that never depends on time.
+// Look-back: how the tiles of a single-pass algorithm learn what stands before them. No tile waits for a chain of
+// others, and the order in which values combine never depends on time.
 //
-// Every tile publishes its value, once. A block takes tiles by ticket; for each it reads the values of all tiles since
-// the one before: groups of 32 are joined and folded, in order, onto what it knows already (kernels/NUMERICS.md). So
-// every block computes every prefix by itself, from the same values in the same order; nothing is passed on.
+// Every tile publishes its value once. A block takes tiles by ticket. For each of its tiles it reads the values of all
+// tiles since its previous one, joins them in groups of 32, and folds the groups in order onto the prefix that it knows
+// (kernels/NUMERICS.md). So every block computes every prefix by itself, from the same values in the same order.
 //
-// Progress: tile numbers are tickets, so every earlier tile belongs to a block that has started, and a block publishes
-// its tiles without waiting for later ones; so the first tile that is not published yet waits for none. No order of
-// blockIdx and no number of resident blocks is assumed. Memory order: a state is one or two words that hold the value
-// and the launch's epoch beside it, so a relaxed load that finds the epoch has found the value; nothing else is
-// communicated. Reset: none. A state of an earlier launch has another epoch. The last block to leave begins the next
-// epoch. Cost: a word or two of traffic within the L2 cache for each pair of block and tile. Source: Merrill and
-// Garland 2016 for the single pass; the fold from a known group is ours.
+// Progress: tile numbers are tickets, so every earlier tile belongs to a block that has started. A block publishes a
+// tile without waiting for later ones. So the first unpublished tile waits for no other. No order of blockIdx and no
+// number of resident blocks is assumed. Memory order: a state is one or two words that hold the value and the launch's
+// epoch beside it, so a relaxed load that finds the epoch has found the value; nothing else is communicated. Reset:
+// none. A state of an earlier launch has another epoch. The last block to leave begins the next epoch. Cost: a word or
+// two of traffic within the L2 cache for each pair of block and tile. Source: Merrill and Garland 2016 for the single
+// pass; the fold from a known group is ours.
 #ifndef PREFIXD_KERNELS_CUDA_LOOK_BACK_CUH_
 #define PREFIXD_KERNELS_CUDA_LOOK_BACK_CUH_
 
@@ -54,14 +54,14 @@ struct StateWords {
 struct TileStates {
   TileControl* control;
   uint64_t* words;
-  uint64_t num_words;  // That there is memory for: what a new round of epochs has to clear.
+  uint64_t num_words;  // How many words there is memory for. All are cleared when epochs start over.
 
   // The next tile. Called by one thread of a block.
   __device__ uint32_t TakeTile() const {
     return DeviceAtomic32(control->ticket).fetch_add(1, ::cuda::memory_order_relaxed);
   }
 
-  // What marks this launch's states. It does not change before the last block has left.
+  // The epoch that marks this launch's states. It does not change before the last block has left.
   __device__ uint32_t Epoch() const { return DeviceAtomic32(control->epoch).load(::cuda::memory_order_relaxed) + 1; }
 
   // Called by one thread.
@@ -76,7 +76,7 @@ struct TileStates {
     }
   }
 
-  // Needs: the tile is one of the launch's.
+  // Needs: the tile belongs to this launch.
   template <class Item>
   __device__ StateWords<Item> Load(uint32_t tile) const {
     StateWords<Item> loaded;
@@ -88,8 +88,8 @@ struct TileStates {
     return loaded;
   }
 
-  // For blocks that share nothing but a count: the last to leave writes the sum of all. Called by one thread of each
-  // block, once.
+  // A Leave() for blocks that share nothing but a count: the last block to leave writes the sum of all counts. Called
+  // by one thread of each block, once.
   __device__ void LeaveCounting(uint64_t count, uint64_t* sum) const {
     DeviceAtomic64(control->sum).fetch_add(count, ::cuda::memory_order_relaxed);
     const uint32_t before = DeviceAtomic32(control->blocks_left).fetch_add(1, ::cuda::memory_order_acq_rel);
@@ -99,21 +99,21 @@ struct TileStates {
     control->blocks_left = 0;
   }
 
-  // The block will take no more tiles and read no more states. Called by one thread of each block, once.
+  // Says that the block takes no more tiles and reads no more states. Called by one thread of each block, once.
   __device__ void Leave() const {
     const uint32_t before = DeviceAtomic32(control->blocks_left).fetch_add(1, ::cuda::memory_order_acq_rel);
     if (before != gridDim.x - 1) return;
-    // The stream orders what follows before the next launch.
+    // The stream runs the next launch after these writes.
     control->ticket = 0;
     control->blocks_left = 0;
-    if (++control->epoch == 0xffffffffu) {  // Epoch() would come to marks that are still in memory.
+    if (++control->epoch == 0xffffffffu) {  // The next epochs repeat old ones, whose marks are still in memory.
       for (uint64_t i = 0; i < num_words; ++i) words[i] = 0;
       control->epoch = 0;
     }
   }
 };
 
-// Sets num_tiles, the number of tickets, and states, which hold an Item for each of a ticket's tiles.
+// Sets num_tiles to the number of tickets, and states to memory for ticket_states Items for each ticket.
 template <class Item, class Params>
 cudaError_t PrepareTickets(uint64_t ticket_items, int ticket_states, LaunchContext* context, Params* params) {
   cudaError_t error = CountTiles(params->num_items, ticket_items, &params->num_tiles);
@@ -127,17 +127,17 @@ cudaError_t PrepareTickets(uint64_t ticket_items, int ticket_states, LaunchConte
   return error;
 }
 
-// What stands before a tile: array op (group op x) for an x within it.
+// What stands before a tile. If x is the tile's value up to an item, the array's value is array op (group op x).
 template <class Item, class Array = Item>
 struct TilePrefix {
-  Array array;         // start, and the groups before the tile's.
-  Item group;          // The tree of the tiles before it in its group; neutral for the first.
-  Item previous_tile;  // The value of the group up to the end of the tile before it; neutral for the first.
+  Array array;         // The start, joined with all groups before the tile's group.
+  Item group;          // The tree of the tiles before it in its group; neutral for the group's first tile.
+  Item previous_tile;  // The value of the group up to the tile before it; neutral for the group's first tile.
 };
 
-// What a team of warps knows of the tiles so far, the same on every thread; each warp waits for one group at a time.
-// The code is short, so that small arrays are fast: there, fetching instructions takes longer than running loops.
-// Array: the type of what is before a group, where it is not the operator's Item.
+// The look-back of a team of warps: what it knows of the tiles so far, the same on every thread. Each warp waits for
+// one group at a time. The code is short because on small arrays fetching instructions takes longer than running loops.
+// Array: the type of the value before a group, if it is not the operator's Item.
 template <class Operator, int kTeamWarps, class Array = typename Operator::Item>
 class GroupFold {
  public:
@@ -146,18 +146,18 @@ class GroupFold {
   struct Shared {
     struct Round {
       Item groups[kTeamWarps];
-      WarpJoined<Item> tiles[kJoinSlots];  // Those of the last group.
+      WarpJoined<Item> tiles[kJoinSlots];  // The joined tiles of the group that was asked for.
     };
-    Round rounds[2];  // Used in turn: one barrier a round is enough.
+    Round rounds[2];  // Two, used in turn, so that one barrier a round is enough.
   };
 
   __device__ GroupFold(const TileStates& states, uint32_t epoch, Array start, Item neutral, int warp_of_team, Shared& s)
       : states_(states), epoch_(epoch), neutral_(neutral), warp_(warp_of_team), s_(s), array_(start) {}
 
-  // Waits for all groups before `group`, and for the first num_tiles tiles of it, less than 32.
+  // Waits for all groups before `group`, and for its first num_tiles tiles, at most 31.
   // sync(): a barrier of the team's threads; called at least once.
-  // observe(tile, value): called for every tile by one of the threads, which sees its tiles in order, some more than
-  // once. Needs: no earlier call with a later group.
+  // observe(tile, value): called for every tile by one of the threads. A thread sees its tiles in order, some more than
+  // once. Needs: no earlier call asked for a later group.
   template <class Sync, class Observe>
   __device__ void WaitFor(uint32_t group, int num_tiles, Sync&& sync, Observe&& observe) {
     for (;;) {
@@ -189,7 +189,7 @@ class GroupFold {
     WaitFor(group, num_tiles, sync, [](uint32_t, Item) {});
   }
 
-  // Waits for all of num_tiles tiles; returns start, and all of them.
+  // Waits for all num_tiles tiles. Returns the start, joined with all of them.
   template <class Sync, class Observe>
   __device__ Array WaitForAll(uint32_t num_tiles, Sync&& sync, Observe&& observe) {
     const auto rest = static_cast<int>(num_tiles % kJoinSlots);
@@ -197,7 +197,7 @@ class GroupFold {
     return rest == 0 ? array_ : Operator::Combine(array_, Prefix(rest).previous_tile);
   }
 
-  // What stands before tile `slot` of the group that was waited for; slot is at most num_tiles.
+  // What stands before tile `slot` of the group that was asked for; slot is at most num_tiles.
   __device__ TilePrefix<Item, Array> Prefix(int slot) const {
     if (slot == 0) return {array_, neutral_, neutral_};
     return {array_, s_.rounds[round_].tiles[slot].before, s_.rounds[round_].tiles[slot - 1].value};
@@ -211,10 +211,10 @@ class GroupFold {
   Shared& s_;
   int round_ = 0;
   uint32_t next_group_ = 0;
-  Array array_;  // start, and the groups before next_group_.
+  Array array_;  // The start, joined with the groups before next_group_.
 };
 
-// The same for one warp, where the order is free: it waits for kGroups groups at a time.
+// The look-back of one warp, for operators whose order is free: it waits for kGroups groups at a time.
 template <class Operator, int kGroups, class Array = typename Operator::Item>
 class WarpFold {
  public:
@@ -224,7 +224,7 @@ class WarpFold {
   __device__ WarpFold(const TileStates& states, uint32_t epoch, Array start, Item neutral)
       : states_(states), epoch_(epoch), neutral_(neutral), array_(start), rest_(neutral) {}
 
-  // Waits for the first num_tiles tiles. All lanes. Needs: no earlier call with more.
+  // Waits for the first num_tiles tiles. Called by all lanes. Needs: no earlier call asked for more tiles.
   __device__ void WaitFor(uint32_t num_tiles) {
     for (;;) {
       const uint32_t first_tile = next_group_ * kJoinSlots;
@@ -233,7 +233,7 @@ class WarpFold {
       const uint32_t tile = first_tile + LaneOfWarp();
       Item values[kGroups];
       for (bool found = false; !found;) {
-        // Without conditions, so that all loads are under way together: it decides the speed of the whole kernel.
+        // The loads have no conditions, so all are in flight together. This decides the speed of the whole kernel.
         StateWords<Item> words[kGroups];
 #pragma unroll
         for (int g = 0; g < kGroups; ++g) words[g] = states_.Load<Item>(min(tile + g * kJoinSlots, num_tiles - 1));
@@ -254,7 +254,7 @@ class WarpFold {
     }
   }
 
-  // What stands before the tile after those that were waited for.
+  // What stands before tile num_tiles of the last WaitFor.
   __device__ Array Prefix() const { return Operator::Combine(array_, rest_); }
 
  private:
@@ -262,8 +262,8 @@ class WarpFold {
   const uint32_t epoch_;
   const Item neutral_;
   uint32_t next_group_ = 0;
-  Array array_;  // start, and the groups before next_group_.
-  Item rest_;    // The tiles of that group that were waited for.
+  Array array_;  // The start, joined with the groups before next_group_.
+  Item rest_;    // The tiles of group next_group_ that were waited for.
 };
 
 }  // namespace prefixd::cuda

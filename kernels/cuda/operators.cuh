@@ -18,8 +18,8 @@
 
 namespace prefixd::cuda {
 
-// What is written where a value leaves the device: a NaN becomes the canonical quiet NaN of its type. (The hardware's
-// own, 0x7fffffff for float, is another.)
+// For a value that leaves the device: a NaN becomes the canonical quiet NaN of its type. (The NaN that the hardware
+// makes, 0x7fffffff for float, is a different one.)
 template <class T>
 __device__ T Canonical(T v) {
   if constexpr (std::is_same_v<T, float>) {
@@ -50,7 +50,7 @@ inline __device__ double FromOrderKey(int64_t key) { return __longlong_as_double
 template <Op kOp, class Out>
 struct Operator {
   static_assert(!kIsFloating<Out>);
-  // Narrow integers are computed in 32 bits: what wraps there and is then cut off has wrapped.
+  // Narrow integers are computed in 32 bits: cutting off the high bits at the end gives the wrapped result.
   using Item =
       std::conditional_t<(sizeof(Out) >= 4), Out, std::conditional_t<kIsSignedInteger<Out>, int32_t, uint32_t>>;
   static constexpr bool kAnyOrder = true;
@@ -83,7 +83,7 @@ struct Operator {
   }
 };
 
-// Floating-point sums and products: the order makes the bits.
+// Floating-point sums and products: their bits depend on the order.
 template <Op kOp, class Out>
 requires(kIsFloating<Out> && (kOp == Op::kSum || kOp == Op::kProd)) struct Operator<kOp, Out> {
   using Item = Out;
@@ -97,7 +97,7 @@ requires(kIsFloating<Out> && (kOp == Op::kSum || kOp == Op::kProd)) struct Opera
   static __device__ Item Combine(Item left, Item right) { return kOp == Op::kSum ? left + right : left * right; }
 };
 
-// Floating-point min and max as those of integers that order alike; NaN comes before everything.
+// Floating-point min and max, computed on integers that order alike; a NaN beats everything.
 template <Op kOp, class Out>
 requires(kIsFloating<Out> && (kOp == Op::kMin || kOp == Op::kMax)) struct OrderKeys {
   using Item = decltype(OrderKey(Out{}));
@@ -127,7 +127,7 @@ requires(kOp == Op::kMin || kOp == Op::kMax) struct Operator<kOp, float> {
   static __device__ float Store(Item item) { return Canonical(item); }
   static __device__ Item Combine(Item left, Item right) {
 #if __CUDA_ARCH__ >= 800
-    Item result;  // These treat NaN and -0 as we do.
+    Item result;  // These instructions treat NaN and -0 as we do.
     if constexpr (kOp == Op::kMin) {
       asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(left), "f"(right));
     } else {
@@ -140,6 +140,17 @@ requires(kOp == Op::kMin || kOp == Op::kMax) struct Operator<kOp, float> {
 #endif
   }
 };
+
+// Whether signed and unsigned integers give the same bits.
+template <Op kOp>
+inline constexpr bool kIgnoresSign =
+    kOp == Op::kSum || kOp == Op::kProd || kOp == Op::kAnd || kOp == Op::kOr || kOp == Op::kXor;
+
+// The type in which an operator combines elements that keep their type: unsigned where the sign is ignored, so that
+// half the kernels are enough.
+template <class T, Op kOp>
+using WrappingType = typename std::conditional_t<!kIsFloating<T> && kIgnoresSign<kOp>, std::make_unsigned<T>,
+                                                 std::type_identity<T>>::type;
 
 // Value::As and Value::Of on the device.
 template <class T>

@@ -1,5 +1,5 @@
-// Runs of 1- and 2-byte integers, scanned and reduced in the words that they come in: sums take four or two at once.
-// Memory is fast enough for about eight instructions an element, and unpacking and packing each by itself takes more.
+// Runs of 1- and 2-byte integers, scanned and reduced in the words that they come in: sums take 4 or 2 items at once.
+// Memory leaves time for about eight instructions an element; unpacking and packing each element alone takes more.
 #ifndef PREFIXD_KERNELS_CUDA_PACKED_RUN_CUH_
 #define PREFIXD_KERNELS_CUDA_PACKED_RUN_CUH_
 
@@ -10,11 +10,11 @@
 
 namespace prefixd::cuda {
 
-// Item i of a word, in one instruction: its bytes, and above them zeros, or its sign.
+// Unpacks item i of a word by one instruction: the item's bytes, with zeros or its sign above them.
 template <class T>
 __device__ auto Unpack(uint32_t word, int i) {
   using Item = std::conditional_t<kIsSignedInteger<T>, int32_t, uint32_t>;
-  constexpr int kZero = 4;  // A byte of the other operand.
+  constexpr int kZero = 4;  // Selects a byte of the other operand, which is 0.
   constexpr int kSign = 8;
   const int first = i * static_cast<int>(sizeof(T));
   const int last = first + static_cast<int>(sizeof(T)) - 1;
@@ -60,10 +60,10 @@ struct PackedRun {
   using Item = typename Operator::Item;
   static constexpr int kWordItems = sizeof(uint32_t) / sizeof(T);
 
-  // Replaces the items by the values up to each, from `before` on.
+  // Replaces each item by the value of `before` and the items up to this one.
   static __device__ void Scan(Item before, uint32_t (&words)[kPackedWords]) {
     if constexpr (kOp == Op::kSum && sizeof(T) == 1) {
-      // Two fields of 16 bits to a word, in which the sums do not overflow: up to the odd items, and to the even ones.
+      // Words of two 16-bit fields, in which sums do not overflow: one word for the odd items, one for the even ones.
       uint32_t carry = (static_cast<uint32_t>(before) & 0xff) * 0x00010001;
 #pragma unroll
       for (int w = 0; w < kPackedWords; ++w) {
@@ -93,7 +93,7 @@ struct PackedRun {
     }
   }
 
-  // Moves the items by one; `first` comes first.
+  // Moves the items up by one place; `first` takes the first place.
   static __device__ void MoveByOne(Item first, uint32_t (&words)[kPackedWords]) {
     constexpr int kBits = 8 * sizeof(T);
 #pragma unroll

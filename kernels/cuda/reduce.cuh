@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/cuda/block_reduce.cuh"
 #include "kernels/cuda/launch.h"
@@ -29,39 +30,50 @@ cudaError_t LaunchRingReduce(ReduceParams<In, Out>& params, LaunchContext* conte
                 sizeof(RingReduceShared<In, Operator>));
 }
 
-template <class In, class Out>
-cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context) {
+template <class In, class Out, Op kOp>
+cudaError_t LaunchReduceOf(const ReduceArgs& args, LaunchContext* context) {
+  using Operator = Operator<kOp, Out>;
   ReduceParams<In, Out> params = {.in = static_cast<const In*>(args.in),
                                   .num_items = args.num_items,
                                   .first_item = args.first_item,
                                   .num_tiles = 0,
-                                  .neutral = Neutral(args.op, args.output()).template As<Out>(),
+                                  .neutral = Neutral(kOp, kDTypeOf<Out>).template As<Out>(),
                                   .aligned = false,
+                                  .is_signed = IsSigned(args.dtype),
+                                  .result_bytes = static_cast<int>(SizeOf(args.output())),
                                   .init = args.init,
                                   .state_in = args.state_in,
                                   .state_out = args.state_out,
                                   .states = {}};
   params.aligned = HasAlignedRuns(params.in);
+  if (args.num_arrays > 1 && args.num_items * sizeof(In) % alignof(Run<In>) != 0) params.aligned = false;
+  if (args.num_arrays > 1 || args.num_items <= kBlockReduceItems) {
+    const uint64_t num_leaves = (args.num_items + kLeafItems - 1) / kLeafItems;
+    const auto num_warps = static_cast<uint32_t>(std::clamp<uint64_t>(num_leaves, 1, TileShape::kWarps));
+    return Launch(BlockReduceKernel<In, Out, kOp>, static_cast<uint32_t>(args.num_arrays), num_warps * kWarpThreads,
+                  context->stream, params);
+  }
+  if (IsBulkAligned(params.in) && args.num_items * sizeof(In) >= kRingReduceMinBytes &&
+      context->bulk_shared_bytes >= sizeof(RingReduceShared<In, Operator>)) {
+    return LaunchRingReduce<In, Out, kOp>(params, context);
+  }
+  const cudaError_t error = PrepareTickets<typename Operator::Item>(kTileItems, /*ticket_states=*/1, context, &params);
+  if (error != cudaSuccess) return error;
+  const auto num_blocks =
+      std::min<uint32_t>(params.num_tiles, kTileReduceBlocksPerMultiprocessor * context->num_multiprocessors);
+  return Launch(TileReduceKernel<In, Out, kOp>, num_blocks, TileShape::kThreads, context->stream, params);
+}
+
+template <class In, class Out>
+cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context) {
   return VisitOp<Out>(args.op, [&](auto tag) {
     constexpr Op kOp = decltype(tag)::kValue;
-    using Operator = Operator<kOp, Out>;
-    if (args.num_arrays > 1 && args.num_items * sizeof(In) % alignof(Run<In>) != 0) params.aligned = false;
-    if (args.num_arrays > 1 || args.num_items <= kBlockReduceItems) {
-      const uint64_t num_leaves = (args.num_items + kLeafItems - 1) / kLeafItems;
-      const auto num_warps = static_cast<uint32_t>(std::clamp<uint64_t>(num_leaves, 1, TileShape::kWarps));
-      return Launch(BlockReduceKernel<In, Out, kOp>, static_cast<uint32_t>(args.num_arrays), num_warps * kWarpThreads,
-                    context->stream, params);
+    if constexpr (kWidensElements<kOp> && !std::is_same_v<In, Out>) {
+      return LaunchReduceOf<In, Out, kOp>(args, context);
+    } else {
+      using T = WrappingType<In, kOp>;
+      return LaunchReduceOf<T, T, kOp>(args, context);
     }
-    if (IsBulkAligned(params.in) && args.num_items * sizeof(In) >= kRingReduceMinBytes &&
-        context->bulk_shared_bytes >= sizeof(RingReduceShared<In, Operator>)) {
-      return LaunchRingReduce<In, Out, kOp>(params, context);
-    }
-    const cudaError_t error =
-        PrepareTickets<typename Operator::Item>(kTileItems, /*ticket_states=*/1, context, &params);
-    if (error != cudaSuccess) return error;
-    const auto num_blocks =
-        std::min<uint32_t>(params.num_tiles, kTileReduceBlocksPerMultiprocessor * context->num_multiprocessors);
-    return Launch(TileReduceKernel<In, Out, kOp>, num_blocks, TileShape::kThreads, context->stream, params);
   });
 }
 

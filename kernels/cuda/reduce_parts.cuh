@@ -1,6 +1,6 @@
-// What the reduce kernels have in common: their parameters, the value of a leaf, and how min and max find the position
-// of what they found. Positions are not carried along: the key of the result is known first, then the first element
-// that has it is looked for, in one tile.
+// The common parts of the reduce kernels: their parameters, the value of a leaf, and how min and max find the position
+// of their result. Positions are not carried along: when the result is known, one tile is searched for the first
+// element that has its key.
 #ifndef PREFIXD_KERNELS_CUDA_REDUCE_PARTS_CUH_
 #define PREFIXD_KERNELS_CUDA_REDUCE_PARTS_CUH_
 
@@ -21,9 +21,11 @@ struct ReduceParams {
   const In* in;
   uint64_t num_items;
   uint64_t first_item;
-  uint32_t num_tiles;  // Tickets to take: each is for a tile, or in the ring for several.
-  Out neutral;         // What changes nothing beside any element.
+  uint32_t num_tiles;  // The number of tickets. Each is for a tile, or in the ring for several.
+  Out neutral;         // Changes nothing beside any element.
   bool aligned;        // `in` can be moved run by run.
+  bool is_signed;      // Whether the elements are signed integers, whatever In is.
+  int result_bytes;    // The size of a state's value, which may be wider than Out.
   ReduceState init;
   const ReduceState* state_in;
   ReduceState* state_out;  // May be state_in.
@@ -33,7 +35,35 @@ struct ReduceParams {
 template <Op kOp>
 inline constexpr bool kHasPosition = kOp == Op::kMin || kOp == Op::kMax;
 
-// Whether two items stand for the same value: any two NaNs do, -0 and +0 do not.
+// Sums and products are computed in the type of the result. Other operators are computed in the elements' type; at the
+// end they are joined with the start, which may be of a wider type. So one kernel gives results of all types.
+template <Op kOp>
+inline constexpr bool kWidensElements = kOp == Op::kSum || kOp == Op::kProd;
+
+// Converts a state's value, which is of T or of a wider type of T's kind, to the widest type of that kind, and back.
+template <class T>
+using Widest = std::conditional_t<kIsFloating<T>, double, std::conditional_t<kIsSignedInteger<T>, int64_t, uint64_t>>;
+
+template <class T>
+__device__ Widest<T> FromState(Value value, int num_bytes) {
+  if constexpr (kIsFloating<T>) {
+    return num_bytes == sizeof(float) ? ValueAs<float>(value) : ValueAs<double>(value);
+  } else {
+    const int unused_bits = 64 - 8 * num_bytes;
+    return static_cast<Widest<T>>(value.bits << unused_bits) >> unused_bits;
+  }
+}
+
+template <class T>
+__device__ Value ToState(Widest<T> value, int num_bytes) {
+  if constexpr (kIsFloating<T>) {
+    return num_bytes == sizeof(float) ? ValueOf(Canonical(static_cast<float>(value))) : ValueOf(Canonical(value));
+  } else {
+    return ValueOf(static_cast<uint64_t>(value) & (~uint64_t{0} >> (64 - 8 * num_bytes)));
+  }
+}
+
+// Whether two items stand for the same value. Any two NaNs do; -0 and +0 do not.
 template <Op kOp, class Out, class Item>
 __device__ bool IsSame(Item a, Item b) {
   if constexpr (kIsFloating<Item> && kHasPosition<kOp>) {
@@ -56,14 +86,13 @@ __device__ Item LeafValue(const Run<In>& run, int num_valid, Item neutral) {
   return WarpJoin<Operator>(value, neutral, LastSlot(num_valid, kRunItems));
 }
 
-// What stands in front of the array, as the fold begins with it: where positions count, the neutral item, because the
-// start is compared with the whole array at the end.
+// What the fold begins with: the start, or the neutral item if the start is joined at the end.
 template <Op kOp, class In, class Out>
 __device__ auto FoldStart(const ReduceParams<In, Out>& p, const ReduceState& start) {
-  return Operator<kOp, Out>::Load(kHasPosition<kOp> ? p.neutral : ValueAs<Out>(start.value));
+  return Operator<kOp, Out>::Load(kWidensElements<kOp> ? ValueAs<Out>(start.value) : p.neutral);
 }
 
-// For min and max: the start, or the array's value with the position that it comes from; the lower one wins a tie.
+// For min and max: the better of the start and the array's value, with its position. The lower position wins a tie.
 template <Op kOp, class Out, class Item>
 __device__ ReduceState BetterOf(const ReduceState& start, Item value, uint64_t position) {
   using Operator = Operator<kOp, Out>;
@@ -74,8 +103,31 @@ __device__ ReduceState BetterOf(const ReduceState& start, Item value, uint64_t p
   return {ValueOf(Operator::Store(start_wins ? start_value : value)), start_wins ? start.position : position};
 }
 
-// Called by some whole warps, thread t of num_threads, with the value of the array on each; thread 0 writes the result.
-//   first_tile()  an index: the first element with that value is among the kSearchedItems from there. By all threads
+// The state after an array with this value, with `start` in front of it. The position counts only for min and max.
+template <Op kOp, class In, class Out, class Item>
+__device__ ReduceState StateBehind(const ReduceParams<In, Out>& p, const ReduceState& start, Item item,
+                                   uint64_t position) {
+  const Out value = Operator<kOp, Out>::Store(item);
+  if constexpr (kWidensElements<kOp>) {
+    return {ValueOf(value), start.position};
+  } else if (p.num_items == 0) {
+    return {ToState<Out>(FromState<Out>(start.value, p.result_bytes), p.result_bytes), start.position};
+  } else if constexpr (kHasPosition<kOp>) {
+    using Wide = Widest<Out>;
+    const ReduceState wide_start = {ValueOf(FromState<Out>(start.value, p.result_bytes)), start.position};
+    const auto wide_item = Operator<kOp, Wide>::Load(static_cast<Wide>(value));
+    const ReduceState better = BetterOf<kOp, Wide>(wide_start, wide_item, position);
+    return {ToState<Out>(ValueAs<Wide>(better.value), p.result_bytes), better.position};
+  } else {
+    static_assert(kOp == Op::kAnd || kOp == Op::kOr || kOp == Op::kXor);
+    const uint64_t bits = p.is_signed ? FromState<int64_t>(ValueOf(value), sizeof(Out)) : ValueOf(value).bits;
+    const uint64_t joined = Operator<kOp, uint64_t>::Combine(start.value.bits, bits);
+    return {ToState<uint64_t>(joined, p.result_bytes), start.position};
+  }
+}
+
+// Called by several whole warps, thread t of num_threads, each with the array's value; thread 0 writes the result.
+//   first_tile()  an index from which kSearchedItems contain the first element with that value. All threads call it
 //   sync()        a barrier of the threads
 template <Op kOp, int kSearchedItems = kTileItems, class In, class Out, class Item, class FirstTile, class Sync>
 __device__ void FinishReduce(const ReduceParams<In, Out>& p, const In* in, const ReduceState& start, Item value,
@@ -92,16 +144,13 @@ __device__ void FinishReduce(const ReduceParams<In, Out>& p, const In* in, const
       if (IsSame<kOp, Out>(Operator::Load(in[i]), value)) atomicMin(s_first, static_cast<unsigned long long>(i));
     }
     sync();
-    if (t != 0) return;
-    // An empty array has no position.
-    const uint64_t position = p.num_items == 0 ? ReduceState::kNothing : p.first_item + *s_first + 1;
-    *out = BetterOf<kOp, Out>(start, value, position);
+    if (t == 0) *out = StateBehind<kOp>(p, start, value, p.first_item + *s_first + 1);
   } else {
-    if (t == 0) *out = {ValueOf(Operator::Store(value)), start.position};
+    if (t == 0) *out = StateBehind<kOp>(p, start, value, ReduceState::kNothing);
   }
 }
 
-// Which of the tiles that a thread saw, in order, was the first with the best of their values.
+// Remembers the best value among the tiles that a thread sees, in order, and the first tile that has it.
 template <Op kOp, class Out>
 class BestTile {
  public:
@@ -116,7 +165,7 @@ class BestTile {
     }
   }
 
-  // The first tile with this value, by all threads. *s_first as it was set by FinishReduce.
+  // The first tile with this value. Called by all threads. Needs: *s_first is as FinishReduce set it.
   template <class Sync>
   __device__ uint64_t First(Item value, bool is_leader, unsigned long long* s_first, Sync&& sync) const {
     if (tile_ != kNone && IsSame<kOp, Out>(best_, value)) atomicMin(s_first, static_cast<unsigned long long>(tile_));

@@ -1,10 +1,10 @@
-// A ring of stages in shared memory that bulk asynchronous copies fill and empty: what the fast kernels of sm_90 and
-// later are built on. Memory is kept busy by more in flight on each multiprocessor than registers can hold.
+// A ring of stages in shared memory that bulk asynchronous copies fill and empty. The fast kernels of sm_90 and later
+// use it: it keeps more bytes in flight on each multiprocessor than registers can hold, so memory stays busy.
 //
-// One block a multiprocessor; its warps have one role each and meet at the stages' barriers only. A stage goes round:
-// loaded -> (roles of the kernel) -> freed, loaded again. Roles visit the stages in the order of the ring.
-// Every function here is called by one thread, unless it says otherwise. Kernels for older cards must not contain
-// calls: PREFIXD_HAS_BULK_COPY says what is being compiled.
+// Each multiprocessor runs one block. Its warps have one role each, and meet only at the stages' barriers. A stage goes
+// round: loaded -> (roles of the kernel) -> freed, loaded again. Roles visit the stages in the order of the ring.
+// Every function here is called by one thread, unless it says otherwise. Code for older cards must not contain calls of
+// them: PREFIXD_HAS_BULK_COPY says whether the code that is being compiled may.
 #ifndef PREFIXD_KERNELS_CUDA_RING_CUH_
 #define PREFIXD_KERNELS_CUDA_RING_CUH_
 
@@ -24,7 +24,7 @@ inline bool IsBulkAligned(const void* address) { return reinterpret_cast<uintptr
 #define PREFIXD_HAS_BULK_COPY 1
 #endif
 
-// A barrier in shared memory that goes through phases; a phase ends when all have arrived and all announced bytes came.
+// A barrier in shared memory that goes through phases. A phase ends when all arrivals and announced bytes have come.
 struct Barrier {
   uint64_t word;
 
@@ -34,7 +34,7 @@ struct Barrier {
     ::cuda::ptx::mbarrier_arrive_expect_tx(::cuda::ptx::sem_release, ::cuda::ptx::scope_cta, ::cuda::ptx::space_shared,
                                            &word, num_bytes);
   }
-  // Waits until the phase of this parity has ended: what was done before the arrivals has happened then. Any threads.
+  // Waits until the phase of this parity has ended; what came before its arrivals is visible then. Any thread may wait.
   __device__ void Wait(uint32_t parity) {
     while (!::cuda::ptx::mbarrier_try_wait_parity(&word, parity)) {
     }
@@ -47,10 +47,10 @@ inline __device__ void FenceBarrierInit() {
   ::cuda::ptx::fence_mbarrier_init(::cuda::ptx::sem_release, ::cuda::ptx::scope_cluster);
 }
 
-// Every thread that wrote to a stage calls it before it tells the thread that stores the stage, itself or by its warp.
+// Every thread that wrote to a stage calls it before the thread, or its warp, signals the thread that stores the stage.
 inline __device__ void FenceBeforeBulkStore() { ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared); }
 
-// Addresses and sizes are multiples of kBulkAlignment. The bytes arrive at the barrier.
+// Addresses and sizes are multiples of kBulkAlignment. The barrier counts the bytes as they arrive.
 inline __device__ void BulkLoad(void* s_dst, const void* src, uint32_t num_bytes, Barrier* barrier) {
   ::cuda::ptx::cp_async_bulk(::cuda::ptx::space_cluster, ::cuda::ptx::space_global, s_dst, src, num_bytes,
                              &barrier->word);
@@ -59,13 +59,13 @@ inline __device__ void BulkLoad(void* s_dst, const void* src, uint32_t num_bytes
 inline __device__ void BulkStore(void* dst, const void* s_src, uint32_t num_bytes) {
   ::cuda::ptx::cp_async_bulk(::cuda::ptx::space_global, ::cuda::ptx::space_shared, dst, s_src, num_bytes);
 }
-// Has bytes brought into the L2 cache.
+// Starts to bring bytes into the L2 cache.
 inline __device__ void BulkPrefetch(const void* src, uint32_t num_bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(src), "r"(num_bytes) : "memory");
 }
 // Closes a group of this thread's stores, which may be empty.
 inline __device__ void CommitStores() { ::cuda::ptx::cp_async_bulk_commit_group(); }
-// Waits until this thread's groups have read what they store.
+// Waits until this thread's groups of stores have read their source.
 inline __device__ void WaitForStoresToRead() { ::cuda::ptx::cp_async_bulk_wait_group_read(::cuda::ptx::n32_t<0>{}); }
 
 // A barrier of all threads of some warps of the block. Each team has a number of its own, from 1 to 15.
@@ -74,8 +74,8 @@ __device__ void SyncTeam() {
   asm volatile("barrier.sync %0, %1;" ::"n"(kTeam), "n"(kThreads) : "memory");
 }
 
-// Arrivals of a whole warp: one lane's, for all. compute-sanitizer's racecheck does not see that the others have done
-// what they did before it, and reports them; built with PREFIXD_RACECHECK, all lanes arrive, and it reports nothing.
+// One lane arrives for its whole warp. compute-sanitizer's racecheck does not see that this also orders what the other
+// lanes did before, and reports them. With PREFIXD_RACECHECK all lanes arrive, and it reports nothing.
 #ifdef PREFIXD_RACECHECK
 inline constexpr uint32_t kWarpArrivals = 32;
 #else
@@ -86,7 +86,7 @@ inline __device__ void ArriveAsWarp(Barrier& barrier) {
   if (threadIdx.x % 32 < kWarpArrivals) barrier.Arrive();
 }
 
-// Stages of an array of T, in shared memory, and the tickets that they belong to.
+// The sizes of a ring's stages for an array of T, in shared memory, and of the tickets that the stages belong to.
 template <class T, int kNumStages, int kBytes = 16 * 1024, int kNumTicketStages = 2>
 struct RingShape {
   static constexpr int kStages = kNumStages;
@@ -95,7 +95,7 @@ struct RingShape {
   static constexpr int kTicketStages = kNumTicketStages;
   static constexpr int kTicketItems = kTicketStages * kStageItems;
 
-  // The stage's first item in the array. sub: the stage's number in its ticket.
+  // The index in the array of the stage's first item. sub: the stage's number in its ticket.
   static __device__ uint64_t StageBegin(uint32_t ticket, int sub) {
     return uint64_t{ticket} * kTicketItems + sub * kStageItems;
   }
@@ -115,14 +115,14 @@ constexpr int RingRunItems() {
   }
 }
 
-// A RingShape in the parts of kernels/NUMERICS.md. kRun: the items of a run, which need not be kRunItems where the
-// order is free.
+// A RingShape, measured in the parts of kernels/NUMERICS.md. kRun: the number of items of a run, which may differ from
+// kRunItems where the order is free.
 template <class Shape, int kRun = kRunItems>
 struct RingTileShape : Shape {
   static constexpr int kRunItems = kRun;
   static constexpr int kLeafItems = kRun * kJoinSlots;
   static constexpr int kStageLeaves = Shape::kStageItems / kLeafItems;
-  // A stage has one tile or more, or a tile has stages.
+  // Either a stage holds one or more whole tiles, or a tile takes several stages.
   static constexpr int kStageTiles = kStageLeaves < kJoinSlots ? 1 : kStageLeaves / kJoinSlots;
   static constexpr int kTileStages = kStageLeaves < kJoinSlots ? kJoinSlots / kStageLeaves : 1;
   static constexpr int kTicketTiles = Shape::kTicketStages * kStageLeaves / kJoinSlots;
@@ -144,9 +144,9 @@ struct RingPosition {
   }
 };
 
-// Loads the lane's four items of a row, which the lanes of a warp hold one after the other. Items of up to 4 bytes are
-// one access. 8-byte items are two, and lanes 4 to 7 of each 8 begin with the second: so eight lanes together touch
-// every bank once. All lanes.
+// Loads the lane's four items of a row; the lanes of a warp hold the row one after the other. Items of up to 4 bytes
+// take one access. 8-byte items take two, and lanes 4 to 7 of each 8 begin with the second, so that eight lanes
+// together touch every bank once. Called by all lanes.
 template <class T>
 __device__ void LoadRun(const T* s_run, T (&items)[4]) {
   if constexpr (sizeof(T) <= 4) {
@@ -162,15 +162,15 @@ __device__ void LoadRun(const T* s_run, T (&items)[4]) {
   }
 }
 
-// What the roles of every kernel share. Each stage is loaded, made use of, and freed.
+// The state that the roles of every kernel share. Each stage is loaded, used, and freed.
 template <int kNumStages>
 struct RingState {
   static constexpr int kStages = kNumStages;
   static constexpr uint32_t kEnd = 0xffffffff;
 
-  uint32_t tickets[kStages];  // What was loaded: a ticket, stage by stage; after the last, kEnd.
-  Barrier loaded[kStages];    // One arrival: load's.
-  Barrier freed[kStages];     // To be loaded again: arrivals of warps.
+  uint32_t tickets[kStages];  // The ticket of each stage; kEnd in the stage after the last.
+  Barrier loaded[kStages];    // One arrival: the load thread's.
+  Barrier freed[kStages];     // The stage may be loaded again. Arrivals of warps.
 
   // Called by one thread, before FenceBarrierInit(). Initialising in parallel takes longer.
   __device__ void Init(uint32_t num_freeing_warps) {
@@ -181,8 +181,8 @@ struct RingState {
   }
 };
 
-// Calls visit(position, ticket, sub) for every stage, in the order of the ring, when it is loaded. sub: its number in
-// the ticket. Any threads, each for itself.
+// Calls visit(position, ticket, sub) for every stage, in the order of the ring, when it is loaded. sub: the stage's
+// number in the ticket. Any thread may call it, for itself.
 template <class Shape, class Visit>
 __device__ void ForEachStage(RingState<Shape::kStages>& ring, Visit&& visit) {
   RingPosition<Shape::kStages> at;
@@ -194,8 +194,8 @@ __device__ void ForEachStage(RingState<Shape::kStages>& ring, Visit&& visit) {
   }
 }
 
-// Calls visit(position, ticket) for every ticket, when its first stage is loaded; the others may still be in use by the
-// ticket before. position: of the first; visit moves it on to the next ticket's.
+// Calls visit(position, ticket) for every ticket, when its first stage is loaded; its other stages may still be in use
+// by the ticket before. position: that of the first stage; visit moves it on to the first stage of the next ticket.
 template <class Shape, class Visit>
 __device__ void ForEachTicket(RingState<Shape::kStages>& ring, Visit&& visit) {
   RingPosition<Shape::kStages> at;
@@ -207,7 +207,7 @@ __device__ void ForEachTicket(RingState<Shape::kStages>& ring, Visit&& visit) {
   }
 }
 
-// Loads a stage's items from `begin` on by a bulk load. A stage that is not whole is loaded by those who read it.
+// Loads a stage's items from `begin` on by a bulk load. The warps that read a stage load it if it is not whole.
 template <class Shape, class T>
 __device__ void LoadStage(RingState<Shape::kStages>& ring, uint32_t stage, T* s_items, const T* in, uint64_t num_items,
                           uint64_t begin) {
@@ -216,13 +216,13 @@ __device__ void LoadStage(RingState<Shape::kStages>& ring, uint32_t stage, T* s_
   BulkLoad(s_items, in + begin, Shape::kStageBytes, &ring.loaded[stage]);
 }
 
-// The load thread. Takes tickets, and has their stages loaded.
+// The load thread. It takes tickets, and starts the loads of their stages.
 //   Shape     kStages, kTicketStages; kPacedLoads: loads in flight at the start, when more would only queue up in
-//             front of other blocks' first
-//   ticket    the first; from num_tickets on there is nothing
-//   wait_to_take(position)   before another ticket, for each stage that it will be loaded into: returns when it is time
-//             to take it. From then on everybody waits for its tiles.
-//   take()    takes it
+//             front of the first loads of other blocks
+//   ticket    the first ticket; tickets from num_tickets on are empty
+//   wait_to_take(position)   called before a ticket is taken, for each stage that it will replace: returns when it is
+//             time to take it. From then on all blocks wait for the ticket's tiles.
+//   take()    takes the next ticket and returns it
 //   load(stage, ticket, sub)  loads stage `sub` of the ticket, arriving at loaded[stage]
 template <class Shape, class WaitToTake, class Take, class Load>
 __device__ void LoadThroughRing(RingState<Shape::kStages>& ring, uint32_t ticket, uint32_t num_tickets,
@@ -231,7 +231,7 @@ __device__ void LoadThroughRing(RingState<Shape::kStages>& ring, uint32_t ticket
   RingPosition<kStages> at;
   RingPosition<kStages> replaced;
   RingPosition<kStages> freed;
-  RingPosition<kStages> oldest;  // That may be in flight, at the start.
+  RingPosition<kStages> oldest;  // The oldest load that may be in flight, at the start.
   uint32_t num_loads = 0;
   for (;;) {
     for (int sub = 0; sub < Shape::kTicketStages; ++sub) {
@@ -259,8 +259,8 @@ __device__ void LoadThroughRing(RingState<Shape::kStages>& ring, uint32_t ticket
   ring.loaded[at.stage].Arrive();
 }
 
-// The load thread, before its first ticket: has the elements of a ticket brought into the cache. Some block takes it,
-// not always this one.
+// The load thread calls this before it has its first ticket. It has the elements of a ticket brought into the cache.
+// Some block takes that ticket, not always this one.
 template <class Shape, class T>
 __device__ void PrefetchTicket(uint32_t ticket, const T* in, uint64_t num_items) {
   for (int sub = 0; sub < Shape::kTicketStages; ++sub) {

@@ -1,15 +1,15 @@
 // Compact, single pass, at the speed of a copy, for sm_90 and later: tiles in a ring of shared memory (ring.cuh).
 //
-// As in ring_scan.cuh, a tile is published long before it is moved, by warps that do only that:
-//   load       takes tickets, and loads their elements and mask: a ticket as soon as the stages that it replaces have
-//              been selected, because an atomic takes as long as it takes to empty them
-//   select     8 warps: which elements of the stage are kept, as bits, and how many
-//   publish    the tile's count, which other blocks wait for
-//   gather     8 warps: move the kept elements of the stage behind each other into the queue, and free the stage
-//   look back  one warp: where the tile's kept elements go
-//   store      2 warps, a stage each in turn: move them there from the queue
-// So what waits for other blocks is what is kept, not what was loaded, and more loads are under way.
-// A tile is a ticket: two stages. A row is 128 items, 4 a lane.
+// As in ring_scan.cuh, a tile is published long before it is moved, by warps that do only that. The roles of the warps:
+//   load       one thread: takes tickets, and loads their elements and mask. It takes a ticket as soon as the stages
+//              that it will replace have been selected, because the atomic takes as long as emptying these stages
+//   select     8 warps: find which elements of the stage are kept, as bits, and count them
+//   publish    one warp: publishes the tile's count, which other blocks wait for
+//   gather     8 warps: move the kept elements of the stage, without gaps, into the queue, and free the stage
+//   look back  one warp: finds where the tile's kept elements go
+//   store      2 warps, which take the stages in turn: move the kept elements from the queue to their place
+// So only kept elements wait for other blocks, not all that were loaded, and more loads can be in flight.
+// A tile is a ticket, and a ticket is two stages. A row is 128 items, 4 in each lane.
 // Traffic: reads n (and the mask), writes what is kept. Values only.
 // Source: Merrill and Garland 2016; see look_back.cuh.
 #ifndef PREFIXD_KERNELS_CUDA_RING_COMPACT_CUH_
@@ -29,7 +29,7 @@ template <class T, Selector kSelector>
 struct RingCompactShape : RingShape<T, kSelector == Selector::kByteMask ? 8 : 9> {
   using Base = RingShape<T, kSelector == Selector::kByteMask ? 8 : 9>;
   static constexpr bool kHasMask = kSelector == Selector::kByteMask;
-  // A mask is needed less long than its elements, until they are selected: fewer masks than stages.
+  // A mask is needed only until its elements are selected, so there are fewer masks than stages.
   static constexpr int kMasks = 6;
   static constexpr int kRowItems = 4 * kWarpThreads;
   static constexpr int kRows = Base::kStageItems / kRowItems;
@@ -47,7 +47,7 @@ struct RingCompactShape : RingShape<T, kSelector == Selector::kByteMask ? 8 : 9>
   static constexpr int kStoreWarp = kLoadWarp + 1;
   static constexpr int kThreads = (kStoreWarp + kStoreWarps) * kWarpThreads;
 
-  // The queue: a power of two of items, and the stages and tickets that it can hold, however little they keep.
+  // The queue holds kQueueItems items, a power of two, and at most kQueueStages stages, however few items they keep.
   static constexpr uint32_t kQueueItems = 64 * 1024 / sizeof(T);
   static constexpr int kQueueTickets = 8;
   static constexpr int kQueueStages = kQueueTickets * Base::kTicketStages;
@@ -62,22 +62,22 @@ struct RingCompactShared {
   using Shape = RingCompactShape<T, kSelector>;
   static constexpr int kStages = Shape::kStages;
 
-  // What is kept of a stage, in the queue.
+  // The kept elements of a stage, as they lie in the queue.
   struct QueuedStage {
     uint32_t ticket;  // Or RingState::kEnd.
-    uint32_t begin;   // In the queue: modulo its length.
+    uint32_t begin;   // Where its first one is in the queue, modulo the queue's length.
     uint32_t count;
-    uint32_t offset;  // In its ticket.
+    uint32_t offset;  // Its first one's rank in the ticket.
   };
   struct QueuedTicket {
-    uint64_t slot;  // Where in the result the first that it keeps goes.
+    uint64_t slot;  // Where in the result the ticket's first kept element goes.
     uint32_t ticket;
   };
 
   alignas(128) T items[kStages][Shape::kStageItems];
   alignas(128) T queue[Shape::kQueueItems];
   alignas(128) uint8_t masks[Shape::kMasks][Shape::kHasMask ? Shape::kStageItems : 1];
-  uint8_t kept[kStages][Shape::kRows][kWarpThreads];  // A bit for each of a lane's four elements of a row: it is kept.
+  uint8_t kept[kStages][Shape::kRows][kWarpThreads];  // A bit for each of a lane's four elements of a row: is it kept?
   uint8_t row_counts[kStages][Shape::kRows];
   QueuedStage stages[Shape::kQueueStages];
   QueuedTicket tickets[Shape::kQueueTickets];
@@ -100,7 +100,7 @@ class RingCompact {
 
   __device__ void Run() {
     const int warp = WarpOfBlock();
-    // The first ticket is under way while the block gets ready.
+    // The load thread takes its first ticket while the block gets ready.
     uint32_t ticket = 0;
     if (warp == Shape::kLoadWarp && LaneOfWarp() == 0) {
       PrefetchTicket<Shape>(blockIdx.x, p_.in, p_.num_items);
@@ -108,7 +108,7 @@ class RingCompact {
       ticket = p_.states.TakeTile();
     }
     if (threadIdx.x == 0) {
-      s_.ring.Init(Shape::kGatherWarps + 1);  // And publish.
+      s_.ring.Init(Shape::kGatherWarps + 1);  // The gather warps, and the publish warp.
       for (int i = 0; i < kStages; ++i) s_.selected[i].Init(Shape::kSelectWarps * kWarpArrivals);
       for (int i = 0; i < Shape::kQueueStages; ++i) {
         s_.gathered[i].Init(Shape::kGatherWarps * kWarpArrivals);
@@ -201,14 +201,14 @@ class RingCompact {
   // The lane's first item of a row.
   __device__ static int FirstItem(int row) { return row * Shape::kRowItems + 4 * LaneOfWarp(); }
 
-  // Which of four items exist.
+  // Bit i: item first_item + i exists.
   __device__ uint32_t Existing(uint64_t first_item) const {
     uint32_t existing = 0;
     for (int i = 0; i < 4; ++i) existing |= first_item + i < p_.num_items ? 1u << i : 0;
     return existing;
   }
 
-  // What exists of the lane's items; what does not may be anything.
+  // Loads those of the lane's items that exist; the others may be anything.
   __device__ void LoadPartial(uint32_t stage, uint32_t mask, uint64_t begin, int first_item) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -237,7 +237,7 @@ class RingCompact {
   // ---- Publish ----
   __device__ void Publish(uint32_t epoch) {
     TicketPosition queued;
-    QueuePosition stored;  // What the entry held before.
+    QueuePosition stored;  // The stages of the ticket that the entry held before.
     int num_tickets = 0;
     const auto enqueue = [&](uint32_t ticket) {
       if (num_tickets++ >= Shape::kQueueTickets) {
@@ -266,7 +266,7 @@ class RingCompact {
 
   // ---- Look back ----
   __device__ void LookBack(uint32_t epoch) {
-    // The groups that are published while the other blocks take a ticket each, and one.
+    // As many groups as are published while every other block takes one ticket, and one more.
     WarpFold<CountSum, 6, uint64_t> fold(p_.states, epoch, 0, 0);
     for (TicketPosition at;; at.Next()) {
       s_.published[at.stage].Wait(at.parity);
@@ -284,13 +284,13 @@ class RingCompact {
   __device__ void Gather(int warp) {
     const int first_row = warp * Shape::kWarpRows;
     QueuePosition queued;
-    QueuePosition stored;     // The first stage in the queue of which it is not known.
-    uint32_t num_queued = 0;  // Stages.
+    QueuePosition stored;     // The first stage in the queue that is not known to be stored.
+    uint32_t num_queued = 0;  // In stages.
     uint32_t num_stored = 0;
-    uint32_t end = 0;    // The end of all that was queued, in items.
+    uint32_t end = 0;    // The end of all that was queued so far, in items.
     uint32_t begin = 0;  // The first item that is still in the queue.
     uint32_t offset = 0;
-    // Waits until there is room, and tells of the stage. The first warp does so for all.
+    // Waits until the queue has room, and enters the stage. The first warp does so for all.
     const auto enqueue = [&](uint32_t ticket, uint32_t count) {
       if (warp == 0) {
         while (end + count - begin > Shape::kQueueItems || num_queued - num_stored == Shape::kQueueStages) {
@@ -317,8 +317,8 @@ class RingCompact {
       ArriveAsWarp(s_.ring.freed[at.stage]);
       const uint32_t count = WarpTotal<CountSum>(row_count);
       uint32_t rank =
-          WarpTotal<CountSum>(LaneOfWarp() < first_row ? row_count : 0);  // The rank in the stage of the warp's first.
-      // The rows' counts up to each lane, a byte a row.
+          WarpTotal<CountSum>(LaneOfWarp() < first_row ? row_count : 0);  // The rank of the warp's first kept item.
+      // The counts of the rows up to each lane, its own included: a byte a row.
       uint32_t counts = 0;
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) counts |= __popc(kept[row]) << 8 * row;
@@ -377,8 +377,8 @@ class RingCompact {
     }
   }
 
-  // `count` items from the queue to out, by a warp: aligned stores of 16 bytes, each from the two aligned words of 16
-  // bytes that have its items, but for the ends.
+  // Moves `count` items from the queue to out, by a warp. All but the ends goes by aligned stores of 16 bytes, each
+  // made of the two aligned words of 16 bytes in the queue that hold its items.
   __device__ void Move(uint32_t begin, uint32_t count, T* out) const {
     constexpr uint32_t kWordItems = 16 / sizeof(T);
     const uint32_t misaligned = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(out) / sizeof(T) % kWordItems);
@@ -386,7 +386,7 @@ class RingCompact {
     const uint32_t num_words = (count - head) / kWordItems;
     const uint32_t middle = num_words * kWordItems;
     auto* to = reinterpret_cast<uint4*>(out + head);
-    // The words' first item, in its aligned word, in units of 4 bytes.
+    // Where the first stored word begins within its aligned word of the queue, in units of 4 bytes.
     switch ((begin + head) % kWordItems * (sizeof(T) / 4)) {
       case 0:
         MoveWords<0>((begin + head) / kWordItems, num_words, to);
@@ -427,7 +427,7 @@ class RingCompact {
       for (int k = 0; k < kUnroll; ++k) {
         const uint32_t i = base + k * kWarpThreads + LaneOfWarp();
         if (i < num_words) to[i] = words[k];
-        // Row by row: bursts of stores get into the way of loads.
+        // The rows are stored one by one: bursts of stores would get in the way of loads.
         __syncwarp();
       }
     }
@@ -437,7 +437,7 @@ class RingCompact {
   Shared& s_;
 };
 
-// p.num_tiles: of tickets. Threads and shared memory: RingCompactShape, RingCompactShared.
+// p.num_tiles: the number of tickets. Threads and shared memory: those of RingCompactShape and RingCompactShared.
 template <class T, Selector kSelector>
 __global__ void __launch_bounds__(RingCompactShape<T, kSelector>::kThreads, 1)
     RingCompactKernel(const __grid_constant__ CompactParams<T> p) {

@@ -1,11 +1,11 @@
 // Reduce, single pass, at the speed of reading, for sm_90 and later: tiles in a ring of shared memory (ring.cuh).
 //
-//   load       takes tickets, and loads them
-//   reduce     8 warps: a stage's leaves to their values
-//   publish    the values of the leaves to that of the tile; the stage is free again
-//   follow     16 warps, of the block that took the first ticket only: fold the tiles as they are published
-// A ticket is a stage of 32 KiB. Three of them are enough, and more make it slower: the warps wait for memory alone,
-// and memory serves few requests at a time better than many. Traffic: reads n. One launch; nothing is reset before it.
+//   load       one thread: takes tickets, and loads them
+//   reduce     8 warps: compute the values of a stage's leaves
+//   publish    one warp: joins the leaves to the tile's value, publishes it, and frees the stage
+//   follow     16 warps, only in the block that took the first ticket: fold the tiles as they are published
+// A ticket is a stage of 32 KiB. Three stages are enough, and more make the kernel slower: warps wait only for memory,
+// and memory serves few requests at a time better than many. Traffic: reads n. One launch; nothing is reset before.
 // A last stage that is not whole is loaded without bulk copies.
 #ifndef PREFIXD_KERNELS_CUDA_RING_REDUCE_CUH_
 #define PREFIXD_KERNELS_CUDA_RING_REDUCE_CUH_
@@ -35,7 +35,7 @@ struct RingReduceShape : RingReduceTiles<T> {
   static constexpr int kFollowWarps = 16;
   static constexpr int kThreads = (kFollowWarp + kFollowWarps) * kWarpThreads;
 
-  static constexpr int kPacedLoads = Base::kStages;  // Nobody waits for the first.
+  static constexpr int kPacedLoads = Base::kStages;  // No pacing: nobody waits for the first loads.
 };
 
 template <class T, class Operator>
@@ -45,7 +45,7 @@ struct RingReduceShared {
   static constexpr int kStages = Shape::kStages;
 
   alignas(128) T items[kStages][Shape::kStageItems];
-  // For each leaf: the tree of all its runs but the last; of all, where the order is free.
+  // For each leaf: the tree of all its runs but the last one; where the order is free, the tree of all its runs.
   Item trees_of_runs[kStages][Shape::kStageLeaves];
   Item last_runs[kStages][Shape::kStageLeaves];
   typename GroupFold<Operator, Shape::kFollowWarps>::Shared fold;
@@ -99,15 +99,15 @@ class RingReduce {
   static constexpr int kTileItems = kLeafItems * kJoinSlots;
 
   __device__ bool IsWhole(uint64_t begin) const { return Shape::IsWhole(begin, p_.num_items); }
-  // How many of the items from `begin` on exist, kTileItems at most.
+  // How many items from `begin` on exist, kTileItems at most.
   __device__ int NumValidFrom(uint64_t begin) const {
     return begin >= p_.num_items ? 0 : static_cast<int>(min(p_.num_items - begin, uint64_t{kTileItems}));
   }
 
   // ---- Load: one thread ----
   __device__ void Load(uint32_t first_ticket) {
-    // One ticket ahead: it takes its time, and only the follower, at the end, waits for its tiles. None is under way
-    // that will not be looked at: the last block to leave sets the count back.
+    // Takes tickets one ahead: a ticket takes time, and only the follower waits for its tiles, at the end. Every ticket
+    // that is taken is read, so none is in flight when the last block to leave sets the count of tickets back to 0.
     uint32_t next_ticket = first_ticket < p_.num_tiles ? p_.states.TakeTile() : first_ticket;
     LoadThroughRing<Shape>(
         s_.ring, first_ticket, p_.num_tiles,
@@ -149,7 +149,7 @@ class RingReduce {
     });
   }
 
-  // The lane's, of a leaf in shared memory.
+  // The value of the lane's run of a leaf in shared memory.
   static __device__ Item WholeRun(const In* s_leaf) {
     if constexpr (sizeof(In) < 4) {
       uint32_t words[kPackedWords];
@@ -222,7 +222,7 @@ class RingReduce {
   const uint32_t epoch_;
 };
 
-// p.num_tiles: of tickets. Threads and shared memory: RingReduceShape, RingReduceShared. Needs: num_items > 0.
+// p.num_tiles: the number of tickets. Threads, shared memory: RingReduceShape, RingReduceShared. Needs: num_items > 0.
 template <class In, class Out, Op kOp>
 __global__ void __launch_bounds__(RingReduceShape<In>::kThreads, 1)
     RingReduceKernel(const __grid_constant__ ReduceParams<In, Out> p) {

@@ -1,13 +1,13 @@
 // Scan, single pass, at the speed of a copy, for sm_90 and later: tiles in a ring of shared memory (ring.cuh).
 //
-// One block a multiprocessor, one role a warp, so that nothing waits for anything but what it needs:
+// Each multiprocessor runs one block. Each warp has one role, so that a role waits only for what it needs:
 //   load       takes tickets, and loads their stages
-//   reduce     4 warps: a stage's leaves to their values
-//   publish    the values of the leaves to that of the tile, for which others wait, and what stands before each leaf
-//   look back  8 warps (6 for 8-byte results): what stands before the tile
-//   scan       8 warps: a stage to its results, beginning before, and finishing when what stands before is known
-// Reduce warps and scan warps both reduce. So a tile is published many stages before it is scanned, and no look-back
-// waits for it.
+//   reduce     4 warps: compute the values of a stage's leaves
+//   publish    one warp: joins the leaves to the tile's value, which other blocks wait for, and to each leaf's prefix
+//   look back  8 warps (6 for 8-byte results): find what stands before the tile
+//   scan       8 warps: turn a stage into its results; they begin before the tile's prefix is known, and finish after
+// The reduce warps and the scan warps both reduce each stage. So a tile is published many stages before it is scanned,
+// and no look-back has to wait for the tile.
 // Traffic: reads n, writes n. One launch; nothing is reset before it. A last stage that is not whole is loaded
 // without bulk copies. In place: a stage is loaded before it is written, and no other block writes or loads it.
 // Source: Merrill and Garland 2016; see look_back.cuh. The roles and the pace are found by measurement.
@@ -30,9 +30,9 @@
 
 namespace prefixd::cuda {
 
-// What a stage and a ticket hold; all by measurement. A run is RingRunItems. A stage of elements that stay what they
-// are is 16 KiB. Where results are wider, a stage is whole tiles and the ring is shorter, since writing the results
-// takes most of the time.
+// What a stage and a ticket hold; all sizes are by measurement. A run has RingRunItems items. Where results have the
+// type of the elements, a stage is 16 KiB. Where results are wider, a stage is whole tiles and the ring is shorter,
+// since writing the results takes most of the time.
 template <class In, class Out>
 using RingScanTiles =
     std::conditional_t<std::is_same_v<In, Out>, RingTileShape<RingShape<In, 13>, RingRunItems<In>()>,
@@ -50,7 +50,7 @@ struct RingScanShape : RingScanTiles<In, Out> {
   // Warps by role.
   static constexpr int kPublishWarp = kReduceWarps + kScanWarps;
   static constexpr int kLookBackWarp = kPublishWarp + 1;
-  // About as many as groups are published while the other blocks take a ticket each.
+  // About as many warps as groups are published while every other block takes one ticket.
   static constexpr int kLookBackWarps = sizeof(Out) == 8 ? 6 : 8;
   static constexpr int kLoadWarp = kLookBackWarp + kLookBackWarps;
   static constexpr int kThreads = (kLoadWarp + 1) * kWarpThreads;
@@ -65,11 +65,11 @@ struct RingScanShared {
   static constexpr int kStages = Shape::kStages;
 
   alignas(128) In items[kStages][Shape::kStageItems];
-  // For each leaf: the tree of all its runs but the last; of all, where the order is free.
+  // For each leaf: the tree of all its runs but the last one; where the order is free, the tree of all its runs.
   Item trees_of_runs[kStages][Shape::kStageLeaves];
   Item last_runs[kStages][Shape::kStageLeaves];
   LeafPrefix<Item> leaf_prefixes[kStages][Shape::kStageLeaves];
-  TilePrefix<Item> tile_prefixes[kStages];  // The same in every stage of the tile; in any order, of the ticket.
+  TilePrefix<Item> tile_prefixes[kStages];  // The same in all stages of a tile; where the order is free, of a ticket.
   typename GroupFold<Operator, Shape::kLookBackWarps>::Shared fold;
   RingState<kStages> ring;
   Barrier reduced[kStages];
@@ -84,14 +84,14 @@ class RingScan {
   using Item = typename Operator::Item;
   using Shared = RingScanShared<In, Operator, Out>;
   using Position = RingPosition<Shape::kStages>;
-  // What others wait for: tiles, or where the order is free, tickets.
+  // The states of a ticket, which other blocks wait for: one for each tile, or, where the order is free, one for all.
   static constexpr int kTicketStates = Operator::kAnyOrder ? 1 : Shape::kTicketTiles;
 
   __device__ RingScan(const ScanParams<In, Out>& p, Shared& s) : p_(p), s_(s), neutral_(Operator::Load(p.neutral)) {}
 
   __device__ void Run() {
     const int warp = WarpOfBlock();
-    // While the block gets ready, its first ticket is under way, and elements: those of a ticket that some block takes.
+    // While the block gets ready, it takes its first ticket, and prefetches a ticket that some block takes.
     uint32_t ticket = 0;
     if (warp == Shape::kLoadWarp && LaneOfWarp() == 0) {
       PrefetchTicket<Shape>(blockIdx.x, p_.in, p_.num_items);
@@ -105,7 +105,7 @@ class RingScan {
       }
       FenceBarrierInit();
     }
-    // Both as in tile_scan.cuh: before anything is published.
+    // The epoch and carry_in are read before anything is published: tile_scan.cuh says why.
     const uint32_t epoch = p_.states.Epoch();
     Item start = Operator::Load(p_.init);
     if (p_.carry_in != nullptr) {
@@ -172,7 +172,7 @@ class RingScan {
     });
   }
 
-  // What exists of the warp's leaves of the stage; what does not may be anything.
+  // Loads the items of the warp's leaves that exist; the others may be anything.
   __device__ void LoadPartial(uint32_t stage, uint64_t begin, int first_leaf) {
     for (int i = LaneOfWarp(); i < Shape::kReduceRows * kLeafItems; i += kWarpThreads) {
       const int item = first_leaf * kLeafItems + i;
@@ -184,7 +184,7 @@ class RingScan {
   // ---- Publish ----
   __device__ void Publish(uint32_t epoch) {
     ForEachTicket<Shape>(s_.ring, [&](Position& at, uint32_t ticket) {
-      Item before_tile = neutral_;  // In the ticket, where the order is free: it is one state then.
+      Item before_tile = neutral_;  // Where the order is free, a ticket has one state: its tiles before this one.
       for (int t = 0; t < Shape::kTicketTiles; ++t) {
         // Lane l has leaf l, which may be in the tile's second stage.
         Position mine = at;
@@ -226,7 +226,7 @@ class RingScan {
       for (int t = 0; t < kTicketStates; ++t) {
         for (int stage = 0; stage < kStateStages; ++stage, at.Next()) {
           if (!is_leader) continue;
-          s_.ring.loaded[at.stage].Wait(at.parity);  // What is there of another ticket is needed until then.
+          s_.ring.loaded[at.stage].Wait(at.parity);  // Before that, the prefix there may belong to another ticket.
           s_.tile_prefixes[at.stage] = fold.Prefix(slot + t);
           s_.prefixed[at.stage].Arrive();
         }
@@ -270,12 +270,12 @@ class RingScan {
       Result results[4];
       runs[row].GetResults(results);
       StoreRow(reinterpret_cast<Result*>(p_.out + begin + leaf * kLeafItems), results);
-      // Row by row: bursts of stores get into the way of loads.
+      // The rows are stored one by one: bursts of stores would get in the way of loads.
       __syncwarp();
     }
   }
 
-  // Stages that are not whole, and the one that has the carry.
+  // Scans stages that are not whole, and the stage that ends with the carry.
   __device__ void ScanLast(Position at, int sub, uint64_t begin, int first_leaf) {
     s_.reduced[at.stage].Wait(at.parity);
     s_.prefixed[at.stage].Wait(at.parity);
@@ -316,7 +316,7 @@ class RingScan {
     if constexpr (kExclusive) run.MakeExclusive(leaf_prefix, IsFirstOfState(sub, leaf), prefix);
   }
 
-  // Whether the leaf follows what was looked back to.
+  // Whether the leaf is the first of its state, so that it follows right after what the look-back found.
   __device__ bool IsFirstOfState(int sub, int leaf) const { return leaf == 0 && sub % kStateStages == 0; }
 
   static __device__ void GetResults(const LaneRun& run, Out (&results)[kRunItems]) {
@@ -336,7 +336,7 @@ class RingScan {
   const Item neutral_;
 };
 
-// p.num_tiles: of tickets. Threads and shared memory: RingScanShape, RingScanShared.
+// p.num_tiles: the number of tickets. Threads and shared memory: those of RingScanShape and RingScanShared.
 template <class In, class Out, Op kOp>
 __global__ void __launch_bounds__(RingScanShape<In, Out>::kThreads, 1)
     RingScanKernel(const __grid_constant__ ScanParams<In, Out> p) {

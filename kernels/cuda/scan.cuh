@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/cuda/block_scan.cuh"
 #include "kernels/cuda/direct_scan.cuh"
@@ -29,28 +30,26 @@ bool RingScanServes(const ScanParams<In, Out>& params, const LaunchContext& cont
          context.bulk_shared_bytes >= sizeof(RingScanShared<In, Operator<Op::kSum, Out>, Out>);
 }
 
-template <class In, class Out>
-cudaError_t LaunchRingScan(Op op, ScanParams<In, Out>& params, LaunchContext* context) {
+template <class In, class Out, Op kOp>
+cudaError_t LaunchRingScan(ScanParams<In, Out>& params, LaunchContext* context) {
   using Shape = RingScanShape<In, Out>;
-  return VisitOp<Out>(op, [&](auto tag) {
-    using RingScan = RingScan<In, Out, decltype(tag)::kValue>;
-    const cudaError_t error =
-        PrepareTickets<typename RingScan::Item>(Shape::kTicketItems, RingScan::kTicketStates, context, &params);
-    if (error != cudaSuccess) return error;
-    const auto num_blocks = std::min<uint32_t>(params.num_tiles, context->num_multiprocessors);
-    return Launch(RingScanKernel<In, Out, decltype(tag)::kValue>, num_blocks, Shape::kThreads, context->stream, params,
-                  sizeof(typename RingScan::Shared));
-  });
+  using RingScan = RingScan<In, Out, kOp>;
+  const cudaError_t error =
+      PrepareTickets<typename RingScan::Item>(Shape::kTicketItems, RingScan::kTicketStates, context, &params);
+  if (error != cudaSuccess) return error;
+  const auto num_blocks = std::min<uint32_t>(params.num_tiles, context->num_multiprocessors);
+  return Launch(RingScanKernel<In, Out, kOp>, num_blocks, Shape::kThreads, context->stream, params,
+                sizeof(typename RingScan::Shared));
 }
 
-template <class In, class Out>
-cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context) {
+template <class In, class Out, Op kOp>
+cudaError_t LaunchScanOf(const ScanArgs& args, LaunchContext* context) {
   ScanParams<In, Out> params = {.in = static_cast<const In*>(args.in),
                                 .out = static_cast<Out*>(args.out),
                                 .num_items = args.num_items,
                                 .num_tiles = 0,
                                 .init = args.init.As<Out>(),
-                                .neutral = Neutral(args.op, args.output()).template As<Out>(),
+                                .neutral = Neutral(kOp, kDTypeOf<Out>).template As<Out>(),
                                 .carry_in = static_cast<const Out*>(args.carry_in),
                                 .carry_out = static_cast<Out*>(args.carry_out),
                                 .exclusive = args.kind == ScanKind::kExclusive,
@@ -59,7 +58,6 @@ cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context) {
                                 .patience = context->patience,
                                 .states = {}};
   params.aligned = !args.reverse && HasAlignedRuns(params.in) && HasAlignedRuns(params.out);
-
   if (args.num_arrays > 1 &&
       (args.num_items * sizeof(In) % alignof(Run<In>) != 0 || args.num_items * sizeof(Out) % alignof(Run<Out>) != 0)) {
     params.aligned = false;
@@ -67,29 +65,32 @@ cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context) {
   if (args.num_arrays > 1 || args.num_items <= kBlockScanItems) {
     const uint64_t num_leaves = (args.num_items + kLeafItems - 1) / kLeafItems;
     const auto num_warps = static_cast<uint32_t>(std::clamp<uint64_t>(num_leaves, 1, TileShape::kWarps));
-    return VisitOp<Out>(args.op, [&](auto op) {
-      return Launch(BlockScanKernel<In, Out, decltype(op)::kValue>, static_cast<uint32_t>(args.num_arrays),
-                    num_warps * kWarpThreads, context->stream, params);
-    });
+    return Launch(BlockScanKernel<In, Out, kOp>, static_cast<uint32_t>(args.num_arrays), num_warps * kWarpThreads,
+                  context->stream, params);
   }
-  if (DirectScanServes(params)) {
-    return VisitOp<Out>(args.op, [&](auto op) {
-      constexpr Op kOp = decltype(op)::kValue;
-      const cudaError_t error =
-          PrepareTickets<typename Operator<kOp, Out>::Item>(kTileItems, /*ticket_states=*/1, context, &params);
-      if (error != cudaSuccess) return error;
-      return Launch(DirectScanKernel<In, Out, kOp>, params.num_tiles, TileShape::kThreads, context->stream, params);
-    });
+  const bool direct = DirectScanServes(params);
+  if (!direct && RingScanServes(params, *context)) return LaunchRingScan<In, Out, kOp>(params, context);
+  const cudaError_t error =
+      PrepareTickets<typename Operator<kOp, Out>::Item>(kTileItems, /*ticket_states=*/1, context, &params);
+  if (error != cudaSuccess) return error;
+  if (direct) {
+    return Launch(DirectScanKernel<In, Out, kOp>, params.num_tiles, TileShape::kThreads, context->stream, params);
   }
-  if (RingScanServes(params, *context)) return LaunchRingScan<In, Out>(args.op, params, context);
-  return VisitOp<Out>(args.op, [&](auto op) {
-    constexpr Op kOp = decltype(op)::kValue;
-    const cudaError_t error =
-        PrepareTickets<typename Operator<kOp, Out>::Item>(kTileItems, /*ticket_states=*/1, context, &params);
-    if (error != cudaSuccess) return error;
-    const auto num_blocks =
-        std::min<uint32_t>(params.num_tiles, kTileScanBlocksPerMultiprocessor * context->num_multiprocessors);
-    return Launch(TileScanKernel<In, Out, kOp>, num_blocks, TileShape::kThreads, context->stream, params);
+  const auto num_blocks =
+      std::min<uint32_t>(params.num_tiles, kTileScanBlocksPerMultiprocessor * context->num_multiprocessors);
+  return Launch(TileScanKernel<In, Out, kOp>, num_blocks, TileShape::kThreads, context->stream, params);
+}
+
+template <class In, class Out>
+cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context) {
+  return VisitOp<Out>(args.op, [&](auto tag) {
+    constexpr Op kOp = decltype(tag)::kValue;
+    if constexpr (std::is_same_v<In, Out>) {
+      using T = WrappingType<Out, kOp>;
+      return LaunchScanOf<T, T, kOp>(args, context);
+    } else {
+      return LaunchScanOf<In, Out, kOp>(args, context);
+    }
   });
 }
 

@@ -1,5 +1,5 @@
-// What the scan kernels have in common: their parameters, and the scan of a leaf held in the registers of one warp, a
-// run on each lane (kernels/NUMERICS.md).
+// The common parts of the scan kernels: their parameters, and the scan of a leaf that one warp holds in registers, with
+// a run in each lane (kernels/NUMERICS.md).
 //
 // A partial tile needs no case of its own: nothing follows it, so nothing is computed from its value. The slots past
 // the end may hold any item, and carry_out is the value up to the last item.
@@ -19,9 +19,9 @@ struct ScanParams {
   const In* in;
   Out* out;  // May be in; so neither is __restrict__.
   uint64_t num_items;
-  uint32_t num_tiles;  // Tickets to take: each is for a tile, or in the ring for several.
+  uint32_t num_tiles;  // The number of tickets. Each is for a tile, or in the ring for several.
   Out init;
-  Out neutral;  // What changes nothing in front of any element.
+  Out neutral;  // Changes nothing in front of any element.
   const Out* carry_in;
   Out* carry_out;  // May be carry_in.
   bool exclusive;
@@ -31,8 +31,8 @@ struct ScanParams {
   TileStates states;
 };
 
-// Joins the lane's run into its leaf: the run's items become the values of the leaf's items up to each, without what
-// stands before the lane. That, the tree of the lanes before, is returned.
+// Joins the lane's run into its leaf. Each item of the run becomes the value of the run up to it. Returns what stands
+// before the run in its leaf: the tree of the lanes before.
 template <class Operator, class Item>
 __device__ Item JoinRun(Item (&run)[kRunItems], Item neutral) {
 #pragma unroll
@@ -45,10 +45,10 @@ __device__ Item JoinRun(Item (&run)[kRunItems], Item neutral) {
 template <class Item>
 struct LeafPrefix {
   Item before;  // The tree of the leaves before it.
-  Item up_to;   // Their join. Not read for the first leaf.
+  Item up_to;   // The join of the leaves before it. Not read for the first leaf.
 };
 
-// The run's items, as JoinRun left them, become the values of the array's items up to each.
+// Each item of the run, as JoinRun left it, becomes the value of the array up to it.
 template <class Operator, class Item>
 __device__ void JoinArray(Item (&run)[kRunItems], Item before_run, Item before_leaf, const TilePrefix<Item>& tile) {
   if constexpr (Operator::kAnyOrder) {
@@ -66,7 +66,7 @@ __device__ void JoinArray(Item (&run)[kRunItems], Item before_run, Item before_l
   }
 }
 
-// Inclusive to exclusive: moves the values by one item. The first lane's first is that of the array up to the leaf.
+// Makes inclusive values exclusive: moves them by one item. The first lane's first is the array's value up to the leaf.
 template <class Operator, class Item>
 __device__ void MoveByOne(Item (&run)[kRunItems], bool is_first_leaf, Item up_to_leaf, const TilePrefix<Item>& tile) {
   Item previous = ShuffleFrom(run[kRunItems - 1], LaneOfWarp() - 1);
@@ -79,8 +79,8 @@ __device__ void MoveByOne(Item (&run)[kRunItems], bool is_first_leaf, Item up_to
   run[0] = previous;
 }
 
-// The inclusive values of a run are the array's: keeps the last one as the carry, if the run has it.
-// first_item: the run's, of the array.
+// Writes carry_out if the run has the array's last item. run: its inclusive values in the array.
+// first_item: the index in the array of the run's first item.
 template <class Operator, class In, class Out, class Item>
 __device__ void KeepCarry(const ScanParams<In, Out>& p, uint64_t first_item, const Item (&run)[kRunItems]) {
   if (p.carry_out == nullptr) return;

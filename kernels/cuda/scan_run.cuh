@@ -1,4 +1,4 @@
-// A lane's run of a leaf in the ring scan: from when it is read, until what stands before it is known, to its results.
+// A lane's run of a leaf in the ring scan. It joins its leaf, then the array once the prefix is known, and is stored.
 #ifndef PREFIXD_KERNELS_CUDA_SCAN_RUN_CUH_
 #define PREFIXD_KERNELS_CUDA_SCAN_RUN_CUH_
 
@@ -15,7 +15,7 @@
 
 namespace prefixd::cuda {
 
-// Elements and results are moved as four Elements and Results.
+// A run is read as four Elements and written as four Results.
 template <class Operator, class In, class Out>
 struct ScanRun {
   using Item = typename Operator::Item;
@@ -25,7 +25,7 @@ struct ScanRun {
   Item items[kRunItems];
   Item before;
 
-  // The value of all of the run.
+  // The value of the whole run.
   static __device__ Item Value(const Element (&elements)[4]) {
     Item value = Operator::Load(elements[0]);
 #pragma unroll
@@ -33,19 +33,19 @@ struct ScanRun {
     return value;
   }
 
-  // Within the leaf. All lanes of the warp.
+  // Joins the run into its leaf. Called by all lanes of the warp.
   __device__ void Join(const Element (&elements)[4], Item neutral) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) items[i] = Operator::Load(elements[i]);
     before = JoinRun<Operator>(items, neutral);
   }
 
-  // Within the array: results are inclusive from then on.
+  // Joins the run into the array. Its results are inclusive from then on.
   __device__ void Finish(const LeafPrefix<Item>& leaf, const TilePrefix<Item>& tile) {
     JoinArray<Operator>(items, before, leaf.before, tile);
   }
 
-  // Makes them exclusive. All lanes of the warp.
+  // Makes the results exclusive. Called by all lanes of the warp.
   __device__ void MakeExclusive(const LeafPrefix<Item>& leaf, bool is_first_leaf, const TilePrefix<Item>& tile) {
     MoveByOne<Operator>(items, is_first_leaf, leaf.up_to, tile);
   }
@@ -56,7 +56,7 @@ struct ScanRun {
   }
 };
 
-// Narrow integers that stay as they are, in words: a run is 16 bytes.
+// Narrow integers whose results have the same type stay in words: a run is 16 bytes.
 template <Op kOp, class T>
 requires(!kIsFloating<T> && sizeof(T) < 4) struct ScanRun<Operator<kOp, T>, T, T> {
   using Packed = PackedRun<kOp, T>;
@@ -92,7 +92,7 @@ requires(!kIsFloating<T> && sizeof(T) < 4) struct ScanRun<Operator<kOp, T>, T, T
   }
 };
 
-// Sums of narrow integers in wider ones: the four elements as one word or two, added up by dot products with ones.
+// Sums of narrow integers in a wider type: the four elements stay in one or two words, added by dot products with ones.
 template <class In, class Out>
 requires(!kIsFloating<In> && sizeof(In) < 4 && sizeof(Out) >= 4) struct ScanRun<Operator<Op::kSum, Out>, In, Out> {
   using Operator = prefixd::cuda::Operator<Op::kSum, Out>;
@@ -147,13 +147,13 @@ requires(!kIsFloating<In> && sizeof(In) < 4 && sizeof(Out) >= 4) struct ScanRun<
   }
 };
 
-// Stores four results of each lane, one after the other, to global memory, by whole sectors. All lanes of the warp.
+// Stores four results of each lane, lane after lane, to global memory by whole sectors. All lanes of the warp call it.
 template <class T>
 __device__ void StoreRow(T* row, const T (&results)[4]) {
   if constexpr (sizeof(T) == 4) {
     reinterpret_cast<Vector<T, 4>*>(row)[LaneOfWarp()] = {{results[0], results[1], results[2], results[3]}};
   } else {
-    // Two stores of 16 bytes: neighbouring lanes swap halves, and store first what is the one's, then the other's.
+    // Two stores of 16 bytes: neighbouring lanes swap halves, and store the even lane's results, then the odd lane's.
     using Half = Vector<T, 2>;
     static_assert(sizeof(Half) == 16);
     const bool is_odd = LaneOfWarp() % 2 != 0;

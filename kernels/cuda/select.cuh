@@ -1,4 +1,4 @@
-// What the compact kernels have in common: their parameters, and which elements are kept.
+// The common parts of the compact kernels: their parameters, and the rule for which elements are kept.
 #ifndef PREFIXD_KERNELS_CUDA_SELECT_CUH_
 #define PREFIXD_KERNELS_CUDA_SELECT_CUH_
 
@@ -12,12 +12,12 @@
 
 namespace prefixd::cuda {
 
-// Every comparison is an interval, or what lies outside of one: two instructions an element. A NaN is in none.
+// A comparison holds inside or outside an interval, which takes two instructions an element. A NaN is in no interval.
 template <class T>
 struct Interval {
   T low;
   T high;
-  bool outside;  // What is not in the interval.
+  bool outside;  // The comparison holds outside the interval.
 
   __device__ bool Contains(T element) const { return (low <= element) & (element <= high); }
 };
@@ -64,9 +64,9 @@ template <class T>
 struct CompactParams {
   const T* in;
   const uint8_t* mask;
-  uint64_t mask_bytes;  // Those of one array.
+  uint64_t mask_bytes;  // The bytes of one array's mask.
   Interval<T> kept;
-  bool invert;  // Keep what is not selected; with a predicate, also what its interval says of that.
+  bool invert;  // Keep what is not selected. With a predicate, kept.outside is already part of it.
   uint64_t num_items;
   uint32_t num_tiles;
   uint64_t first_item;
@@ -81,7 +81,7 @@ struct CompactParams {
 template <class T>
 CompactParams<T> MakeCompactParams(const CompactArgs& args, uint64_t* h_num_kept) {
   const bool is_u32 = args.index_dtype == DType::kU32;
-  // The value of a comparison that has none is not looked at.
+  // A comparison without a value does not look at args.value.
   const bool has_value = args.comparison != Comparison::kIsNan && args.comparison != Comparison::kIsFinite;
   const Interval<T> kept = MakeInterval(args.comparison, has_value ? args.value.As<T>() : T{0});
   return {.in = static_cast<const T*>(args.in),
@@ -100,7 +100,7 @@ CompactParams<T> MakeCompactParams(const CompactArgs& args, uint64_t* h_num_kept
           .states = {}};
 }
 
-// One of several arrays that follow each other, each with its own count.
+// One of several arrays that follow each other. Each has its own count.
 template <class T>
 __device__ CompactParams<T> ArrayOf(CompactParams<T> p, uint64_t array) {
   const uint64_t first = array * p.num_items;

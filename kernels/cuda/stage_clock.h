@@ -67,10 +67,10 @@ class StageClock {
     return cudaEventRecord(Current().begin, stream);
   }
 
-  // Where the kernel of the open pair puts the number that it kept.
+  // Where the kernel of the open pair writes the number of elements that it kept.
   uint64_t* num_kept() { return &h_num_kept_[next_ % kMaxPending]; }
 
-  // Closes the pair. One that was begun and never ended leaves no trace.
+  // Closes the pair. A pair that was begun and never ended leaves no trace.
   cudaError_t End(cudaStream_t stream, Traffic traffic) {
     Current().traffic = traffic;
     const cudaError_t error = cudaEventRecord(Current().end, stream);

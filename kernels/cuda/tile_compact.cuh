@@ -1,8 +1,8 @@
 // Compact, tiles in registers: for bit masks, indices, narrow elements, arrays that are not aligned, small or many, and
 // cards before sm_90.
 //
-// A warp holds a run of consecutive items, one row of 32 at a time; a ballot per row says which are kept, and counting
-// bits gives each its rank. What is kept is gathered in shared memory, so that it is written coalesced.
+// A warp holds a run of consecutive items, one row of 32 at a time. A ballot a row says which items are kept, and
+// counting its bits gives each its rank. Kept items are gathered in shared memory, so that they are written coalesced.
 // Traffic: reads n (and the mask; with a mask, the elements only if they are wanted), writes what is kept.
 // Source: Merrill and Garland 2016.
 #ifndef PREFIXD_KERNELS_CUDA_TILE_COMPACT_CUH_
@@ -27,8 +27,8 @@ struct TileCompactShape {
   static constexpr int kTileItems = kRows * kThreads;
 };
 
-// kBatched: block b compacts array b of gridDim.x arrays that follow each other, by itself, tile after tile; else the
-// blocks take the tiles of one array by ticket. Both end with the number of all elements kept in *h_num_kept.
+// kBatched: block b compacts array b of gridDim.x arrays that follow each other, by itself, tile after tile. Otherwise
+// the blocks take the tiles of one array by ticket. Both set *h_num_kept to the number of all elements kept.
 template <class T, Selector kSelector, bool kBatched>
 __global__ void __launch_bounds__(TileCompactShape<T>::kThreads, TileCompactShape<T>::kBlocksPerMultiprocessor)
     TileCompactKernel(const __grid_constant__ CompactParams<T> params) {
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(TileCompactShape<T>::kThreads, TileCompactShap
   const uint32_t epoch = kBatched ? 0 : p.states.Epoch();
   Fold fold(p.states, epoch, 0, 0, WarpOfBlock(), s_fold);
   const bool wants_indices = p.indices_u32 != nullptr || p.indices_u64 != nullptr;
-  const int first_position = WarpOfBlock() * Shape::kWarpItems + LaneOfWarp();  // That of this thread's item in row 0.
+  const int first_position = WarpOfBlock() * Shape::kWarpItems + LaneOfWarp();  // The thread's item in row 0.
   uint64_t slot = 0;  // Where the tile's first kept element goes.
 
   for (uint32_t next_tile = 0;; ++next_tile) {
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(TileCompactShape<T>::kThreads, TileCompactShap
     if (tile >= p.num_tiles) break;
     const uint64_t tile_begin = uint64_t{tile} * Shape::kTileItems;
 
-    // Load, and select. What is past the end is never kept, inverted or not.
+    // Load, and select. Items past the end are never kept, inverted or not.
     const bool needs_elements = kSelector == Selector::kPredicate || p.values != nullptr;
     T elements[Shape::kRows];
 #pragma unroll

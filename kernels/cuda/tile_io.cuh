@@ -19,7 +19,7 @@ struct TileShape {
   static constexpr int kLeavesPerWarp = kJoinSlots / kWarps;
 };
 
-// Where the runs of the calling thread begin, within the tile.
+// Where the calling thread's runs begin within the tile.
 inline __device__ int LeafOfTile(int row) { return WarpOfBlock() * TileShape::kLeavesPerWarp + row; }
 inline __device__ int FirstItemOfRun(int row) { return LeafOfTile(row) * kLeafItems + LaneOfWarp() * kRunItems; }
 
@@ -63,7 +63,7 @@ inline __device__ bool IsWholeLeaf(int leaf, int num_valid, bool aligned) {
   return aligned && (leaf + 1) * kLeafItems <= num_valid;
 }
 
-// Global memory to registers; what is past the end becomes `filler`. aligned: forwards, HasAlignedRuns.
+// Global memory to registers. Items past the end become `filler`. aligned: the view goes forwards and HasAlignedRuns.
 // All loads are issued before the first is used: memory is kept busy by bytes in flight.
 template <class T>
 __device__ void LoadTile(TileView<const T> view, int num_valid, T filler, bool aligned, ThreadRuns<T>& runs) {
@@ -97,7 +97,7 @@ __device__ void StoreTile(TileView<T> view, int num_valid, bool aligned, const T
   }
 }
 
-// Slots of a join that hold num_valid items, slot_items each: the last of them. 0 if there is none.
+// The last slot of a join that holds num_valid items, slot_items in each slot. 0 if there are no items.
 inline __device__ int LastSlot(int num_valid, int slot_items) {
   return num_valid <= 0 ? 0 : min((num_valid - 1) / slot_items, kJoinSlots - 1);
 }

@@ -1,8 +1,8 @@
 // Reduce, single pass, tiles in registers: for arrays that are not aligned, of middling size, or on
 // cards before sm_90.
 //
-// Blocks take tiles by ticket and publish their values; the block that took the first tile also folds them, keeping up
-// with the tickets that it takes. Nobody else waits for anything.
+// Blocks take tiles by ticket and publish their values. The block that took the first tile also folds the values, as
+// far as the tickets that it takes. No other block waits for anything.
 // Traffic: reads n. One launch; nothing is reset before it.
 #ifndef PREFIXD_KERNELS_CUDA_TILE_REDUCE_CUH_
 #define PREFIXD_KERNELS_CUDA_TILE_REDUCE_CUH_
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(TileShape::kThreads)
       const Item value = WarpJoin<Operator>(s_leaf_values[LaneOfWarp()], neutral, LastSlot(num_valid, kLeafItems));
       if (LaneOfWarp() == 0) p.states.Publish(tile, epoch, value);
     }
-    // Meanwhile the next ticket; where there is a block for each tile, there is no next.
+    // Take the next ticket meanwhile. Where every tile has its own block, there is no next ticket.
     if (threadIdx.x == 0) s_tile = gridDim.x < p.num_tiles ? p.states.TakeTile() : p.num_tiles;
     if (is_follower) {
       fold.WaitFor(tile / kJoinSlots, static_cast<int>(tile % kJoinSlots), sync, best_tile);

@@ -1,7 +1,7 @@
 // Scan, single pass, tiles in registers: for arrays that are read backwards, not aligned, of middling size, or
 // on cards before sm_90.
 //
-// A block takes a tile by ticket, loads it into registers, joins its leaves, learns what stands before it by look-back,
+// A block takes a tile by ticket, loads it into registers, joins its leaves, looks back to learn what stands before it,
 // and writes it. Kind, direction, alignment and carry are run-time parameters: only types and operator make a kernel.
 // Traffic: reads n, writes n. One launch; nothing is reset before it.
 // In place: a block has read its whole tile before it writes it, and no other block touches the tile.
@@ -32,8 +32,8 @@ __global__ void __launch_bounds__(TileShape::kThreads) TileScanKernel(const __gr
   __shared__ typename Fold::Shared s_fold;
   __shared__ uint32_t s_tile;
 
-  // Every block reads carry_in before it publishes anything, and the last tile writes carry_out, which may be the same,
-  // after it has seen every other tile's value: the fences make that an order.
+  // Every block reads carry_in before it publishes anything. The last tile writes carry_out, which may be the same
+  // element, after it has seen the values of all other tiles. The fences put these reads before this write.
   const uint32_t epoch = p.states.Epoch();
   const Item neutral = Operator::Load(p.neutral);
   Fold fold(p.states, epoch, Operator::Load(p.carry_in != nullptr ? *p.carry_in : p.init), neutral, WarpOfBlock(),
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(TileShape::kThreads) TileScanKernel(const __gr
       const Item up_to = ShuffleFrom(leaves.value, LaneOfWarp() - 1);
       s_leaf_prefixes[LaneOfWarp()] = {leaves.before, up_to};
     }
-    // Meanwhile the next ticket; where there is a block for each tile, there is no next.
+    // Take the next ticket meanwhile. Where every tile has its own block, there is no next ticket.
     if (threadIdx.x == 0) s_tile = gridDim.x < p.num_tiles ? p.states.TakeTile() : p.num_tiles;
     const auto slot = static_cast<int>(tile % kJoinSlots);
     fold.WaitFor(tile / kJoinSlots, slot, [] { __syncthreads(); });

@@ -43,8 +43,8 @@ __device__ Item WarpTree(Item item) {
   return item;
 }
 
-// The trees of all lanes for several rows at once: lane l gets that of rows[l % kRows]. kRows is a power of two. At
-// each of the first steps neighbours share the rows out between them, so all rows together cost kRows + 4 - log2(kRows)
+// The trees of all lanes for several rows at once: lane l gets the tree of rows[l % kRows]. kRows is a power of two. In
+// each of the first steps neighbours share the rows between them, so all rows together cost kRows + 4 - log2(kRows)
 // shuffles. Destroys rows.
 template <class Operator, int kRows, class Item>
 __device__ Item WarpTreeOfRows(Item (&rows)[kRows]) {

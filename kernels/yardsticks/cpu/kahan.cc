@@ -16,7 +16,7 @@ T CompensatedSum(const T* in, uint64_t num_items, T start) {
     lost += std::fabs(sum) >= std::fabs(in[i]) ? (sum - next) + in[i] : (in[i] - next) + sum;
     sum = next;
   }
-  // Infinity loses nothing, though subtracting it says NaN; and -0.0 must not become +0.0.
+  // For an infinite sum `lost` is NaN, though nothing was lost; and adding a `lost` of +0.0 would turn -0.0 into +0.0.
   return std::isfinite(sum) && lost != 0 ? sum + lost : sum;
 }
 

@@ -8,7 +8,7 @@
 namespace prefixd::cpu {
 namespace {
 
-// Outputs of one task: they differ in length, so there are many.
+// Outputs computed by one task. Later outputs take longer, so there are many tasks.
 constexpr uint64_t kTaskItems = 64;
 
 // start op the first num_items, in the scan's own direction.

@@ -9,7 +9,7 @@
 namespace prefixd::cpu {
 namespace {
 
-// Returns what comes behind the last element. Reads an element before it writes its place: in may be out.
+// Returns the value behind the last element. Reads an element before it writes to its place: in may be out.
 template <class In, class T, class O>
 T ScanItems(const ScanArgs& args, T start, O op) {
   const auto* in = static_cast<const In*>(args.in);

@@ -1,5 +1,5 @@
-// Compact, strategy "cub": cub::DeviceSelect. Values alone come from If, Flagged and FlaggedIf; with indices, and by
-// bit masks, If selects from the indices, and each that is kept fetches its element. Two launches.
+// Compact, strategy "cub": cub::DeviceSelect. Values alone come from If, Flagged and FlaggedIf. With indices, and by
+// bit masks, If selects from the indices, and each kept index fetches its element. Two launches.
 #ifndef PREFIXD_KERNELS_YARDSTICKS_CUB_CUB_COMPACT_CUH_
 #define PREFIXD_KERNELS_YARDSTICKS_CUB_CUB_COMPACT_CUH_
 
@@ -11,11 +11,12 @@
 #include <limits>
 
 #include "kernels/cuda/select.cuh"
+#include "kernels/yardsticks/cub/cub.h"
 #include "kernels/yardsticks/cub/cub_parts.cuh"
 
 namespace prefixd::cuda {
 
-// Masks only move elements: all types of a size are one.
+// With a mask elements are only moved, so all types of one size share a kernel.
 template <class T>
 using BytesOf = std::conditional_t<
     sizeof(T) == 8, uint64_t,
@@ -44,7 +45,7 @@ struct KeepsIndex {
   }
 };
 
-// Where kept indices go: item `position` of the outputs.
+// An output iterator for kept indices: it writes item `position` of the outputs.
 template <class T>
 class KeptIterator {
  public:
@@ -119,7 +120,7 @@ cudaError_t LaunchCubCompactBy(const CompactParams<T>& p, LaunchContext* context
 template <class T>
 cudaError_t LaunchCubCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context,
                              uint64_t* num_launches) {
-  // CUB cuts what is longer than an int, and launches a kernel for the tile states of each part and one for its work.
+  // CUB cuts arrays that are longer than an int. Each part takes one kernel for its tile states and one for its work.
   constexpr uint64_t kPartItems = std::numeric_limits<int>::max();
   *num_launches = args.num_items == 0 ? 1 : 2 * ((args.num_items + kPartItems - 1) / kPartItems);
   using Bytes = BytesOf<T>;

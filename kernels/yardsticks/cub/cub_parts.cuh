@@ -1,8 +1,8 @@
-// What the algorithms of CUB have in common: our operators under the names by which CUB knows them, iterators that load
-// and store as operators.cuh says, and memory for CUB to work in.
+// The common parts of CUB's algorithms: our operators under the names by which CUB knows them, iterators that load and
+// store as operators.cuh says, and memory for CUB to work in.
 //
-// CUB joins elements in an order of its own: of integers, min and max the bits are ours, of floating-point sums and
-// products only the rules for NaN, -0.0 and overflow.
+// CUB joins elements in an order of its own. Integers, min and max have the same bits as ours; floating-point sums and
+// products share only our rules for NaN, -0.0 and overflow.
 #ifndef PREFIXD_KERNELS_YARDSTICKS_CUB_CUB_PARTS_CUH_
 #define PREFIXD_KERNELS_YARDSTICKS_CUB_CUB_PARTS_CUH_
 
@@ -28,12 +28,6 @@ struct CubItems : Operator<kOp, Out> {};
 template <Op kOp>
 requires(kHasPosition<kOp>) struct CubItems<kOp, float> : OrderKeys<kOp, float> {
 };
-
-// The type in which an operator combines. Where the sign makes no difference to the bits it is unsigned, in which
-// overflow is defined; and half the kernels are enough.
-template <class T, Op kOp>
-using WrappingType = typename std::conditional_t<!kIsFloating<T> && !kHasPosition<kOp>, std::make_unsigned<T>,
-                                                 std::type_identity<T>>::type;
 
 template <Op kOp, class Item>
 auto CubOperator() {
@@ -73,7 +67,7 @@ class LoadIterator {
   const In* first_;
 };
 
-// The same of an output: what is assigned is stored.
+// The elements of an output array, from `first` on: an item that is assigned to one is stored.
 template <class Items, class Out, int kStep>
 class StoreIterator {
  public:
@@ -100,11 +94,11 @@ class StoreIterator {
   Out* first_;
 };
 
-// Plain pointers wherever they mean the same, for CUB's fast paths.
+// Plain pointers wherever they mean the same, so that CUB takes its fast paths.
 template <class Items, int kStep, class In>
 auto CubInput(const In* first) {
   using Item = typename Items::Item;
-  constexpr bool kIsConversion = !kIsFloating<In> || kIsFloating<Item>;  // Load is no more than one.
+  constexpr bool kIsConversion = !kIsFloating<In> || kIsFloating<Item>;  // Load only converts.
   if constexpr (kStep == 1 && kIsConversion) {
     return first;
   } else {
@@ -150,11 +144,11 @@ class Sink {
   Function function_;
 };
 
-// In front of what CUB asked for, of our own.
+// Bytes for our own use, in front of the memory that CUB asked for.
 inline constexpr size_t kScratchFrontBytes = 256;
 
-// Calls algorithm(d_temp, temp_bytes), an algorithm of CUB: first for the bytes that it needs, then, behind
-// prepare(d_front), for its work.
+// Calls algorithm(d_temp, temp_bytes), an algorithm of CUB, twice: first it tells how many bytes it needs; then, after
+// prepare(d_front), it does its work.
 template <class Algorithm, class Prepare>
 cudaError_t RunCub(LaunchContext* context, Algorithm&& algorithm, Prepare&& prepare) {
   size_t temp_bytes = 0;

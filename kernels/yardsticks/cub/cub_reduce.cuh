@@ -1,5 +1,5 @@
 // Reduce, strategy "cub": cub::DeviceReduce::Reduce; for min and max, which return an index, ArgMin and ArgMax. One
-// launch for what one block can do, else two; no more for the states, which the end of CUB's last kernel goes through.
+// launch if one block is enough, else two. The states need no launch: CUB's last kernel joins them as it writes.
 #ifndef PREFIXD_KERNELS_YARDSTICKS_CUB_CUB_REDUCE_CUH_
 #define PREFIXD_KERNELS_YARDSTICKS_CUB_CUB_REDUCE_CUH_
 
@@ -8,6 +8,7 @@
 #include <cub/device/device_reduce.cuh>
 #include <limits>
 
+#include "kernels/yardsticks/cub/cub.h"
 #include "kernels/yardsticks/cub/cub_parts.cuh"
 
 namespace prefixd::cuda {
@@ -20,7 +21,7 @@ struct CubStates {
   __device__ ReduceState Start() const { return state_in != nullptr ? *state_in : init; }
 };
 
-// Takes the reduction of the elements.
+// Takes the reduction of the elements, and joins it with the start.
 template <class Items, class Out>
 struct JoinWithStart {
   CubStates states;
@@ -32,7 +33,7 @@ struct JoinWithStart {
   }
 };
 
-// Takes the index of the first extremum.
+// Takes the index of the first extremum, and joins its element with the start.
 template <Op kOp, class T>
 struct JoinIndexWithStart {
   CubStates states;
@@ -49,15 +50,15 @@ struct Ignore {
   __device__ void operator()(const T&) const {}
 };
 
-// ArgMin and ArgMax of nothing launch nothing.
+// For an empty array, for which ArgMin and ArgMax launch nothing.
 template <class T>
 __global__ void CopyStateKernel(const CubStates states) {
   const ReduceState start = states.Start();
   *states.state_out = {ValueOf(Canonical(ValueAs<T>(start.value))), start.position};
 }
 
-// Runs the reduction of num_items that algorithm(d_temp, temp_bytes, n) is, and counts its launches: CUB asks for more
-// memory than for one element when it takes two. It cuts what is longer than an int at multiples of 4,096.
+// Runs algorithm(d_temp, temp_bytes, n), a reduction, for num_items. It counts two launches if CUB asks for more memory
+// than for one element, else one. CUB cuts arrays that are longer than an int at multiples of 4,096.
 template <class Algorithm>
 cudaError_t RunCubReduce(uint64_t num_items, LaunchContext* context, Algorithm&& algorithm, uint64_t* num_launches) {
   size_t least_bytes = 0;

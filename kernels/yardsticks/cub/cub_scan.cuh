@@ -1,5 +1,5 @@
-// Scan, strategy "cub": cub::DeviceScan, which allows out to be in. Two launches, one more where a carry_out is wanted,
-// and then another, a copy, if the scan is exclusive and in place.
+// Scan, strategy "cub": cub::DeviceScan, which allows out to be in. Two launches, a third if a carry_out is wanted, and
+// then a fourth, a copy, if the scan is exclusive and in place.
 #ifndef PREFIXD_KERNELS_YARDSTICKS_CUB_CUB_SCAN_CUH_
 #define PREFIXD_KERNELS_YARDSTICKS_CUB_CUB_SCAN_CUH_
 
@@ -7,12 +7,13 @@
 #include <cstdint>
 #include <cub/device/device_scan.cuh>
 
+#include "kernels/yardsticks/cub/cub.h"
 #include "kernels/yardsticks/cub/cub_parts.cuh"
 
 namespace prefixd::cuda {
 
-// What stands in front, read where it is needed: so one kernel serves both an init and a carry_in, and inclusive scans,
-// for which CUB has no FutureValue.
+// The start, read where it is needed. So one kernel serves both an init and a carry_in, and also inclusive scans, for
+// which CUB has no FutureValue.
 template <class Items, class Out>
 struct CubStart {
   Out init;
@@ -30,7 +31,7 @@ struct CarryOutParams {
   Out* carry_out;
 };
 
-// The value of the whole array, from the end of its scan. CUB has none to give.
+// Computes the value of the whole array from the end of its scan. CUB does not return it.
 template <class Items, class In, class Out>
 __global__ void CarryOutKernel(const CarryOutParams<Items, In, Out> p) {
   typename Items::Item item = p.start;
@@ -63,7 +64,7 @@ cudaError_t LaunchCubScanOf(const ScanArgs& args, LaunchContext* context, uint64
                        : cub::DeviceScan::InclusiveScanInit(d_temp, temp_bytes, d_in, d_out, op, start, args.num_items,
                                                             context->stream);
     };
-    // In place the last element is gone when the scan has run.
+    // A scan in place overwrites the last element, so a copy of it is kept.
     const auto keep_last = [&](void* d_kept) {
       if (!exclusive || args.carry_out == nullptr) return cudaSuccess;
       carry.last_in = in + last;

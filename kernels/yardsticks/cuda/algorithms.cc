@@ -1,5 +1,5 @@
-// The rows of the textbooks' algorithms. In them b is the number of items of a tile: 512 of 4 bytes or 256 of 8, times
-// the items of a thread.
+// The rows of the textbooks' algorithms. In these rows b is the number of items of a tile: 512 items of 4 bytes or 256
+// of 8, times the items of a thread.
 #include <string>
 #include <vector>
 
@@ -13,13 +13,13 @@ namespace {
 
 struct TileScanRow {
   TileScan tile_scan;
-  const char* work;  // One addition an item is the strategy's.
+  const char* work;  // Includes the strategy's addition for each item.
   const char* depth;
-  const char* depth_of_all;  // The depth of as many levels of tiles as it takes.
+  const char* depth_of_all;  // The depth when tiles are scanned in as many levels as it takes.
   const char* source;
 };
 
-// The first is what runs where no tile scan is named.
+// The first row is the tile scan that runs if the caller names none.
 constexpr TileScanRow kTileScanRows[] = {
     {TileScan::kWarpShuffle, "6n", "10", "log n", "Note and Save"},
     {TileScan::kHillisSteele, "n log b + n", "log b", "log n",
@@ -33,7 +33,7 @@ constexpr TileScanRow kTileScanRows[] = {
 
 struct StrategyRow {
   Strategy strategy;
-  const char* depth;  // Comes on top of the tile's. Null: depth_of_all is the whole depth.
+  const char* depth;  // Added to the tile's depth. Null: depth_of_all is the whole depth.
   const char* traffic;
   const char* launches;
   const char* source;

@@ -1,9 +1,9 @@
 // Compact, strategy "atomic_counter": every element that is kept takes the next place from one counter.
 //
-// NOT STABLE: the elements come in the order in which their threads come to the counter, which is another in every run.
-// So it is only there to compare with.
-// Cost: work n, one launch, traffic n and what is kept; the L2 cache does the atomics on one address one after the
-// other. The last block to leave writes the count, and clears the counter for the next launch.
+// NOT STABLE: the kept elements stand in the order in which their threads reach the counter, and this order differs
+// from run to run. So it is only there for comparison.
+// Cost: work n, one launch, traffic n and what is kept. The L2 cache does atomics on one address one after the other.
+// The last block to leave writes the count, and clears the counter for the next launch.
 // Source: Note and Save, which warns of its speed and does not say that it loses the order.
 #include <cstdint>
 

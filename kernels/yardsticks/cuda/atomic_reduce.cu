@@ -2,8 +2,8 @@
 //
 // Cost: work n, depth a block's tree and n / 512 atomics, which the L2 cache does one after the other. Three launches:
 // one thread sets the result to the neutral item, the blocks add to it, one thread joins it with the start. Min and max
-// also have a position, which no atomic operation finds along with the value: one launch more looks for the first
-// element that has it. Traffic n; for min and max 2n.
+// also have a position, which no atomic operation finds along with the value: one more launch looks for the first
+// element that has the value. Traffic n; for min and max 2n.
 // Order: floating-point sums differ from run to run, with the order in which the blocks come.
 // Source: Funktor, which recommends it in a sentence.
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace prefixd::cuda {
 namespace {
 
-// What the atomic operations work on: for floating-point min and max, integers that order as the values do.
+// The items of the atomic operations: for floating-point min and max, integers that order as the values do.
 template <Op kOp, class T>
 struct AtomicKeys : Operator<kOp, T> {};
 template <Op kOp, class T>

@@ -1,11 +1,11 @@
-// Tile scan "blelloch": two items a thread, a tree of sums up, and down it what stands before each.
+// Tile scan "blelloch": two items a thread. Sums go up a tree, and what stands before each item comes down the tree.
 //
-// The exclusive form sets the root to the identity; then every node hands what stands before it to its left child, and
-// that with the left child's sum to its right one. The inclusive form is brent_kung's way down.
-// Cost: work 2n (exclusive: a move for each addition on top), depth 2 log b, for tiles of b = 1,024 items (of 8 bytes:
-// 512); a barrier a step, and one at the root.
-// Banks: items come from the two halves of the tile, so that loads meet no bank twice. The tree is brent_kung's with
-// two items a thread: by ncu on an H200, three_phase, 2^20 f32, 4.2 times the accesses that it asks for, padded 1.3.
+// The exclusive form sets the root to the identity. Then every node hands its prefix to its left child, and its prefix
+// with the left child's sum to its right child. The inclusive form goes down as brent_kung does.
+// Cost: work 2n (the exclusive form also makes a move for each addition), depth 2 log b, for tiles of b = 1,024 items
+// (of 8 bytes: 512); a barrier a step, and one at the root.
+// Banks: items come from the two halves of the tile, so loads meet no bank twice. The tree is brent_kung's with two
+// items a thread: by ncu on an H200, three_phase, 2^20 f32, it takes 4.2 times the accesses it asks for, padded 1.3.
 // Source: Blelloch 1990; Harris, Sengupta and Owens 2007; Hadwiger; Note and Save. Note and Save adds left + prefix,
 // which is right only if the operator commutes; Hadwiger's inclusive form has a "first element adds zero", which is no
 // step at all; neither saves the value of the whole before it overwrites the root.
@@ -35,7 +35,7 @@ struct Blelloch {
       return value;
     }
     __syncthreads();
-    if (t == 0) tile[root] = neutral;  // It is also the one thread of the first step.
+    if (t == 0) tile[root] = neutral;  // Thread 0 is also the only thread of the first step.
     for (int distance = tile.size() / 2; distance > 0; distance /= 2) {
       if (const int right = 2 * distance * (t + 1) - 1; right <= root) {
         const Item left_sum = tile[right - distance];

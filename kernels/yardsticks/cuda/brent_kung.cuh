@@ -1,9 +1,9 @@
-// Tile scan "brent_kung": a tree of sums up, and prefixes down the same tree; any number of items a thread.
+// Tile scan "brent_kung": sums go up a tree, and prefixes come down the same tree. A thread has any number of items.
 //
-// Up, with distance d = 1, 2, 4, ..: items 2d - 1, 4d - 1, .. take in the one d before, and are the value of 2d items
-// then. Down, with d halving: each of those is the value of all items up to it, and is taken in by the one d after.
-// Cost: work 2n, depth 2 log b, for tiles of b = 512 items (of 8 bytes: 256) times those of a thread; a barrier a
-// step.
+// Up, with distance d = 1, 2, 4, ..: items 2d - 1, 4d - 1, .. take in the item d before, and then hold the value of 2d
+// items. Down, with d halving: these items hold the value of all items up to them, and the item d after takes that in.
+// Cost: work 2n, depth 2 log b, for tiles of b = 512 items (of 8 bytes: 256) times the number of items of a thread; a
+// barrier a step.
 // Banks: step d is a 2d-way conflict, 32-way from d = 16 on. By ncu on an H200 (three_phase, 2^20 f32) a tile
 // takes 3.9, 4.5, 4.7 times the accesses to shared memory that it asks for, with 1, 4, 16 items a thread; padded 1.3
 // times, since the deep steps, of few threads, still have some. Source: Brent and Kung 1982; Funktor; Hadwiger.
@@ -29,7 +29,7 @@ __device__ void UpSweep(const SharedTile<Item>& tile) {
   }
 }
 
-// After that, every item becomes the value of all items up to it.
+// After UpSweep: every item becomes the value of all items up to it.
 template <class Op, class Item>
 __device__ void InclusiveDownSweep(const SharedTile<Item>& tile) {
   const int t = static_cast<int>(threadIdx.x);
@@ -47,7 +47,7 @@ template <class Op>
 struct BrentKung {
   using Operator = Op;
   using Item = typename Op::Item;
-  static constexpr int kItemsPerThread = 1;  // Where the caller leaves it open.
+  static constexpr int kItemsPerThread = 1;  // Unless the caller chooses.
   static constexpr bool kMakesExclusive = false;
   static constexpr int ScratchItems(int /*tile_items*/) { return 0; }
 

@@ -1,7 +1,7 @@
-// Strategy "chained" with a tile scan named: the join of the default, one launch with look-back, over textbook tiles.
+// Strategy "chained" with a tile scan named: textbook tiles, joined as the default's are, in one launch with look-back.
 //
-// A block takes tiles by ticket, publishes the sum of each, and joins those of all tiles before by itself
-// (look_back.cuh), so that none is passed on from block to block and the bits do not depend on time.
+// A block takes tiles by ticket, publishes the sum of each, and joins the sums of all earlier tiles by itself
+// (look_back.cuh). So no sum is passed on from block to block, and the bits do not depend on time.
 // Cost: traffic 2n, and a word or two for each block and tile, within the L2 cache; the tile scan's work, and an
 // addition an item.
 // Source: Merrill and Garland 2016; it is what Funktor's chain grows up to.
@@ -16,7 +16,7 @@
 namespace prefixd::cuda {
 namespace {
 
-// Enough to keep a multiprocessor busy while some wait; each more would also read the sums of all tiles.
+// Enough blocks to keep a multiprocessor busy while some wait. Each further block would also read all tiles' sums.
 constexpr int kBlocksPerMultiprocessor = 4;
 
 template <class T>
@@ -33,8 +33,8 @@ __global__ void __launch_bounds__(kTileThreads<T>) ChainedKernel(const __grid_co
   __shared__ uint32_t s_number;
   const uint32_t epoch = p.states.Epoch();
   Fold fold(p.states, epoch, Operator::Load(p.Start()), Operator::Load(p.neutral), WarpOfBlock(), s_fold);
-  // Every block reads carry_in before it publishes anything, and the last tile writes carry_out, which may be the same,
-  // after it has seen every other tile's sum: the fences make that an order.
+  // Every block reads carry_in before it publishes anything. The last tile writes carry_out, which may be the same
+  // element, after it has seen the sums of all other tiles. The fences put these reads before this write.
   if (p.carry_in != nullptr) __threadfence();
   for (;;) {
     if (threadIdx.x == 0) s_number = p.states.TakeTile();

@@ -20,7 +20,7 @@ namespace {
 template <class T>
 struct ChainedSerialParams : TileParams<T> {
   TileStates states;  // One word a tile: its flag.
-  T* prefixes;        // Through each tile. Valid once its flag is set.
+  T* prefixes;        // The prefix through each tile, valid once its flag is set.
 
   __device__ DeviceAtomic64 Flag(uint32_t tile) const { return DeviceAtomic64(states.words[tile]); }
 };

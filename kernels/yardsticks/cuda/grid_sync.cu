@@ -1,13 +1,13 @@
 // Strategy "grid_sync": the three phases in one launch, with one wait of all blocks for each other between them.
 //
-// Every block goes through a stretch of neighbouring tiles, carrying on from one to the next. When all have, each
-// scans the sums of the blocks before it, and adds that to its stretch.
-// Cost: one launch; traffic 4n, and a word for each two blocks; the tile scan's depth, for each tile of a stretch.
+// Every block goes through a stretch of neighbouring tiles, carrying on from one to the next. When all blocks are done,
+// each scans the sums of the blocks before it, and adds the result to its stretch.
+// Cost: one launch; traffic 4n, and a word for each pair of blocks; the tile scan's depth, for each tile of a stretch.
 // Progress: a block that waits for others needs them to run, so no more are launched than are resident at once, by a
 // cooperative launch, which starts all of them or none.
 // Source: Funktor: a counter that all threads add to and spin on. It deadlocks when there are more blocks than are
-// resident (Funktor says so); where there are not, it doesn't wait, since each turn of a thread's loop counts like
-// another thread; and it orders no memory.
+// resident (Funktor says so). When there are not, it doesn't wait, since each turn of a thread's loop counts like
+// another thread. And it orders no memory.
 #include <cooperative_groups.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ template <class Scan, class T>
 __global__ void __launch_bounds__(kTileThreads<T>) GridSyncKernel(const __grid_constant__ GridSyncParams<T> p) {
   using Operator = typename Scan::Operator;
   const auto neutral = Operator::Load(p.neutral);
-  auto before = Operator::Load(p.Start());  // Here, since carry_in may be carry_out.
+  auto before = Operator::Load(p.Start());  // Read here, since carry_in may be carry_out.
   const uint32_t first_tile = p.FirstTile(blockIdx.x);
   const uint32_t last_tile = p.FirstTile(blockIdx.x + 1);
   auto sum = neutral;
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kTileThreads<T>) GridSyncKernel(const __grid_c
   if (threadIdx.x == 0) p.block_sums[blockIdx.x] = Operator::Store(sum);
   cooperative_groups::this_grid().sync();
 
-  // The sums of the blocks before, a tile of them at a time.
+  // Add up the sums of the blocks before, a tile of sums at a time.
   for (uint32_t begin = 0; begin < blockIdx.x; begin += p.tile_items) {
     auto tile = MakeTile<Scan>(p);
     for (int i = static_cast<int>(threadIdx.x); i < tile.size(); i += kTileThreads<T>) {

@@ -1,8 +1,8 @@
-// Tile scan "hillis_steele": in step k every item takes in the one 2^k before it, from one copy of the tile to
+// Tile scan "hillis_steele": in step k every item combines with the item 2^k before it, from one copy of the tile to
 // another.
 //
-// Cost: work n log b, depth log b, for tiles of b = 512 items (of 8 bytes: 256). One barrier a step, because none
-// writes what a step reads; the price is a second tile of shared memory.
+// Cost: work n log b, depth log b, for tiles of b = 512 items (of 8 bytes: 256). One barrier a step, because no step
+// writes what it reads; the price is a second tile of shared memory.
 // Banks: no conflicts (ncu: 0.4 %): neighbouring threads read and write neighbouring items.
 // Source: Hillis and Steele 1986; Hadwiger (the "first attempt"); Iriscores (Steel_Optimized); Note and
 // Save. Iriscores scans ints in a float array, wrong above 2^24, has no guard for the last block, and works in place

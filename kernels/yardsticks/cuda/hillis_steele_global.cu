@@ -1,10 +1,10 @@
-// Scan, strategy "hillis_steele_global": in step k every item takes in the one 2^k before it, for the whole array at
-// once, from one buffer to another; a launch a step, since only the end of a launch makes all blocks wait.
+// Scan, strategy "hillis_steele_global": in step k every item of the array combines with the item 2^k before it, from
+// one buffer to another. Each step is a launch, since only the end of a launch makes all blocks wait.
 //
 // Cost: work n log n, depth log n, log n launches; a step reads 2n, half of it from the cache, and writes n: traffic
 // 2n log n, which is all that it costs. No barrier, no shared memory.
-// The last step writes the output, so the first writes that or the scratch buffer. Where it would overwrite an input
-// that others still read, a step over the distance 0, which only copies, comes first.
+// The last step writes the output, so the first step writes the output or the scratch buffer. If it would overwrite an
+// input that others still read, a step over the distance 0, which only copies, comes first.
 // Source: Hillis and Steele 1986; Iriscores (Steel_Default); Hadwiger. Iriscores calls the work log(n), which is
 // its depth, and leaves the loop, the two buffers and which of them holds the result to the reader.
 #include <cstdint>
@@ -23,7 +23,7 @@ struct StepParams : TileParams<T> {
   uint64_t distance;
   bool is_first;  // `from` is the input: reversed, moved by one if exclusive, and without its start.
   bool is_last;   // `to` is the output, reversed.
-  T* last_item;   // The input's. The first step keeps it for the last, which needs it for the carry if exclusive.
+  T* last_item;   // The input's last item. The first step keeps it: the carry of an exclusive scan needs it.
 
   template <class Operator>
   __device__ typename Operator::Item Read(uint64_t i) const {
@@ -74,7 +74,7 @@ cudaError_t LaunchHillisSteeleGlobalScan(const ScanArgs& args, LaunchContext* co
     while ((n - 1) >> num_steps != 0) ++num_steps;
     // An even number of steps begins with the scratch buffer.
     const bool copies_first = args.in == args.out && num_steps % 2 == 1;
-    // The carries may be one element: a step alone, which is of at most two items, is not to write what it reads.
+    // carry_in may be carry_out: a step alone, which has at most two items, must not write what it reads.
     const bool splits_only_step = num_steps == 1 && args.carry_out != nullptr && args.carry_in == args.carry_out;
     if (copies_first || splits_only_step) ++num_steps;
     *num_launches = num_steps;

@@ -1,9 +1,9 @@
 // What reduce strategy "kahan" combines: a sum and the error made so far, which is added back at the end.
 //
-// The sum of two is exact as a rounded sum and the rest (TwoSum, 6 operations in place of one), and the rests are
-// added beside. So the result is right to an ulp, and some n ulp^2 of the sum of magnitudes; but what a state carries
-// to the next chunk is the sum alone. Sums that are not finite have no rest. Compiled without contraction to fused
-// multiply-adds, and without -use_fast_math, by which all of it would vanish.
+// The sum of two is exactly a rounded sum and a rest (TwoSum, 6 operations in place of one). The rests are added up
+// beside the sum. So the result is right to an ulp, and some n ulp^2 of the sum of magnitudes; but a state carries only
+// the sum to the next chunk. Sums that are not finite have no rest. Contraction to fused multiply-adds and
+// -use_fast_math would remove the rests, so the code is compiled without them.
 // Source: Kahan 1965; Neumaier 1974; Note and Save, which names it in its advice on precision, and no more.
 #ifndef PREFIXD_KERNELS_YARDSTICKS_CUDA_KAHAN_CUH_
 #define PREFIXD_KERNELS_YARDSTICKS_CUDA_KAHAN_CUH_

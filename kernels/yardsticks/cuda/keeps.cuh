@@ -1,5 +1,5 @@
 // Which elements the textbooks' compacts keep, and how they write one: select.cuh with the selector known at run time,
-// so that an element type is one kernel.
+// so that there is one kernel for each element type.
 #ifndef PREFIXD_KERNELS_YARDSTICKS_CUDA_KEEPS_CUH_
 #define PREFIXD_KERNELS_YARDSTICKS_CUDA_KEEPS_CUH_
 

@@ -1,7 +1,7 @@
 // Tile scan "kogge_stone": the steps of hillis_steele in one copy of the tile, through a register.
 //
 // Cost: work n log b, depth log b, for tiles of b = 512 items (of 8 bytes: 256). Two barriers a step: between the last
-// read of an item and its write, and between that and the next read.
+// read of an item and its write, and between the write and the next read.
 // Banks: no conflicts (ncu: 0.6 %): neighbouring threads read and write neighbouring items.
 // Source: Kogge and Stone 1973; Funktor, whose first version writes P[threadIdx.x], so that every block scans the first
 // block's items; what it does about that, a counter that all threads of the grid spin on, is grid_sync.cu.

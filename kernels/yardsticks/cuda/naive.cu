@@ -1,8 +1,8 @@
 // Scan, strategy "naive": one thread an output, which adds up everything before it.
 //
 // Cost: work n^2 / 2, depth n; limited to kMaxNaiveItems. Reads n^2 / 2, most of it from the caches, since the lanes
-// of a warp read the same item at the same time; writes n. No barrier. One launch; a copy comes first where it would
-// overwrite what others still read: the array if it is in place, carry_in if that is carry_out.
+// of a warp read the same item at the same time; writes n. No barrier. One launch. Where it would overwrite what others
+// still read, a copy comes first: of the array if it is in place, of carry_in if that is carry_out.
 // Order: the bits are those of the sequential loop.
 // Source: Funktor (prefix_sum_cuda_unoptimized), whose threads past the end read past the end.
 #include <cstdint>

@@ -4,8 +4,8 @@
 //   Item                    what is combined: an element; for min and max with its position, for kahan with its error
 //   Load(element, position), Combine(left, right), Neutral(neutral element)
 //   Join(start, item)       the state behind the array
-// How a block does it is a struct with Run(item, s_items, t): every thread t hands in its item, and thread 0 gets the
-// value of all of them. s_items: kReduceThreads of them. Between two calls there must be a barrier.
+// A block's way to combine is a struct with Run(item, s_items, t): every thread t hands in its item, and thread 0 gets
+// the value of all of them. s_items: kReduceThreads items. Between two calls there must be a barrier.
 #ifndef PREFIXD_KERNELS_YARDSTICKS_CUDA_REDUCE_ITEMS_CUH_
 #define PREFIXD_KERNELS_YARDSTICKS_CUDA_REDUCE_ITEMS_CUH_
 
@@ -73,7 +73,7 @@ struct ReduceTileParams {
   __device__ void Finish(typename Items::Item item) const {
     *state_out = Items::Join(state_in != nullptr ? *state_in : init, item);
   }
-  // Past the end: neutral.
+  // Item i; neutral past the end.
   template <class Items>
   __device__ typename Items::Item Load(uint64_t i) const {
     return i < num_items ? Items::Load(in[i], first_item + i + 1) : Items::Neutral(neutral);
@@ -107,8 +107,8 @@ struct TreeInterleaved {
   }
 };
 
-// A tree in shared memory, the halves first: the threads at work stay together, and meet no bank twice. The items that
-// it combines are no neighbours, so the operator must commute.
+// A tree in shared memory, the halves first: the threads at work stay together, and meet no bank twice. It combines
+// items that are not neighbours, so the operator must commute.
 struct TreeSequential {
   template <class Items, class Item = typename Items::Item>
   static __device__ Item Run(Item item, Item* s_items, int t) {

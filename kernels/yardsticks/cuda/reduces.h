@@ -1,4 +1,4 @@
-// The textbooks' reduces and compacts; textbooks.cu chooses. Arguments as LaunchTextbookReduce and
+// The textbooks' reduces and compacts; textbooks.cu chooses. The arguments are those of LaunchTextbookReduce and
 // LaunchTextbookCompact.
 #ifndef PREFIXD_KERNELS_YARDSTICKS_CUDA_REDUCES_H_
 #define PREFIXD_KERNELS_YARDSTICKS_CUDA_REDUCES_H_

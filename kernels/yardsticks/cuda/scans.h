@@ -1,4 +1,4 @@
-// The textbooks' scans, a strategy each; textbooks.cu chooses. Arguments as LaunchTextbookScan.
+// The textbooks' scans, one for each strategy; textbooks.cu chooses. The arguments are those of LaunchTextbookScan.
 #ifndef PREFIXD_KERNELS_YARDSTICKS_CUDA_SCANS_H_
 #define PREFIXD_KERNELS_YARDSTICKS_CUDA_SCANS_H_
 

@@ -21,20 +21,20 @@
 
 namespace prefixd::cuda {
 
-// Shared memory has 32 banks of 4 bytes, so 128 bytes later comes the same bank again. Padding leaves out an item every
-// 128 bytes: 32 items of 4 bytes, or 16 of 8, of which a half-warp is served at a time.
+// Shared memory has 32 banks of 4 bytes, so the same bank comes again 128 bytes later. Padding leaves out an item every
+// 128 bytes: every 32 items of 4 bytes, or every 16 of 8 bytes, of which a half-warp is served at a time.
 inline constexpr int kPadBytes = 128;
 
-// An item a thread is a tile of 2 KiB: 512 items of 4 bytes, or 256 of 8. So 16 items a thread, padded, are less than
-// the 48 KiB that a block has on every card without asking.
+// With one item a thread a tile is 2 KiB: 512 items of 4 bytes, or 256 of 8. So 16 items a thread, padded, are less
+// than the 48 KiB that a block has on every card without asking.
 template <class Item>
 inline constexpr int kTileThreads = 2048 / sizeof(Item);
 template <class Item>
 inline constexpr int kTileWarps = kTileThreads<Item> / kWarpThreads;
 static_assert(kMaxItemsPerThread * 2048 * (kPadBytes + sizeof(double)) / kPadBytes <= 40 * 1024);
 
-// Item i is at i, or, padded, at i + i / 32 (8-byte items: i / 16). Which of them is known at run time, so it is one
-// shift: by 5 (or 4), or by 31.
+// Item i is at i, or, padded, at i + i / 32 (8-byte items: i / 16). Padding is known only at run time, so the index
+// always takes one shift: by 5 (or 4) if padded, by 31 if not.
 template <class Item>
 class SharedTile {
  public:
@@ -43,7 +43,7 @@ class SharedTile {
 
   __device__ Item& operator[](int i) const { return items_[i + (i >> pad_shift_)]; }
   __device__ int size() const { return num_items_; }
-  // The memory behind it.
+  // The memory behind the tile's items.
   __device__ Item* scratch() const { return items_ + num_items_ + (num_items_ >> pad_shift_); }
 
  private:
@@ -67,12 +67,12 @@ struct TileParams {
   const T* carry_in;
   T* carry_out;  // May be carry_in.
 
-  // Where the scan's item i is.
+  // The index in the array of the scan's item i.
   __device__ uint64_t At(uint64_t i) const { return reverse ? num_items - 1 - i : i; }
   __device__ T Start() const { return carry_in != nullptr ? *carry_in : init; }
 };
 
-// The memory for one tile. A tile is used once: what has scanned it may have moved it.
+// The memory for one tile. A tile is used once: a tile scan may have moved it to other memory.
 template <class Scan, class Params>
 __device__ SharedTile<typename Scan::Item> MakeTile(const Params& p) {
   extern __shared__ __align__(16) unsigned char s_dynamic[];

@@ -30,10 +30,10 @@ namespace prefixd::cuda {
   X(float)                                \
   X(double)
 
-// What is served here, for Device::Algorithms.
+// The rows of these algorithms, for Device::Algorithms.
 std::vector<AlgorithmInfo> TextbookAlgorithms();
 
-// Each enqueues what the algorithm takes, and sets *num_launches to how much that was: kernels, copies and memsets.
+// Each function enqueues all that its algorithm launches, and sets *num_launches: kernels, copies and memsets count.
 // Needs: T is served; args are resolved and validated, not longer than the algorithm's limit; num_arrays is 1.
 template <class T>
 cudaError_t LaunchTextbookScan(const ScanArgs& args, LaunchContext* context, uint64_t* num_launches);

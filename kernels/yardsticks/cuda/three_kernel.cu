@@ -1,8 +1,8 @@
 // Compact, strategy "three_kernel": flag what is kept, scan the flags, scatter.
 //
 // The scan is three_phase with blelloch, exclusive and padded. It turns a flag into the position that its element goes
-// to; an element is kept if the position after it is another. Positions have 4 bytes, or, from 2^31 items on, 8.
-// Cost: the scan's launches, and two. Traffic: n and what is kept, and seven words for each position. Stable.
+// to. An element is kept if the next position differs. Positions have 4 bytes, or, from 2^31 items on, 8.
+// Cost: the launches of the scan, and two more. Traffic: n, what is kept, and seven words for each position. Stable.
 // Source: Hadwiger; Note and Save. Hadwiger leaves out the count; Note and Save takes it from the last flag and
 // position, and an array of no items has neither: here it is the scan's carry.
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace {
 
 template <class T, class Position>
 struct ScatterParams : KeepParams<T> {
-  Position* positions;  // One more than items: the count.
+  Position* positions;  // One more than items: the last is the count.
 };
 
 template <class T, class Position>

@@ -1,13 +1,13 @@
-// Strategy "three_phase": scan the tiles, scan their sums, add those to the tiles. The sums are an array again, and
-// scanned the same way, until they are one tile.
+// Strategy "three_phase": scan the tiles, scan their sums, add the scanned sums to the tiles. The sums are an array
+// again, and are scanned in the same way, until they fit in one tile.
 //
 // Cost: 1, 3, 5, .. launches for arrays of b, b^2, b^3, .. items in tiles of b. Traffic 4n, since the tiles are
 // written, read and written again, and little for the sums. Work and depth are the tile scan's, for every level, and
 // an addition an item.
 // Source: Funktor (its steps 1 to 3); Hadwiger ("large arrays"); Note and Save. Funktor says to scan the sums again,
-// and not what to do if they are more than a block's; its example adds 1 and 7 to 7, so that one of its results is 58,
-// not
-// 59. An exclusive scan of the sums, which none of them takes, saves the look at the tile before.
+// and not what to do if they are more than a block's. Its example adds 1 and 7 to 7, so that one of its results is 58,
+// not 59. None of the sources takes an exclusive scan of the sums, which saves each block the look at the tile before
+// its own.
 #ifndef PREFIXD_KERNELS_YARDSTICKS_CUDA_THREE_PHASE_CUH_
 #define PREFIXD_KERNELS_YARDSTICKS_CUDA_THREE_PHASE_CUH_
 
@@ -22,7 +22,7 @@ struct ThreePhaseParams : TileParams<T> {
   T* tile_sums;  // One for each tile. Null if there is one tile, which then gets the start.
 };
 
-// A block a tile.
+// One block for each tile.
 template <class Scan, class T>
 __global__ void __launch_bounds__(kTileThreads<T>) ScanTilesKernel(const __grid_constant__ ThreePhaseParams<T> p) {
   using Operator = typename Scan::Operator;
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kTileThreads<T>) ScanTilesKernel(const __grid_
   }
 }
 
-// The tile sums have become what stands before each tile.
+// By now each tile sum has become the value of all that stands before the tile.
 template <class Operator, class T>
 __global__ void __launch_bounds__(kTileThreads<T>) AddTileSumsKernel(const __grid_constant__ ThreePhaseParams<T> p) {
   const auto before = Operator::Load(p.tile_sums[blockIdx.x]);

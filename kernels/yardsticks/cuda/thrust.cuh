@@ -1,10 +1,10 @@
-// What the algorithms of Thrust have in common: where they run, what they read and write, and their exceptions as
+// The common parts of Thrust's algorithms: where they run, what they read and write, and how their exceptions become
 // errors.
 //
-// Thrust runs CUB's kernels (../cub): here it is what a caller of thrust:: gets, functors, iterators and all. Its
-// memory comes from the lane's pool, in stream order. What it returns, it returns to the host: reduce and copy_if wait
-// for the stream, whatever the policy says; scans don't. Source: Note and Save, which says that Thrust has a
-// "cleaner API" for the same speed, but not what waits.
+// Thrust runs CUB's kernels (../cub). Here it runs as a caller of thrust:: gets it, with functors and iterators. Its
+// memory comes from the lane's pool, in stream order. reduce and copy_if return their result to the host, so they wait
+// for the stream, whatever the policy says; scans don't. Source: Note and Save, which says that Thrust has a "cleaner
+// API" for the same speed, but not what waits.
 #ifndef PREFIXD_KERNELS_YARDSTICKS_CUDA_THRUST_CUH_
 #define PREFIXD_KERNELS_YARDSTICKS_CUDA_THRUST_CUH_
 
@@ -23,7 +23,7 @@
 
 namespace prefixd::cuda {
 
-// Thrust asks for all that an algorithm needs at once.
+// Thrust asks at once for all the memory that an algorithm needs.
 class ThrustMemory {
  public:
   using value_type = char;
@@ -57,7 +57,7 @@ cudaError_t RunThrust(cudaStream_t stream, size_t* max_bytes, Algorithm&& algori
   }
 }
 
-// The operator on elements as they are: Thrust has no place where all are loaded, or stored.
+// The operator on elements: Thrust has no one place where elements are loaded or stored, so each step converts them.
 template <class Operator, class T>
 struct CombineElements {
   __device__ T operator()(T left, T right) const {

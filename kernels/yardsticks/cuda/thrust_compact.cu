@@ -1,5 +1,5 @@
-// Compact, strategy "thrust": thrust::copy_if of the indices, each of which fetches its element if it is kept. Waits
-// for the stream. Two launches of CUB's kernels (for every 2^31 elements), and one that writes the count. Stable.
+// Compact, strategy "thrust": thrust::copy_if of the indices; each kept index fetches its element. Waits for the
+// stream. Two launches of CUB's kernels (for every 2^31 elements), and one that writes the count. Stable.
 #include <thrust/copy.h>
 
 #include <cstdint>

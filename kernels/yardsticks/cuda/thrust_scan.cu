@@ -1,5 +1,5 @@
-// Scan, strategy "thrust": thrust::inclusive_scan and exclusive_scan. Two launches, of CUB's kernels, and one for the
-// carry where it is wanted; then another, a copy, if the scan is exclusive and in place. Traffic: 2n.
+// Scan, strategy "thrust": thrust::inclusive_scan and exclusive_scan. Two launches of CUB's kernels, a third for the
+// carry if it is wanted, and then a fourth, a copy, if the scan is exclusive and in place. Traffic: 2n.
 #include <thrust/scan.h>
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct LoadAt {
   __device__ T operator()(int64_t i) const { return p.in[p.At(i)]; }
 };
 
-// Thrust has a start for the host to name; this one is joined where the results are written.
+// Thrust takes a start from the host only; this start is joined where the results are written.
 template <class Operator, class T>
 struct StoreBehindStart {
   TileParams<T> p;
@@ -28,7 +28,7 @@ struct StoreBehindStart {
   }
 };
 
-// The value of the whole array, from the last result; exclusive: and the last element.
+// Computes the carry from the last result and, if the scan is exclusive, the last element.
 template <class T>
 struct ThrustCarryParams : TileParams<T> {
   const T* last_in;

@@ -11,7 +11,7 @@
 
 namespace prefixd::cuda {
 
-// Calls f(TypeTag<Scan>{}) for the tile scan with the operator on T; where none is named it is warp_shuffle.
+// Calls f(TypeTag<Scan>{}) for the tile scan with the operator on T. If no tile scan is named, it is warp_shuffle.
 template <class T, class F>
 cudaError_t VisitTileScan(TileScan tile_scan, Op op, F&& f) {
   return VisitTextbookOp(op, [&](auto tag) {

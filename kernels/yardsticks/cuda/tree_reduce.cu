@@ -18,7 +18,7 @@ namespace {
 
 template <class T, class Item>
 struct TreeParams : ReduceTileParams<T> {
-  const Item* values_in;  // Those of the blocks of the launch before. Null: the elements are reduced.
+  const Item* values_in;  // One value for each block of the launch before. Null: the elements are reduced.
   uint64_t num_values;
   Item* values_out;  // Null: this block is the last.
 };
@@ -49,7 +49,7 @@ cudaError_t LaunchTree(const ReduceArgs& args, LaunchContext* context, uint64_t*
   TreeParams<T, Item> params = {MakeReduceTileParams<T>(args), nullptr, args.num_items, nullptr};
   cudaError_t error = CountTiles(args.num_items, kReduceThreads, &params.num_tiles);
   if (error != cudaSuccess) return error;
-  // The values of this launch, and of the next: a 512th.
+  // Room for the values of this launch, and for those of the next, a 512th as many.
   void* d_scratch = nullptr;
   const uint64_t num_values = uint64_t{params.num_tiles} + params.num_tiles / kReduceThreads + 1;
   error = context->scratch.Get(context->stream, num_values * sizeof(Item), &d_scratch);

@@ -1,5 +1,5 @@
-// Reduce, strategies "two_pass" and "kahan": a grid of at most 512 blocks reduces a stretch of neighbouring tiles
-// each, then one block the values of those. kahan does so with compensated sums (kahan.cuh), for floating point only.
+// Reduce, strategies "two_pass" and "kahan": each of at most 512 blocks reduces a stretch of neighbouring tiles, then
+// one block reduces their values. kahan does so with compensated sums (kahan.cuh), for floating point only.
 //
 // Cost: work n, traffic n; two launches, one for a single tile; depth n / 2^18 trees of a tile, one after the other,
 // and one more. Barriers: two a tile.
@@ -18,7 +18,7 @@ namespace {
 
 template <class T, class Item>
 struct TwoPassParams : ReduceTileParams<T> {
-  Item* values;  // Those of the blocks of the first pass.
+  Item* values;  // One value for each block of the first pass.
   uint32_t num_values;
 
   __device__ uint32_t FirstTile(uint32_t block) const {

@@ -1,14 +1,14 @@
-// Tile scans "warp_shared" and "warp_shared_register": a warp scans 32 items through 64 words of shared memory, of
-// which the first half is neutral, so that no lane has to ask whether there is an item so far before it.
+// Tile scans "warp_shared" and "warp_shared_register": a warp scans 32 items through 64 words of shared memory. The
+// first half is neutral, so no lane has to check whether there is an item so far before its own.
 //
 // The first form keeps the running value in shared memory, and reads and writes it in every step; the second keeps it
 // in a register, and reads one item less.
 // Cost: work n log 32, depth 2 log 32, for tiles of 512 items (of 8 bytes: 256); three barriers a tile, and in the
 // steps only __syncwarp().
 // Banks: no conflicts (ncu: 1 %).
-// Source: Ruan, both forms. Ruan relies on the lanes of a warp going in lockstep, and on volatile for the compiler
-// to do as it is told. Since Volta lanes go on their own, and each step needs a __syncwarp() after its reads and
-// another after its write; they are all that the compiler has to be told, too.
+// Source: Ruan, both forms. Ruan relies on the lanes of a warp going in lockstep, and on volatile to bind the compiler.
+// Since Volta lanes go on independently, so that each step needs a __syncwarp() after its reads and another after its
+// write. These barriers also bind the compiler.
 #ifndef PREFIXD_KERNELS_YARDSTICKS_CUDA_WARP_SHARED_CUH_
 #define PREFIXD_KERNELS_YARDSTICKS_CUDA_WARP_SHARED_CUH_
 

@@ -1,4 +1,4 @@
-// Tile scan "warp_shuffle": a warp scans 32 items in registers; in step k every lane takes in the one 2^k before it.
+// Tile scan "warp_shuffle": a warp scans 32 items in registers; in step k every lane combines with the lane 2^k before.
 //
 // Cost: work n log 32, depth 2 log 32, for tiles of 512 items (of 8 bytes: 256); three barriers a tile.
 // Banks: no conflicts; shared memory holds the tile between load, scan and store, and the warps' values.

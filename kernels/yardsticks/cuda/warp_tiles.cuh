@@ -1,6 +1,6 @@
-// What the tile scans by warps have in common: every warp scans 32 items, then the first one scans the warps' values.
-// The second part is left out by the texts that teach it (Ruan: "a separate story"). Three barriers a tile, whatever
-// its size.
+// The common part of the tile scans by warps: every warp scans 32 items, then the first warp scans the warps' values.
+// The texts that teach this leave out the second part (Ruan: "a separate story"). Three barriers a tile, whatever its
+// size.
 #ifndef PREFIXD_KERNELS_YARDSTICKS_CUDA_WARP_TILES_CUH_
 #define PREFIXD_KERNELS_YARDSTICKS_CUDA_WARP_TILES_CUH_
 
