@@ -20,7 +20,8 @@ COPY server server
 COPY client client
 ARG CUDA=ON
 RUN cmake --preset dist "-DPREFIXD_CUDA=${CUDA}" && cmake --build --preset dist
-COPY README.md LICENSE ./
+COPY README.md CHANGELOG.md SECURITY.md LICENSE ./
+COPY docs docs
 RUN cmake --install build/dist --prefix /opt/prefixd --strip
 
 FROM ${RUNTIME_IMAGE}

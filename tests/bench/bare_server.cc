@@ -1,8 +1,8 @@
-// What gRPC takes: a server that does nothing but send messages back, or drop them. data_path_bench starts it.
-//   bare_server PORT_FILE      writes the port that it serves on loopback there, and serves as long as its parent lives
+// A server that only sends messages back, or drops them: it shows the cost of gRPC alone. data_path_bench starts it.
+//   bare_server PORT_FILE      writes its loopback port to PORT_FILE, and serves as long as its parent lives
 //
-// It is built twice: bare_server is as gRPC and glibc leave it, tuned_bare_server has what prefixd sets for its process
-// (base/process.h), its allocator above all.
+// It is built twice. bare_server runs as gRPC and glibc leave it. tuned_bare_server has prefixd's process settings
+// (base/process.h), above all its allocator.
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 #include <sys/prctl.h>

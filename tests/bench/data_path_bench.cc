@@ -1,12 +1,12 @@
-// What the data path leaves of the transport: prefixd beside a bare gRPC echo and a bare sink, in one run.
+// How much of the transport's speed prefixd's data path keeps: prefixd beside a bare gRPC echo and sink, in one run.
 //   data_path_bench PREFIXD [DEVICE [GIB [FLIGHT_PEER]]]
 //
-// Starts that program on that device (auto), and moves GIB (1) a stream. FLIGHT_PEER: flight_peer.py beside this
-// file; prefixd is then compared with that too.
+// Starts the program PREFIXD on DEVICE (default auto), and moves GIB GiB (default 1) a stream. FLIGHT_PEER is the path
+// of flight_peer.py, which lies beside this file; with it, prefixd is compared with that peer too.
 //
-// There are two bare servers (bare_server.cc, beside this program), processes of their own as prefixd is: one as gRPC
-// and glibc leave it, for which the bars are, and one with the process settings that prefixd has. The callers have them
-// too. All are asked in turns, and the median of the turns counts.
+// Two bare servers (bare_server.cc, beside this program) run as processes of their own, as prefixd does. One runs as
+// gRPC and glibc leave it; the bars compare prefixd with this one. The other has prefixd's process settings, as the
+// callers have. The callers call all servers in turns, and the median of the turns counts.
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>

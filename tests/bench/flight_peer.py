@@ -1,9 +1,9 @@
-"""What one would write instead of prefixd in an afternoon: a scan by CuPy behind Arrow Flight, in Python.
+"""A peer that one could write in an afternoon instead of prefixd: a scan by CuPy behind Arrow Flight, in Python.
 
-    flight_peer.py STREAMS [PROCESSES]     prints how many GB of f32 a second they take in together, over loopback
+    flight_peer.py STREAMS [PROCESSES]     prints how many GB of f32 a second all streams send together, over loopback
 
-Each stream exchanges 2^26 elements in record batches of 4 MiB, results coming back while batches still go in; the
-median of three such transfers counts. The callers' streams are threads of so many processes (as many as streams).
+Each stream exchanges 2^26 elements in record batches of 4 MiB. Results come back while batches still go in. The median
+of three transfers counts. The callers' streams are threads of PROCESSES processes (default: one for each stream).
 Needs pyarrow with Flight, and CuPy with a card.
 """
 
@@ -24,7 +24,7 @@ SCHEMA = pa.schema([("values", pa.float32())])
 
 
 def serve(port):
-    """A Flight server, whose port goes into the queue, until the process is ended."""
+    """Serves Flight until the process is ended. Puts the port into the queue `port`."""
     import cupy
 
     class ScanServer(flight.FlightServerBase):
@@ -44,7 +44,7 @@ def serve(port):
 
 
 def exchange(client, values):
-    """One stream there and back. The check is of integers that float32 sums exactly."""
+    """Sends one stream, receives its scan, and returns the last sum."""
     writer, reader = client.do_exchange(flight.FlightDescriptor.for_command(b"scan"))
 
     def send():
@@ -65,7 +65,7 @@ def exchange(client, values):
 
 
 def call(port, begin, end):
-    """One stream, all turns of it."""
+    """Runs all turns of one stream, and checks the last sum: float32 sums these integers exactly."""
     values = np.random.default_rng().integers(-1, 2, ITEMS).astype(np.float32)
     client = flight.connect(f"grpc://127.0.0.1:{port}")
     array = pa.array(values)

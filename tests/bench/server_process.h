@@ -10,21 +10,22 @@
 
 namespace prefixd {
 
-// Ends this program, with what went wrong on standard error.
+// Writes `what`, which says what went wrong, to standard error and ends this program.
 [[noreturn]] void Fail(const std::string& what);
 
 struct ServerProcess {
   std::string address;  // "127.0.0.1:4242"
   pid_t pid = 0;
 
-  // User and system time so far.
+  // The server's user and system time so far.
   double CpuSeconds() const;
-  // Ends it at once, and waits for that.
+  // Kills the server and waits until it has ended.
   void Kill() const;
 };
 
-// Starts a server and waits until it serves: it writes its port to the file that `command` names where it says
-// PORT_FILE. It ends with this program at the latest. Fails if it ends before, or does not serve within half a minute.
+// Starts a server and waits until it serves. A file's name replaces the word PORT_FILE in `command`; the server writes
+// its port there. It ends with this program at the latest. Calls Fail if the server ends before it serves, or does not
+// serve within half a minute.
 ServerProcess StartServer(std::vector<std::string> command);
 
 }  // namespace prefixd

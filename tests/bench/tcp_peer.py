@@ -1,8 +1,8 @@
 """What loopback TCP carries with nothing on top: messages of 1 MiB sent to a server that sends them back.
 
-    tcp_peer.py STREAMS     prints how many GB a second the streams take there, and as many back; the median of three
+    tcp_peer.py STREAMS     prints how many GB a second the streams carry in each direction: the median of three turns
 
-Each stream is two processes, a caller and a server, with a thread for each direction and no look at the bytes.
+Each stream is two processes, a caller and a server. Each has a thread for each direction and never looks at the bytes.
 """
 
 import multiprocessing
@@ -19,7 +19,7 @@ TURNS = 3
 
 
 def receive(connection, message):
-    """Fills the message."""
+    """Receives bytes until the message is full."""
     count = 0
     while count < MESSAGE_BYTES:
         received = connection.recv_into(message[count:])
@@ -29,7 +29,7 @@ def receive(connection, message):
 
 
 def serve(port, held):
-    """Sends every message back while the next comes in; at most as many are held as there are buffers."""
+    """Sends every message back while the next one comes in. It holds at most `held` messages."""
     listener = socket.create_server(("127.0.0.1", 0))
     port.put(listener.getsockname()[1])
     connection, _ = listener.accept()

@@ -1,4 +1,4 @@
-// The bytes of requests and replies: what is sent is what protobuf would send, and what comes may be anything.
+// The bytes of requests and replies: a client sends the bytes that protobuf would send, and takes any bytes in reply.
 #include "client/array_call.h"
 
 #include <gmock/gmock.h>

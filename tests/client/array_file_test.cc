@@ -1,4 +1,4 @@
-// Arrays out of files and into them: npy, text and raw.
+// Arrays read from files and written to them: npy, text and raw.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -18,7 +18,7 @@ const client::ServerInfo kInfo = {
     .capabilities = {{Primitive::kScan, DType::kF32, DType::kF32, Op::kSum, {Strategy::kReduceThenScan}}},
     .algorithms = {{.algorithm = {Strategy::kReduceThenScan}}}};
 
-// Moves 8 bytes an element in 1000 ns; the copy takes half of that.
+// A result that moves 8 bytes an element in 1000 ns. The copy takes half the time.
 BenchmarkResult Measured(uint64_t num_items, Algorithm algorithm = {Strategy::kChained}) {
   return {.primitive = Primitive::kScan,
           .dtype = DType::kF32,

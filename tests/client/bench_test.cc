@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 client::Capability Listed(Primitive primitive, DType dtype, std::optional<Op> op, Strategy strategy) {
   return {primitive, dtype, dtype, op, {strategy}};
 }
-const client::ServerInfo kInfo = {
+const client::ServerInfo kServerInfo = {
     .capabilities =
         {
             Listed(Primitive::kScan, DType::kF32, Op::kSum, Strategy::kChained),
@@ -38,7 +38,7 @@ TEST(BenchSpec, WhatWasNamedIsAskedFor) {
   BenchFlags flags;
   flags.sizes = {5};
   flags.repetitions = 3;
-  const client::BenchmarkSpec spec = BenchSpec(flags, kInfo);
+  const client::BenchmarkSpec spec = BenchSpec(flags, kServerInfo);
   EXPECT_THAT(spec.primitives,
               ElementsAre(Primitive::kScan, Primitive::kReduce, Primitive::kCompact, Primitive::kDifference));
   EXPECT_THAT(spec.dtypes, ElementsAre(DType::kF32));
@@ -51,7 +51,7 @@ TEST(BenchSpec, WhatWasNamedIsAskedFor) {
 TEST(BenchSpec, AllIsWhatTheServerListsForThePrimitives) {
   const BenchFlags flags = {
       .primitives = {Primitive::kScan, Primitive::kCompact}, .dtypes = {}, .ops = {}, .algorithms = {}};
-  const client::BenchmarkSpec spec = BenchSpec(flags, kInfo);
+  const client::BenchmarkSpec spec = BenchSpec(flags, kServerInfo);
   EXPECT_THAT(spec.dtypes, ElementsAre(DType::kF32, DType::kI32, DType::kU64));
   EXPECT_THAT(spec.ops, ElementsAre(Op::kSum, Op::kXor));
   std::vector<std::string> names;
@@ -67,13 +67,13 @@ TEST(IsUnasked, OnlyOfAll) {
                                            .op = Op::kXor,
                                            .algorithm = {Strategy::kCub},
                                            .skipped = "no"};
-  EXPECT_FALSE(IsUnasked(skipped, {}, kInfo));
-  EXPECT_TRUE(IsUnasked(skipped, {.dtypes = {}}, kInfo));
-  EXPECT_TRUE(IsUnasked(skipped, {.ops = {}}, kInfo));
-  EXPECT_TRUE(IsUnasked(skipped, {.algorithms = {}}, kInfo));
+  EXPECT_FALSE(IsUnasked(skipped, {}, kServerInfo));
+  EXPECT_TRUE(IsUnasked(skipped, {.dtypes = {}}, kServerInfo));
+  EXPECT_TRUE(IsUnasked(skipped, {.ops = {}}, kServerInfo));
+  EXPECT_TRUE(IsUnasked(skipped, {.algorithms = {}}, kServerInfo));
   client::BenchmarkResult measured = skipped;
   measured.times = client::BenchmarkTimes{};
-  EXPECT_FALSE(IsUnasked(measured, {.dtypes = {}}, kInfo));
+  EXPECT_FALSE(IsUnasked(measured, {.dtypes = {}}, kServerInfo));
 }
 
 TEST(IsUnasked, WhatIsListedMayBeSkippedForAnotherReason) {
@@ -82,10 +82,10 @@ TEST(IsUnasked, WhatIsListedMayBeSkippedForAnotherReason) {
                                      .op = Op::kSum,
                                      .algorithm = {Strategy::kChained},
                                      .skipped = "no"};
-  EXPECT_FALSE(IsUnasked(skipped, {.dtypes = {}, .ops = {}, .algorithms = {}}, kInfo));
+  EXPECT_FALSE(IsUnasked(skipped, {.dtypes = {}, .ops = {}, .algorithms = {}}, kServerInfo));
   skipped.op = Op::kXor;  // Listed for i32, and not for f32.
-  EXPECT_TRUE(IsUnasked(skipped, {.ops = {}}, kInfo));
-  EXPECT_TRUE(IsUnasked(skipped, {.algorithms = {}}, kInfo));
+  EXPECT_TRUE(IsUnasked(skipped, {.ops = {}}, kServerInfo));
+  EXPECT_TRUE(IsUnasked(skipped, {.algorithms = {}}, kServerInfo));
 }
 
 TEST(IsUnasked, AnAlgorithmIsListedWithAllItsKnobs) {

@@ -1,4 +1,4 @@
-// Benchmarks over the wire: what is asked, what is heard, how they end.
+// Benchmarks over the wire: what the client asks, what the server answers, and how the calls end.
 #include "client/benchmark.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Calls that end early: cancelled, too late, or because a source, a sink or the server fails.
+// Calls that end early: they are cancelled, their deadline passes, or a source, a sink or the server fails.
 #include "client/client.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Client::Echo, and connections of a client's own.
+// Client::Echo, and clients with a connection of their own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -90,11 +90,11 @@ class FakeAdminService : public v1::AdminService::Service {
   }
 };
 
-// Sends back what it gets, but for the bytes that the test has it lose, of each message.
+// Sends each message back, without its first lost_bytes bytes.
 class FakeDiagnosticsService : public v1::DiagnosticsService::Service {
  public:
   size_t lost_bytes = 0;
-  std::vector<size_t> sizes;  // The last stream's messages.
+  std::vector<size_t> sizes;  // The sizes of the last stream's messages.
   grpc::Status status;        // How a call ends.
 
  private:
@@ -129,8 +129,8 @@ class FakeHealthService : public grpc::health::v1::Health::Service {
 
 class FakeServer {
  public:
-  // Listens on a port of the system's choice, or on the one asked for. window_bytes: how much of a stream a client may
-  // send before it is read, if not 0.
+  // Listens on `port`; 0: on a port that the system picks. If window_bytes is not 0, a client may send so many bytes of
+  // a stream before the server reads them.
   explicit FakeServer(int port = 0, int window_bytes = 0) : port_(port) {
     grpc::ServerBuilder builder;
     if (window_bytes != 0) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kShares[] = {0.001, 0.25, 0.5, 0.9, 0.99, 0.999, 1};
 
-// The least value that a share of all do not exceed, of all values in order.
+// The exact percentile: the least value that at least this share of all values do not exceed.
 int64_t Oracle(const std::vector<int64_t>& sorted, double share) {
   size_t rank = 1;
   while (static_cast<double>(rank) / static_cast<double>(sorted.size()) < share - 1e-12) ++rank;

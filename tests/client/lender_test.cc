@@ -1,4 +1,4 @@
-// Whose memory it is when a call has ended. ASan sees who reads what is the caller's again.
+// When a call has ended, its memory is the caller's again. ASan reports anyone else who still reads it.
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>

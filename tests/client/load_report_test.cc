@@ -24,7 +24,7 @@ LoadSetup TwoOperations() {
   return SetupOf({{Primitive::kScan, DType::kF32, 100, 3}, {Primitive::kReduce, DType::kF64, 1024, 1}});
 }
 
-// Two seconds; of the first operation requests that took 1 to 200 ns, and one of 1 ms that was late.
+// Two seconds of load. The first operation has requests that took 1 to 200 ns, and a late one that took 1 ms.
 LoadResult Measured(const LoadSetup& setup, size_t num_callers) {
   LoadResult result({.num_callers = num_callers}, setup.mix.operations().size());
   load::Tally& tally = result.measured.tallies[0];

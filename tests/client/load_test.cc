@@ -1,5 +1,5 @@
-// The load generator, with a sender of the test's own. No test depends on how long something takes: those that need
-// time to pass ask for at least some of it.
+// The load generator, with a sender of the test's own. No test depends on how long something takes: a test that needs
+// time to pass only asks for a minimum.
 #include "client/load/load.h"
 
 #include <gmock/gmock.h>

@@ -52,7 +52,7 @@ TEST(ParseNumber, KnowsTheRange) {
   EXPECT_FALSE(ParseNumber(DType::kI16, "-32769").ok());
   EXPECT_FALSE(ParseNumber(DType::kF32, "1e39").ok());
   EXPECT_FALSE(ParseNumber(DType::kF64, "1e309").ok());
-  // What is too small is rounded, as strtod does.
+  // A number that is too small for its type is rounded, as strtod does.
   EXPECT_EQ(ParseNumber(DType::kF64, "1e-400")->As<double>(), 0);
   EXPECT_EQ(ParseNumber(DType::kF32, "1e-46")->As<float>(), 0);
   EXPECT_EQ(ParseNumber(DType::kF32, "+1e-44")->As<float>(), 1e-44f);

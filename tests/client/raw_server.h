@@ -1,4 +1,4 @@
-// A server whose messages are bytes: what a client sends, to the letter, and answers that no good server gives.
+// A server whose messages are bytes. A test sees exactly what a client sends, and can answer as no good server would.
 #ifndef PREFIXD_TESTS_CLIENT_RAW_SERVER_H_
 #define PREFIXD_TESTS_CLIENT_RAW_SERVER_H_
 
@@ -20,7 +20,7 @@ inline std::string ToString(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
-// Keeps the messages of one call, and answers with `replies` when they have ended; unary with the first of them.
+// Keeps the messages of one call in `requests`, then answers with `replies`. A unary call gets the first reply.
 class RawServer : private grpc::Service {
  public:
   RawServer() {

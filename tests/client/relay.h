@@ -1,4 +1,4 @@
-// A way to a server that can be held up: what a client sends then stays where it is, as with a server that has stopped.
+// A relay between a client and a server. A test can hold up the client's bytes, as if the server had stopped.
 #ifndef PREFIXD_TESTS_CLIENT_RELAY_H_
 #define PREFIXD_TESTS_CLIENT_RELAY_H_
 
@@ -17,11 +17,11 @@
 
 namespace prefixd::client {
 
-// One connection.
+// Relays one connection.
 class Relay {
  public:
   explicit Relay(int server_port) : listener_(socket(AF_INET, SOCK_STREAM, 0)) {
-    const int small = 4096;  // So that what is held up soon reaches the client.
+    const int small = 4096;  // A small buffer is soon full, so the client soon notices the hold.
     setsockopt(listener_, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
     sockaddr_in address = Loopback(0);
     socklen_t size = sizeof(address);
@@ -48,7 +48,7 @@ class Relay {
   }
 
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
-  // Holds up what the client sends; replies go on.
+  // Holds up the client's bytes. The server's replies still go through.
   void Hold() { held_ = true; }
   void Release() { held_ = false; }
   // Ends the connection.

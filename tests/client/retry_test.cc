@@ -1,4 +1,4 @@
-// What is tried again, and what is not.
+// Which calls are tried again, and which are not.
 #include "client/client.h"
 
 #include <gmock/gmock.h>

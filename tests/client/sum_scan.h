@@ -1,4 +1,4 @@
-// A scan that the fake server can do, and what it must return.
+// A scan that the fake server can serve, and the result that a client must get.
 #ifndef PREFIXD_TESTS_CLIENT_SUM_SCAN_H_
 #define PREFIXD_TESTS_CLIENT_SUM_SCAN_H_
 
@@ -19,14 +19,14 @@ using CompactRpc = grpc::ServerReaderWriter<v1::CompactResponse, v1::CompactRequ
 
 inline const grpc::Status kUnavailable(grpc::StatusCode::UNAVAILABLE, "not now");
 
-// The i64 that one unary call takes.
+// The largest number of i64 elements that one unary call takes.
 inline constexpr size_t kUnaryItems = kMaxPayloadBytes / sizeof(int64_t);
 
 inline ClientOptions FastRetries() {
   return {.retry_window = absl::Seconds(20), .initial_backoff = absl::Milliseconds(1)};
 }
 
-// What the inclusive sum of an i64 stream is, chunk by chunk, with the protocol checked on the way.
+// Answers a stream with the inclusive sum of its i64 elements, chunk by chunk, and checks the protocol on the way.
 inline grpc::Status SumScan(ScanRpc* rpc) {
   v1::ScanRequest request;
   v1::ScanResponse response;

@@ -20,7 +20,7 @@ Plot PlotOf(std::vector<PlotCurve> curves) {
   return {.title = "a title", .n_label = "n", .y_label = "y", .panels = {{"a panel", std::move(curves)}}};
 }
 
-// What the first group of each match has.
+// The text of the first group in each match of the pattern.
 std::vector<std::string> All(const std::string& svg, const std::string& pattern) {
   const std::regex regex(pattern);
   std::vector<std::string> found;

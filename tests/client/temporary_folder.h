@@ -1,4 +1,4 @@
-// A folder of one test, gone with it.
+// A folder for one test. The destructor removes it with its files.
 #ifndef PREFIXD_TESTS_CLIENT_TEMPORARY_FOLDER_H_
 #define PREFIXD_TESTS_CLIENT_TEMPORARY_FOLDER_H_
 

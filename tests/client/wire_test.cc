@@ -1,4 +1,4 @@
-// Between the client's types and the contract's: errors, scalars, what a newer server may say.
+// Conversions between the client's types and the contract's: errors, scalars, and what only a newer server knows.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

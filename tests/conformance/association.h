@@ -11,7 +11,7 @@
 
 namespace prefixd::conformance {
 
-// `combine(a, b)` is the operator, a the earlier element.
+// `combine(a, b)` is the operator; a is the earlier element.
 template <class T, class Combine>
 class Association {
  public:
@@ -22,7 +22,7 @@ class Association {
     AddWholeParts<2>();
     AddWholeParts<3>();
     AddWholeParts<4>();
-    prefixes_ = {start};  // The first 0, 1, 2, ... groups'.
+    prefixes_ = {start};  // prefixes_[k]: the value of start and the first k groups.
     for (const T& group : parts_[kGroups]) prefixes_.push_back(combine_(prefixes_.back(), group));
   }
 

@@ -1,4 +1,4 @@
-// Batches: every array's result has the bits that it has alone, and nothing is written outside.
+// Batches: every array's result has the bits that it would have alone, and nothing is written outside the arrays.
 #include <algorithm>
 
 #include "tests/conformance/harness.h"

@@ -1,4 +1,4 @@
-// Copies from device memory to device memory: the bytes, the order on the lane, and what they count as.
+// Copies from device memory to device memory: the bytes, their order on the lane, and how the lane counts them.
 #include "tests/conformance/harness.h"
 
 namespace prefixd::conformance {

@@ -12,7 +12,7 @@
 
 namespace prefixd::conformance {
 
-// SplitMix64: the same numbers everywhere, from a seed that a failure prints.
+// SplitMix64: a seed gives the same numbers everywhere. A failure prints its seed.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
@@ -34,15 +34,15 @@ uint64_t BaseSeed();
 // Whether PREFIXD_TEST_SIZES=small asks for arrays of at most 5,000 elements, for tools that slow a device down.
 bool SmallSizesOnly();
 
-// 0, 1, around a warp, around plausible tiles and blocks, many tiles.
+// Array sizes: 0, 1, sizes around a warp, sizes around plausible tiles and blocks, and sizes of many tiles.
 std::vector<size_t> Sizes();
 
-// The largest size of a few chosen tests: a thousand tiles and a bit, unless small sizes are asked for.
+// The largest size of a few chosen tests: 2^20 elements and a bit, or 5,000 if SmallSizesOnly.
 size_t LargeSize();
 
 enum class Data {
-  kRandom,   // Anything finite; wraps round, rounds.
-  kSpecial,  // With extremes, ties, and, for floating point, some of NaN, infinities, zeros and denormals.
+  kRandom,   // Any finite values: results wrap round or are rounded.
+  kSpecial,  // Has extremes, ties, and, for floating point, some of NaN, infinities, zeros and denormals.
   kExact,    // No order of evaluation rounds, overflows or wraps; for MIN and MAX, a long slope to the extremum.
 };
 inline constexpr int kNumData = 3;
@@ -53,19 +53,19 @@ std::string_view Name(Data data);
 template <class T>
 std::vector<T> MakeInput(Op op, Data data, size_t num_items, Random& random);
 
-// A start for MakeInput's elements: `last`, one of them; in a wider integer now and then far outside their range.
+// A start for MakeInput's elements: `last`, one of them. In a wider integer type it often lies far outside their range.
 template <class In, class Out>
 Out MakeStart(Op op, In last, Random& random) {
   const auto start = static_cast<Out>(last);
   if constexpr (sizeof(Out) > sizeof(In) && std::is_integral_v<Out>) {
-    // No element would ever beat such an extremum: only a few of those.
+    // For MIN and MAX, perhaps no element ever beats such a start. So only one in four is outside.
     const bool outside = op == Op::kMin || op == Op::kMax ? random.OneIn(4) : !random.OneIn(4);
     if (outside) return static_cast<Out>(start ^ static_cast<Out>(random.Next() << 8 * sizeof(In)));
   }
   return start;
 }
 
-// Any bit pattern at all.
+// A value of random bits: any bit pattern may come.
 template <class T>
 T RandomBits(Random& random);
 

@@ -1,4 +1,4 @@
-// One device for each test program, a fresh lane for each test, and device arrays that notice stray writes.
+// Each device once in a test program, a fresh lane for each test, and device arrays that notice stray writes.
 //
 //   using ScanTest = DeviceTest<OpParam>;
 //   TEST_P(ScanTest, Example) {
@@ -29,11 +29,11 @@
 
 namespace prefixd::conformance {
 
-// The one device of this name in this process: "cpu" or "cuda", the first card.
-// Errors: NOT_FOUND if it is cuda, there is none, and PREFIXD_REQUIRE_CUDA is not set; else as OpenDevice.
+// The process's one device of this name: "cpu", or "cuda" for the first card.
+// Errors: NOT_FOUND if the name is "cuda", there is no card, and PREFIXD_REQUIRE_CUDA is not set; else OpenDevice's.
 absl::StatusOr<Device*> SharedDevice(const std::string& name);
 
-// The suite's own calls that must not fail: throws, which fails the test with the status.
+// Checks a call of the suite that must not fail. Throws if it failed; the exception fails the test with the status.
 void Require(const absl::Status& status);
 
 // The algorithms that a device lists for a primitive, each with every value of its knobs.
@@ -44,7 +44,7 @@ T Require(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// What stands around device arrays, and in outputs before they are written: far outside every tolerance in each type.
+// The byte in guard elements and in unwritten outputs. In each type, a value made of it is far outside every tolerance.
 inline constexpr unsigned char kPoison = 0xfe;
 
 template <class T>
@@ -54,12 +54,12 @@ T Poison() {
   return poison;
 }
 
-// A device array between guard elements. It keeps the host's copy until it dies: keep it until the lane is
-// synchronized.
+// A device array between guard elements. It owns the host's copy, which the lane may still read: keep it until the
+// lane is synchronized.
 template <class T>
 class DeviceArray {
  public:
-  // `offset` elements past a 256-byte boundary.
+  // The array begins `offset` elements past a 256-byte boundary.
   DeviceArray(Lane& lane, const std::vector<T>& contents, size_t offset = 0)
       : lane_(lane), front_(kGuardBytes / sizeof(T) + offset), num_items_(contents.size()) {
     uploaded_.assign(front_ + num_items_ + kGuardBytes / sizeof(T), Poison<T>());
@@ -111,12 +111,12 @@ class DeviceArray {
   Buffer buffer_;
 };
 
-// How a value looks in a failure: with its bits, since NaNs and zeros differ in nothing else.
+// A value as a failure shows it: with its bits, because two NaNs, or +0 and -0, may look the same without them.
 template <class T>
 std::string Show(T value) {
   std::ostringstream text;
   text.precision(std::numeric_limits<T>::max_digits10);
-  text << +value << " (0x" << std::hex << +std::bit_cast<BitsOf<T>>(value) << ")";  // + makes no char a letter.
+  text << +value << " (0x" << std::hex << +std::bit_cast<BitsOf<T>>(value) << ")";  // +: a char prints as a number.
   return text.str();
 }
 
@@ -135,7 +135,7 @@ testing::AssertionResult AllAdmitted(std::string_view what, const std::vector<T>
   return testing::AssertionSuccess();
 }
 
-// Names the test's device; names the parameter in the test's name.
+// Parameters of tests. `device` names the test's device. The other members become the test's name: see ParamName.
 struct OpParam {
   std::string device;
   DType dtype = DType::kI32;
@@ -146,8 +146,8 @@ struct DTypeParam {
   std::string device;
   DType dtype = DType::kI32;
 };
-// The narrow types and the wider outputs: two thirds of the list, and the same templates as the rest. They take a
-// random share of the cases, so that the suite stays quick; the rest take all.
+// Whether tests of this parameter run only a random share of their cases, so that the suite stays quick. So do narrow
+// types and wider outputs: they are two thirds of the list, and they use the same templates as the rest.
 bool TakesAShare(const OpParam& param);
 bool TakesAShare(const DTypeParam& param);
 struct DeviceParam {
@@ -162,18 +162,18 @@ template <class Param>
 requires requires(const Param& param) { ParamName(param); }
 void PrintTo(const Param& param, std::ostream* os) { *os << ParamName(param); }
 
-// Everything of the one list in kernels/types.h.
+// This device's parameters, one for each entry of the lists in kernels/types.h.
 std::vector<OpParam> EveryOp(const std::string& device);
 std::vector<DTypeParam> EveryDType(const std::string& device);
 std::vector<DTypeParam> EveryFloatingDType(const std::string& device);
 std::vector<DeviceParam> EveryDevice(const std::string& device);
 
-// The device's algorithms that serve the parameter's combination; of a primitive, all of them. Without those whose
-// order is not stable: what they should answer can't be said item by item.
+// The device's algorithms for a primitive: those that serve the parameter's combination; without a parameter, all.
+// Unstable algorithms are left out: they keep no order, so their answers can't be checked item by item.
 std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive, const OpParam& param);
 std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive);
 
-// Seed of the running test: from BaseSeed and its name, so that a test alone repeats what it did among others.
+// The running test's seed, from BaseSeed and the test's name. So a test does the same alone as it did among others.
 uint64_t TestSeed();
 
 template <class Param>
@@ -193,13 +193,13 @@ class DeviceTest : public testing::TestWithParam<Param> {
   Lane& lane() { return *lane_; }
   Random& random() { return random_; }
 
-  // Whether to run one of many like cases of this size.
+  // Whether to run this case, one of many similar cases of this size.
   bool Takes(size_t size) {
     constexpr size_t kSmall = 5000;
     return !TakesAShare(this->GetParam()) || random_.OneIn(size > kSmall ? 16 : 4);
   }
-  // The same for an algorithm: none above its limit; of those that have one, being quadratic, few large cases; and of
-  // the textbooks', which are many and which textbooks_test.cc is for, a share.
+  // The same for an algorithm. None runs above its limit. Those with a limit are quadratic, so few large cases run. The
+  // textbooks' algorithms are many, and textbooks_test.cc covers them; here they run a share of the cases.
   bool Takes(Primitive primitive, const Algorithm& algorithm, size_t size) {
     constexpr size_t kQuick = 1500;
     if (!device_->CheckLength(primitive, algorithm, size).ok()) return false;
@@ -208,7 +208,7 @@ class DeviceTest : public testing::TestWithParam<Param> {
     return Takes(size) && (!has_limit || size < kQuick || random_.OneIn(32)) &&
            (is_default_or_cub || algorithm.strategy == Strategy::kSequential || random_.OneIn(8));
   }
-  // Many tiles, and several groups.
+  // A size of many tiles and several groups.
   size_t ManyTilesSize() {
     constexpr size_t kThreeGroupsAndABit = 3 * 131072 + 17;
     return TakesAShare(this->GetParam()) ? std::min(LargeSize(), kThreeGroupsAndABit) : LargeSize();

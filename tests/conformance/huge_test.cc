@@ -1,5 +1,5 @@
-// Arrays whose indices need more than 32 bits, on devices with the memory for them. The host never holds one: it is a
-// repeating pattern, so that every prefix is known in closed form.
+// Arrays whose indices need more than 32 bits, on devices with the memory for them. The host never holds a whole
+// array: the array repeats a pattern, so every prefix is known in closed form.
 #include <algorithm>
 
 #include "tests/conformance/harness.h"

@@ -1,4 +1,4 @@
-// What a Lane refuses: at once, and without touching anything.
+// Calls that a Lane refuses. It refuses them at once and touches nothing.
 #include <gmock/gmock.h>
 
 #include <optional>

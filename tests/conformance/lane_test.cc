@@ -1,4 +1,4 @@
-// What every Device and Lane promises beside its answers: memory, copies, order, times, and lanes that run at once.
+// The promises of every Device and Lane beside right answers: memory, copies, order, times, and lanes that run at once.
 #include <algorithm>
 #include <limits>
 #include <set>

@@ -1,12 +1,12 @@
 // What every device must answer: one plain sequential loop for each primitive, written from the contract alone
 // (kernels/device.h, proto/prefixd/v1/types.proto). It shares no code with any implementation.
 //
-// Floating-point sums and products that round are combined in the order of kernels/NUMERICS.md (association.h), which
-// must itself come near the value in long double: n * epsilon * (sum of magnitudes), or of the product's magnitude.
-// Sequential and naive are the left fold, bit for bit. Of an algorithm with an order of its own the value in long
-// double is expected. A sum may be off by (64 + n / 1024) * epsilon * (sum of magnitudes): an addition is off by half
-// an epsilon of it, so that is room for 128 + n / 512 on the way of an element, a few dozen within a tile of at least
-// 512, and tiles joined one after the other. In a product every multiplication counts, wherever it stands: n * epsilon.
+// Floating-point sums and products that round are combined in the order of kernels/NUMERICS.md (association.h). That
+// value must come near the one in long double: within n * epsilon * (sum of magnitudes, or the product's magnitude).
+// Sequential and naive give the left fold, bit for bit. An algorithm with an order of its own must come near the value
+// in long double. Its sum may be off by (64 + n / 1024) * epsilon * (sum of magnitudes). An addition is off by half an
+// epsilon, so an element may pass 128 + n / 512 of them: a few dozen in its tile of at least 512 elements, and one for
+// each tile, joined one after the other. Its product may be off by n * epsilon: every multiplication counts.
 #ifndef PREFIXD_TESTS_CONFORMANCE_ORACLE_H_
 #define PREFIXD_TESTS_CONFORMANCE_ORACLE_H_
 
@@ -30,7 +30,7 @@ using BitsOf = std::conditional_t<
     sizeof(T) == 8, uint64_t,
     std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
 
-// The elements as the output type holds them: what is combined.
+// The elements, converted to the output type. Only then are they combined.
 template <class Out, class In>
 std::vector<Out> Converted(const std::vector<In>& in) {
   return std::vector<Out>(in.begin(), in.end());
@@ -47,7 +47,7 @@ T CanonicalNan() {
   return std::bit_cast<T>(static_cast<BitsOf<T>>(kBits));
 }
 
-// A NaN with the one sign and payload that leaves a device; any other value as it is.
+// Replaces any NaN by the only NaN that leaves a device. Any other value stays as it is.
 template <class T>
 T Canonical(T v) {
   if constexpr (std::is_floating_point_v<T>) return std::isnan(v) ? CanonicalNan<T>() : v;
@@ -57,23 +57,23 @@ T Canonical(T v) {
 template <class T>
 struct Expected {
   T value{};
-  long double error = 0;  // That an order of evaluation of its own may make.
+  long double error = 0;  // How far off an algorithm with an order of its own may be.
 
   bool Admits(T got) const {
     if (SameBits(got, value)) return true;
     if constexpr (!std::is_floating_point_v<T>) return false;
-    return error > 0 && std::fabs(static_cast<long double>(got) - value) <= error;  // Never of a NaN.
+    return error > 0 && std::fabs(static_cast<long double>(got) - value) <= error;  // False for a NaN.
   }
 };
 
-// In which order an algorithm combines floating-point sums and products.
+// The order in which an algorithm combines floating-point sums and products. kOurs: that of kernels/NUMERICS.md.
 enum class Order { kOurs, kLeftFold, kItsOwn };
 inline Order OrderOf(const Algorithm& algorithm) {
   if (algorithm.strategy == Strategy::kSequential || algorithm.strategy == Strategy::kNaive) return Order::kLeftFold;
   return FollowsNumerics(algorithm) ? Order::kOurs : Order::kItsOwn;
 }
 
-// Whether a is the strictly better MIN (or MAX): NaN before everything, then by value, -0 below +0.
+// Whether a is strictly better than b for MIN (or MAX). A NaN beats every number; else the value decides, -0 below +0.
 template <class T>
 bool IsBetter(Op op, T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -84,14 +84,14 @@ bool IsBetter(Op op, T a, T b) {
   return op == Op::kMin ? a < b : a > b;
 }
 
-// a op b in the type itself.
+// a op b, computed in T.
 template <class T>
 T Apply(Op op, T a, T b) {
   if (op == Op::kMin || op == Op::kMax) return IsBetter(op, b, a) ? b : a;
   if constexpr (std::is_floating_point_v<T>) {
     return op == Op::kSum ? a + b : a * b;
   } else {
-    // The low bits of these do not depend on the bits above them: 64 will do for every width.
+    // The low bits of these results do not depend on the bits above them, so 64 bits will do for every width.
     const auto x = static_cast<uint64_t>(a);
     const auto y = static_cast<uint64_t>(b);
     switch (op) {
@@ -109,7 +109,7 @@ T Apply(Op op, T a, T b) {
   }
 }
 
-// start op x0 op x1 ..., one element after the other: in the type itself, and in long double.
+// start op x0 op x1 ..., one element after the other, computed both in T and in long double.
 template <class T>
 class Fold {
  public:
@@ -155,7 +155,7 @@ class Fold {
   long double num_operands_ = 1;
 };
 
-// The value of x[0] .. x[i-1] behind start, for each i up to the length of x. exact: no order of evaluation rounds.
+// start op x[0] op ... op x[i-1], for each i from 0 to the length of x. exact: no order of evaluation rounds.
 template <class T>
 std::vector<Expected<T>> Values(Op op, const std::vector<T>& x, T start, bool exact, Order order = Order::kOurs) {
   const bool rounds = std::is_floating_point_v<T> && (op == Op::kSum || op == Op::kProd) && !exact;
@@ -176,7 +176,7 @@ std::vector<Expected<T>> Values(Op op, const std::vector<T>& x, T start, bool ex
   }
 }
 
-// The scan of `in`, and behind it carry_out: num_items + 1 answers.
+// The scan of `in`, followed by carry_out: one value more than `in` has elements.
 template <class T>
 std::vector<Expected<T>> Scan(Op op, ScanKind kind, bool reverse, std::vector<T> in, T start, bool exact,
                               Order order = Order::kOurs) {

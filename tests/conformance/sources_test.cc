@@ -1,5 +1,5 @@
-// The arrays that the texts which teach scans print (kernels/yardsticks/SOURCES.md), through every algorithm of a
-// device: what a reader of one would try first.
+// Every algorithm of a device, on the arrays that textbooks about scans print (kernels/yardsticks/SOURCES.md). A reader
+// of such a text would try its array first.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

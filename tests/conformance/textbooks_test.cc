@@ -1,6 +1,6 @@
-// Every algorithm that a device lists, with every form of its knobs: on types and operators that all of them serve, at
-// sizes around their tiles, and with far more tiles than a card runs at once. What is common to all algorithms is in
-// scan_test.cc, reduce_test.cc and compact_test.cc; what so many of them add is here.
+// Every algorithm that a device lists, with every value of its knobs: on types and operators that all of them serve, at
+// sizes around their tiles, and with far more tiles than a card runs at once. scan_test.cc, reduce_test.cc and
+// compact_test.cc have the tests that are common to all algorithms. Here are the tests that so many algorithms need.
 #include <algorithm>
 #include <numeric>
 

@@ -1,6 +1,6 @@
-"""The installed tree: it holds all that it needs, runs wherever it is moved to, and others build against it.
+"""The installed tree: it holds all that it needs, it runs after a move, and other projects can build against it.
 
-Environment: PREFIXD_BUILD_DIR, the build folder to install from; those of tests/e2e/harness.py but PREFIXD_BIN_DIR.
+Environment: PREFIXD_BUILD_DIR, the build folder to install; and those of tests/e2e/harness.py except PREFIXD_BIN_DIR.
 """
 
 import os
@@ -100,6 +100,25 @@ class InstalledTreeTest(unittest.TestCase):
         if "CUB" in (documents / "bundled.txt").read_text():
             self.assertIn("Redistributions in binary form", (documents / "licenses" / "cub").read_text())
 
+    def test_the_readme_finds_its_documents(self):
+        documents = tree / "share" / "doc" / "prefixd"
+        links = re.findall(r"\]\(((?:docs/|[A-Z]+\.md)[^)#]*)", (documents / "README.md").read_text())
+        self.assertGreater(len(links), 8)
+        for link in links:
+            if link != "CONTRIBUTING.md":  # For those who have the source.
+                self.assertTrue((documents / link).exists(), link)
+
+    def test_the_image_is_built_from_what_is_installed(self):
+        allowed = (SOURCE_DIR / ".dockerignore").read_text().split()
+        copied = re.findall(r"^COPY (?!--)(.*) \S+$", (SOURCE_DIR / "Dockerfile").read_text(), re.MULTILINE)
+        for line in re.findall(r"^install\((?:FILES|DIRECTORY) (.*?) DESTINATION",
+                               (SOURCE_DIR / "deploy/install.cmake").read_text(), re.MULTILINE):
+            for path in line.split():
+                if (SOURCE_DIR / path).exists():
+                    top = path.split("/")[0]
+                    self.assertIn("!" + top, allowed, path)
+                    self.assertIn(top, " ".join(copied).split(), path)
+
     def test_it_is_small_enough_to_carry(self):
         packed = pathlib.Path(folder.name) / "tree.tar.gz"
         with tarfile.open(packed, "w:gz", compresslevel=6) as archive:
@@ -112,7 +131,7 @@ class InstalledTreeTest(unittest.TestCase):
         from harness import Server
 
         project = pathlib.Path(folder.name) / "example"
-        run("cmake", "-S", tree / "share" / "prefixd" / "example", "-B", project, f"-DCMAKE_PREFIX_PATH={tree}")
+        run("cmake", "-G", "Ninja", "-S", tree / "share" / "prefixd" / "example", "-B", project, f"-DCMAKE_PREFIX_PATH={tree}")
         run("cmake", "--build", project)
         with Server() as server:
             self.assertIn("longest: 4 at 3", run(project / "prefixd_example", server.address))

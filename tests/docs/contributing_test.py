@@ -1,10 +1,10 @@
-"""Whether the documents are true where a program can tell: files, links, flags, the length of the README.
+"""Checks whether the documents are true, where a program can tell: files, links, flags, the length of the README.
 
 Environment: PREFIXD_BIN_DIR, the folder with prefixd and prefixctl.
 
-The lists of CONTRIBUTING.md are fenced blocks that open with ```files. Each line is a path and a comment after #. A line
-that opens with + is a new file, named after what is added: NAME stands for it, and an earlier one of its kind has to be
-there under such a name.
+The lists of CONTRIBUTING.md are fenced blocks that open with ```files. Each line is a path and a comment after #. A
+line that opens with + is a new file. NAME in its path stands for the name of the new type, operator or primitive. A
+file with an earlier name in that place (EARLIER_NAMES) must exist.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What goes wrong is named, exits with the right code, and leaves nothing behind."""
+"""When something goes wrong, prefixctl names it, exits with the right code, and leaves nothing behind."""
 
 import contextlib
 import os

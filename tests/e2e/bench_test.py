@@ -26,7 +26,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def reason_and_field(error):
-    """What the details of a gRPC error say; the field is empty where they name none."""
+    """The reason and the field that the details of a gRPC error name; empty if they name none."""
     reason, field = "", ""
     for packed in status_pb2.Status.FromString(dict(error.trailing_metadata())["grpc-status-details-bin"]).details:
         info, request = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
@@ -38,7 +38,7 @@ def reason_and_field(error):
 
 
 def obey_interrupts():
-    """A test in the background of a shell was told to ignore them, and its children with it."""
+    """Makes a child obey SIGINT. A shell makes background jobs ignore it, and children inherit that from the test."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -206,7 +206,7 @@ class BenchTest(E2ETest):
                 self.wait_until_none_runs()
 
     def start_on_a_terminal(self, *arguments):
-        """Standard error is the terminal; also returns a function that reads it until there was a word."""
+        """Starts with standard error on a terminal. Also returns a function that reads from it until a word comes."""
         screen, terminal = pty.openpty()
         self.addCleanup(os.close, screen)
         process = self.start(*arguments, stderr=terminal)

@@ -1,12 +1,12 @@
-"""A proxy that lets through what its callers send one byte a second."""
+"""A proxy that passes its callers' bytes on slowly, one byte a second."""
 
 import asyncio
 import threading
 
 
 class CrawlingProxy:
-    """Connections to `address` go on to the server's. Of what callers send, the first `fast` bytes of each connection are
-    quick, and the others take a second each, until `hurry`; what the server sends is not held up. A context manager."""
+    """A context manager. Forwards connections to `address` to the server. On each connection the caller's first `fast`
+    bytes pass at once. After them each byte takes a second, until `hurry`. The server's bytes are not held up."""
 
     def __init__(self, server_address, fast):
         self._server = server_address.split(":")

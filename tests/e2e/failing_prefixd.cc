@@ -1,4 +1,4 @@
-// prefixd on a device that is lost as soon as it is to scan: for the end-to-end tests of what happens then.
+// prefixd on a device that is lost at its first scan. The end-to-end tests of a lost device start this program.
 #include <variant>
 
 #include "server/options.h"

@@ -1,98 +1,23 @@
-"""Callers that stop, crawl, vanish, cancel or lie, many at once: the server serves the others meanwhile, and frees it all."""
+"""Many callers stop, crawl, vanish, cancel or lie at once. The server serves the others, and frees all it held."""
 
-import os
-import queue
-import resource
-import socket
 import threading
 import time
 import unittest
 
 import numpy as np
 
+import faults
 from crawling_proxy import CrawlingProxy
+from faults import CHUNK, HELD_BACK_KIB, MIB, Requests
 from foreign_client_test import chunk, reason, scan_request
-from harness import E2ETest, Server, grpc, wait_until
+from harness import Server, grpc, wait_until
 
-from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2, primitives_pb2_grpc, types_pb2
-
-MIB = 1 << 20
-CHUNK = np.arange(MIB // 4, dtype=np.int32)
-# The server gives so much of the memory that is free back to the kernel. Under ASan it gives back all every ten seconds,
-# and until then ASan keeps so much of what is freed: see CMakeLists.txt.
-RELEASED_KIB_PER_SECOND = 8 * 1024
-HELD_BACK_KIB = 16 * 1024 if "ASAN_OPTIONS" in os.environ else 0
+from prefixd.v1 import admin_pb2, primitives_pb2, primitives_pb2_grpc, types_pb2
 
 
-class Requests:
-    """An iterator of requests that a test feeds, or lets starve."""
-
-    def __init__(self):
-        self._queue = queue.Queue()
-
-    def put(self, request):
-        self._queue.put(request)
-
-    def end(self):
-        self._queue.put(None)
-
-    def __iter__(self):
-        return iter(self._queue.get, None)
-
-
-class FaultsTest(E2ETest):
-    def setUp(self):
-        super().setUp()
-        self.stub = self.connect()
-        self.admin = admin_pb2_grpc.AdminServiceStub(self.channels[-1])
-
-    def connect(self, address=None):
-        """A stub with a connection of its own."""
-        channel = grpc.insecure_channel(address or self.server.address, options=[("grpc.use_local_subchannel_pool", 1)])
-        self.addCleanup(channel.close)
-        if not hasattr(self, "channels"):
-            self.channels = []
-        self.channels.append(channel)
-        return primitives_pb2_grpc.PrefixServiceStub(channel)
-
-    def info(self):
-        return self.admin.GetServerInfo(admin_pb2.GetServerInfoRequest())
-
-    def assert_serves(self):
-        """Small and large requests, right and at once: a server that is held up would take the whole limit."""
-        small = self.stub.Scan(scan_request(CHUNK[:100]), timeout=30)
-        np.testing.assert_array_equal(np.frombuffer(small.values.inline.data, np.int32), np.cumsum(CHUNK[:100]))
-        requests = [scan_request(CHUNK), chunk(CHUNK), chunk(CHUNK)]
-        replies = b"".join(reply.values.inline.data for reply in self.stub.StreamScan(iter(requests), timeout=30))
-        np.testing.assert_array_equal(np.frombuffer(replies, np.int32), np.cumsum(np.tile(CHUNK, 3), dtype=np.int32))
-
-    def memory_at_rest_kib(self):
-        """What the server holds once it gives no more back to the kernel."""
-        seconds = 12 if "ASAN_OPTIONS" in os.environ else 2
-        while True:
-            earlier = self.server.memory_kib()
-            time.sleep(seconds)
-            now = self.server.memory_kib()
-            if earlier - now < seconds * RELEASED_KIB_PER_SECOND / 16:
-                return now
-
-    def assert_all_is_freed(self):
-        def is_idle():
-            info = self.info()
-            return info.requests.used == 0 and info.request_bytes.used == 0
-        wait_until(is_idle)
-        # What replies were sent from is back with the lanes' own blocks.
-        wait_until(lambda: self.info().staging_bytes.used == self.idle_staging_bytes)
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        with grpc.insecure_channel(cls.server.address) as channel:
-            admin = admin_pb2_grpc.AdminServiceStub(channel)
-            cls.idle_staging_bytes = admin.GetServerInfo(admin_pb2.GetServerInfoRequest()).staging_bytes.used
-
+class MisbehavingCallersTest(faults.FaultsTest):
     def stall(self, num_callers):
-        """Streams that send as long as they may and read nothing. Returns what ends them."""
+        """Starts streams that send as long as they may and read nothing. Returns the calls, for the test to end."""
         calls = []
         for _ in range(num_callers):
             requests = Requests()
@@ -137,7 +62,7 @@ class FaultsTest(E2ETest):
         self.assert_all_is_freed()
 
     def test_messages_that_come_in_part_are_bounded_too(self):
-        """Nobody is charged for them, for nobody knows yet what they are."""
+        """The server charges nobody for a message that is not whole: it does not know yet what the message is."""
         items = np.ones(1_000_000, np.int32)
         request = primitives_pb2.ReduceRequest()
         request.spec.dtype, request.spec.op = types_pb2.DTYPE_I32, types_pb2.OP_SUM
@@ -158,7 +83,7 @@ class FaultsTest(E2ETest):
             self.assertEqual(stub.Reduce(request, timeout=60).value.int64_value, len(items))
 
     def test_compressed_messages_are_refused(self):
-        """They would be unpacked, to a thousand times their size, before anybody asks how large they become."""
+        """gRPC would unpack them, to a thousand times their size, before anybody checks the size."""
         with self.assertRaises(grpc.RpcError) as caught:
             self.stub.Scan(scan_request(np.zeros(1000, np.int32)), compression=grpc.Compression.Gzip, timeout=60)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
@@ -225,40 +150,6 @@ class FaultsTest(E2ETest):
             self.assert_serves()
         for thread in threads:
             thread.join()
-        self.assert_all_is_freed()
-
-    def test_connections_that_send_nothing(self):
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        count = min(10_000, hard - 500)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count + 400), hard))
-        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
-        resource.prlimit(self.server.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
-        host, port = self.server.address.split(":")
-        open_files = f"/proc/{self.server.process.pid}/fd"
-        files_before = len(os.listdir(open_files))
-        self.assert_serves()
-        before, peaks, after = self.memory_at_rest_kib(), [], []
-        for _ in range(3):
-            connections = [socket.create_connection((host, int(port))) for _ in range(count)]
-            wait_until(lambda: len(os.listdir(open_files)) >= files_before + count)  # All are accepted.
-            self.assert_serves()
-            peaks.append(self.server.memory_kib())
-            for connection in connections:
-                connection.close()
-
-            def are_closed():
-                peaks[-1] = max(peaks[-1], self.server.memory_kib())
-                return len(os.listdir(open_files)) <= files_before + 10
-
-            wait_until(are_closed)
-            # A server that was held up gives nothing back meanwhile. What is lost never comes back.
-            wait_until(lambda: self.server.memory_kib() - before < 0.85 * (max(peaks) - before))
-            after.append(self.memory_at_rest_kib())
-        memory = f"{before} KiB, at peaks {peaks}, after them {after}"
-        # What is lost would be lost again, in every round. (Allocators put the same in other places now and then,
-        # ASan's each time, a third of it; what is leaked, it tells at the end.)
-        growth = min(after[1] - after[0], after[2] - after[1])
-        self.assertLess(growth, (peaks[0] - before) / (2 if "ASAN_OPTIONS" in os.environ else 4), memory)
         self.assert_all_is_freed()
 
     def test_lengths_that_can_not_be(self):

@@ -1,4 +1,4 @@
-"""A client in another language: Python with grpcio, stubs made from the proto, every bad request by hand."""
+"""A client in another language: Python with grpcio, stubs made from the proto, and every bad request made by hand."""
 
 import os
 import threading
@@ -37,7 +37,7 @@ def chunk(x, first_item=None):
 
 
 def reason(error):
-    """The reason of google.rpc.ErrorInfo, and the field of BadRequest if there is one."""
+    """The reason in the error's google.rpc.ErrorInfo; None if the error has no details."""
     for key, value in error.trailing_metadata():
         if key == "grpc-status-details-bin":
             status = status_pb2.Status.FromString(value)

@@ -82,7 +82,7 @@ def wait_until(condition):
 
 
 class E2ETest(unittest.TestCase):
-    """One server for all tests of a class, a fresh folder for each."""
+    """One server for all tests of a class, and a fresh folder for each test."""
 
     SERVER_FLAGS = ()
 
@@ -112,7 +112,7 @@ class E2ETest(unittest.TestCase):
         return json.loads(self.ctl("--json", *arguments, **options).stdout)
 
     def assert_fails(self, *arguments, code=1, says=(), **options):
-        """The command fails with this exit code, and its message has all of these words."""
+        """Checks that the command fails with this exit code, and that its message has all of these words."""
         message = self.ctl(*arguments, expect=code, **options).stderr.decode()
         for word in [says] if isinstance(says, str) else says:
             self.assertIn(word, message)

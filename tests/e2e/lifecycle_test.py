@@ -143,7 +143,7 @@ class LifecycleTest(unittest.TestCase):
                 list(stub.StreamScan(iter([scan_request(np.ones(1024, np.float32))])))
 
     def test_streams_pass_through_in_bounded_memory(self):
-        """1 GiB through one stream, with a reader that falls behind, while the server stays within its share."""
+        """Sends 1 GiB through one stream whose reader falls behind. The server's memory stays in its share."""
         chunks, items = 1024, 1 << 18
         ones = np.ones(items, np.int32)
         with Server() as server, grpc.insecure_channel(server.address) as channel:

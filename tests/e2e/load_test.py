@@ -32,7 +32,7 @@ def reason(error):
 
 
 def obey_interrupts():
-    """A test in the background of a shell was told to ignore them, and its children with it."""
+    """Makes a child obey SIGINT. A shell makes background jobs ignore it, and children inherit that from the test."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -1,13 +1,13 @@
-"""Whether prefixd's memory stays flat: mixed traffic with cancellations at random, by the clock, not a test.
+"""Checks that prefixd's memory stays flat under mixed traffic with random cancellations. No test: it runs by the clock.
 
     PREFIXD_BIN_DIR=build/release/bin PREFIXD_STUBS_DIR=build/release/tests/e2e/stubs \\
         python3 soak.py [SECONDS [CSV [SVG]]]       600 s by default; from tests/e2e
 
-All at once: callers of every primitive, unary and streamed, by prefixctl load; callers that cancel, at random moments,
-1,000 calls a second; and four readers that stop reading for a minute, vanish, and come back. Four times a second the
-server's resident memory and its own gauges are read; a row a half minute is printed, all go to CSV as they come, and
-to SVG as a plot, for which there must be Matplotlib. From the second third on memory must not grow, and at the end
-everything must have been given back, but for what tcmalloc may keep.
+Three kinds of callers run at once: prefixctl load, which calls MIX, unary and streamed; callers that cancel 1,000 calls
+a second at random moments; and four readers that stop reading for a minute, vanish, and come back. Four times a second
+the program reads the server's resident memory and its gauges. It prints a row every half minute, writes all rows to CSV
+as they come, and plots them to SVG, which needs Matplotlib. From the second third on, memory must not grow. At the end
+the server must have given back all memory except what tcmalloc may keep.
 """
 
 import csv
@@ -23,7 +23,7 @@ import time
 import numpy as np
 
 from harness import BIN_DIR, Server, grpc, wait_until  # First: it makes the stubs known.
-from faults_test import CHUNK, RELEASED_KIB_PER_SECOND, Requests
+from faults import CHUNK, RELEASED_KIB_PER_SECOND, Requests
 from foreign_client_test import chunk, scan_request
 
 from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2_grpc
@@ -45,7 +45,7 @@ def connect(address):
 
 
 def cancel(address, cancelled, stop, seed, per_second):
-    """Starts so many calls a second, half of them streams, and cancels each within 20 ms, if it has not ended."""
+    """Starts per_second calls a second, half of them streams, and cancels each within 20 ms unless it has ended."""
     rng = random.Random(seed)
     channel, stub = connect(address)
     small, large = scan_request(CHUNK[:1000]), scan_request(CHUNK)
@@ -68,7 +68,7 @@ def cancel(address, cancelled, stop, seed, per_second):
 
 
 def stall(address, stop, failures):
-    """A reader that stops with all that it may send on its way, and then is gone; again and again."""
+    """Sends all it may, stops reading after the first reply, and vanishes a minute later; again and again."""
     while not stop.is_set():
         channel, stub = connect(address)
         requests = Requests()

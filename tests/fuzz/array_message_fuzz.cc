@@ -11,9 +11,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static google::protobuf::LogSilencer silencer;  // It complains of strings that are not UTF-8.
-  const std::string difference = prefixd::FuzzedDifference({reinterpret_cast<const char*>(data), size});
-  if (!difference.empty()) {
-    std::fputs(difference.c_str(), stderr);
+  const std::string mismatch = prefixd::FuzzedMismatch({reinterpret_cast<const char*>(data), size});
+  if (!mismatch.empty()) {
+    std::fputs(mismatch.c_str(), stderr);
     std::abort();
   }
   return 0;

@@ -1,4 +1,4 @@
-// What the CPU device promises beyond kernels/device.h; tests/conformance has the rest.
+// The CPU device's promises beyond those of kernels/device.h, which tests/conformance checks.
 #include "kernels/cpu/cpu_device.h"
 
 #include <gtest/gtest.h>

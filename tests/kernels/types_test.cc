@@ -10,7 +10,7 @@
 namespace prefixd {
 namespace {
 
-// Every name is there, names one thing only, and leads back to it.
+// Every value has a name, no two values share one, and the name leads back to the value.
 template <class Enum>
 void ExpectNamesRoundTrip(int num_values) {
   std::set<std::string_view> names;

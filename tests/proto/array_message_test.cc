@@ -1,4 +1,4 @@
-// Array messages against protobuf itself: the same bytes out, the same message in.
+// Array messages compared with protobuf itself: we write the same bytes, and we read the same message.
 #include "proto/array_message.h"
 
 #include <filesystem>
@@ -156,7 +156,7 @@ TEST(ArrayMessage, RandomMessagesInRandomSlices) {
     v1::ScanRequest scan = RandomScan(random);
     scan.mutable_values()->mutable_inline_()->set_data(RandomPayload(random));
     for (const std::string& bytes : {compact.SerializeAsString(), scan.SerializeAsString()}) {
-      EXPECT_EQ(AnyDifference(bytes, RandomSliceSizes(random)), "");
+      EXPECT_EQ(AnyMismatch(bytes, RandomSliceSizes(random)), "");
     }
   }
 }
@@ -204,7 +204,7 @@ TEST(ArrayMessage, UnusualEncodingsMeanWhatTheyMeanToProtobuf) {
   };
   for (const std::string& bytes : cases) {
     for (const std::vector<size_t>& sizes : {std::vector<size_t>{1}, {1, 0, 2}, {1000}}) {
-      EXPECT_EQ(AnyDifference(bytes, sizes), "") << absl::BytesToHexString(bytes);
+      EXPECT_EQ(AnyMismatch(bytes, sizes), "") << absl::BytesToHexString(bytes);
     }
   }
 }
@@ -215,7 +215,7 @@ TEST(ArrayMessage, TheFuzzersCorpusMeansWhatItMeansToProtobuf) {
   for (const auto& file : std::filesystem::directory_iterator(PREFIXD_CORPUS_DIR)) {
     std::ifstream stream(file.path(), std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(stream)), {});
-    EXPECT_EQ(FuzzedDifference(bytes), "") << file.path();
+    EXPECT_EQ(FuzzedMismatch(bytes), "") << file.path();
     ++num_files;
   }
   EXPECT_GT(num_files, 50u);
@@ -248,8 +248,8 @@ TEST(ArrayMessage, MutatedMessagesMeanWhatTheyMeanToProtobuf) {
           if (bytes.size() > count) bytes.erase(at, count);
       }
     }
-    const std::string difference = AnyDifference(bytes, RandomSliceSizes(random));
-    ASSERT_EQ(difference, "") << absl::BytesToHexString(bytes);
+    const std::string mismatch = AnyMismatch(bytes, RandomSliceSizes(random));
+    ASSERT_EQ(mismatch, "") << absl::BytesToHexString(bytes);
   }
 }
 

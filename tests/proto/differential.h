@@ -1,4 +1,4 @@
-// What the parser of array messages must agree on with protobuf's, for any bytes and any cut of them into slices.
+// Compares our parser of array messages with protobuf's, for any bytes and any cut of them into slices.
 #ifndef PREFIXD_TESTS_PROTO_DIFFERENTIAL_H_
 #define PREFIXD_TESTS_PROTO_DIFFERENTIAL_H_
 
@@ -15,7 +15,7 @@
 
 namespace prefixd {
 
-// The bytes as gRPC would deliver them, in slices of these sizes, repeated; empty ones among them if a size is 0.
+// The bytes as gRPC would deliver them, in slices. `sizes` repeats; a size of 0 makes an empty slice.
 inline grpc::ByteBuffer InSlices(std::string_view bytes, const std::vector<size_t>& sizes) {
   std::vector<grpc::Slice> slices;
   for (size_t i = 0; !bytes.empty(); ++i) {
@@ -27,7 +27,7 @@ inline grpc::ByteBuffer InSlices(std::string_view bytes, const std::vector<size_
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-// The message with its payloads put back.
+// Puts the payloads back into the message.
 template <class Message>
 void Restore(ArrayPayloads& payloads, Message* message) {
   const auto put = [](const Payload& payload, v1::InlineChunk* chunk) { chunk->set_data(payload.ToString()); };
@@ -47,9 +47,9 @@ void Restore(ArrayPayloads& payloads, Message* message) {
   }
 }
 
-// What differs between the two parsers; empty: nothing.
+// Describes how the two parsers differ; empty if they agree.
 template <class Message>
-std::string Difference(std::string_view bytes, const std::vector<size_t>& slice_sizes) {
+std::string Mismatch(std::string_view bytes, const std::vector<size_t>& slice_sizes) {
   Message expected;
   const bool is_message = expected.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
   Message message;
@@ -63,26 +63,28 @@ std::string Difference(std::string_view bytes, const std::vector<size_t>& slice_
   return "protobuf reads " + expected.ShortDebugString() + "\nwe read " + message.ShortDebugString();
 }
 
-// The same for every message with arrays.
-inline std::string AnyDifference(std::string_view bytes, const std::vector<size_t>& slice_sizes) {
+// The differences for each of these messages with arrays.
+inline std::string AnyMismatch(std::string_view bytes, const std::vector<size_t>& slice_sizes) {
   std::string all;
-  const auto add = [&](const char* name, const std::string& difference) {
-    if (!difference.empty()) all += std::string(name) + ": " + difference + "\n";
+  const auto add = [&](const char* name, const std::string& mismatch) {
+    if (!mismatch.empty()) all += std::string(name) + ": " + mismatch + "\n";
   };
-  add("ScanRequest", Difference<v1::ScanRequest>(bytes, slice_sizes));
-  add("ReduceRequest", Difference<v1::ReduceRequest>(bytes, slice_sizes));
-  add("CompactRequest", Difference<v1::CompactRequest>(bytes, slice_sizes));
-  add("ScanResponse", Difference<v1::ScanResponse>(bytes, slice_sizes));
-  add("CompactResponse", Difference<v1::CompactResponse>(bytes, slice_sizes));
+  add("ScanRequest", Mismatch<v1::ScanRequest>(bytes, slice_sizes));
+  add("ReduceRequest", Mismatch<v1::ReduceRequest>(bytes, slice_sizes));
+  add("CompactRequest", Mismatch<v1::CompactRequest>(bytes, slice_sizes));
+  add("DifferenceRequest", Mismatch<v1::DifferenceRequest>(bytes, slice_sizes));
+  add("ScanResponse", Mismatch<v1::ScanResponse>(bytes, slice_sizes));
+  add("CompactResponse", Mismatch<v1::CompactResponse>(bytes, slice_sizes));
+  add("DifferenceResponse", Mismatch<v1::DifferenceResponse>(bytes, slice_sizes));
   return all;
 }
 
-// The same of a fuzzer's bytes, of which the first two say how the others are cut.
-inline std::string FuzzedDifference(std::string_view bytes) {
+// The differences for a fuzzer's bytes. The first two bytes say how the others are cut into slices.
+inline std::string FuzzedMismatch(std::string_view bytes) {
   if (bytes.size() < 2) return "";
   const auto first = static_cast<uint8_t>(bytes[0]);
   const auto second = static_cast<uint8_t>(bytes[1]);
-  return AnyDifference(bytes.substr(2), {first % 64 + size_t{1}, second});
+  return AnyMismatch(bytes.substr(2), {first % 64 + size_t{1}, second});
 }
 
 }  // namespace prefixd

@@ -1,4 +1,4 @@
-// Specs on the wire and back: what one side says is what the other hears.
+// Specs to the wire and back: the other side gets the same spec.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

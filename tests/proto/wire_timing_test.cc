@@ -1,4 +1,4 @@
-// Timing, algorithm rows and enums on the wire and back.
+// Timing, algorithm rows and enums to the wire and back.
 #include "proto/wire_timing.h"
 
 #include <gmock/gmock.h>

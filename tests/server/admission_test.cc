@@ -45,7 +45,7 @@ TEST(AdmissionTest, TicketGivesBackWhatItTook) {
   EXPECT_EQ(admission.in_use().bytes, 0u);
 }
 
-// Who is about to be answered makes room for the next, and its answer is still charged.
+// A request that is about to be answered leaves its place to the next one. Its answer is still charged.
 TEST(AdmissionTest, APlaceMayBeLeftBeforeTheBytes) {
   Admission admission(1, 100);
   auto ticket = admission.Admit(90);

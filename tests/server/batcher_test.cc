@@ -1,4 +1,4 @@
-// Requests that share a launch: each has the result it has alone.
+// Requests that share a launch: each gets the result that it would get alone.
 #include "server/lanes/batcher.h"
 
 #include <algorithm>

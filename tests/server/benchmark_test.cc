@@ -1,4 +1,4 @@
-// Benchmarks without a wire: what is measured and skipped, limits, one at a time, and how they end early.
+// Benchmarks without a wire: what is measured, what is skipped, limits, one benchmark at a time, and early ends.
 #include "server/call/benchmark.h"
 
 #include <functional>

@@ -34,7 +34,7 @@ v1::CompactRequest GoodCompact() {
   return request;
 }
 
-// As it would come over the wire.
+// Decodes a copy of the request as if it came over the wire.
 template <class Request>
 absl::StatusOr<Message> DecodeCopy(const Request& request) {
   const grpc::Slice slice(request.SerializeAsString());

@@ -16,15 +16,15 @@ namespace prefixd {
 
 class FakeDevice final : public Device {
  public:
-  // Called on the lane's thread before every Scan, Reduce and Compact; what it returns, if not OK, they return.
+  // Called on the lane's thread before every Scan, Reduce, Compact and Difference. An error becomes the call's result.
   std::function<absl::Status()> before_work = [] { return absl::OkStatus(); };
-  // What AllocatePinned and Allocate return instead of memory, if not OK.
+  // If this is not OK, AllocatePinned and Allocate return it instead of memory.
   absl::Status memory_status;
   std::atomic<uint64_t> free_memory_bytes{7};
-  // That every Scan, Reduce and Compact seems to take, by the device's clock; 0: what it takes.
+  // The time that each of these calls seems to take, by the device's clock. 0: the real time.
   std::atomic<int64_t> kernel_ns{0};
 
-  // Arrays up to here are worked on in host memory; 0: all are copied, as on a card.
+  // Arrays up to this size are worked on in host memory. 0: all arrays are copied, as on a card.
   void set_direct_bytes(uint64_t direct_bytes) { info_.direct_bytes = direct_bytes; }
 
   int works() const { return works_; }

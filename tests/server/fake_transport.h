@@ -1,4 +1,4 @@
-// A transport without a wire: hands scripted messages to a session and keeps what comes back.
+// A transport without a wire: it hands scripted messages to a session and keeps the session's replies.
 #ifndef PREFIXD_TESTS_SERVER_FAKE_TRANSPORT_H_
 #define PREFIXD_TESTS_SERVER_FAKE_TRANSPORT_H_
 
@@ -29,7 +29,7 @@ std::vector<T> Items(const std::string& bytes) {
   return items;
 }
 
-// A message whose bytes it owns.
+// Makes a message that owns its bytes.
 inline Message MakeMessage(std::optional<Spec> spec, std::string values, std::optional<std::string> mask = {}) {
   Message message;
   message.spec = std::move(spec);
@@ -41,7 +41,7 @@ inline Message MakeMessage(std::optional<Spec> spec, std::string values, std::op
 
 class FakeTransport final : public Transport {
  public:
-  // How the session's calls are answered: on the caller's own thread, before they return, or on another thread.
+  // Where the transport answers the session's calls: on the calling thread, before the call returns, or on another one.
   enum class Answers { kInline, kFromAnotherThread };
 
   FakeTransport(ServerContext* context, CallInfo call, std::vector<Message> messages,
@@ -51,14 +51,14 @@ class FakeTransport final : public Transport {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  // Asked before message number i (the end of the stream counts as one) is handed over; returns when it may be.
+  // Called before message number i, or the stream's end, is handed over. The hand-over waits until this returns.
   std::function<void(size_t)> before_read = [](size_t) {};
-  // Asked in write number i; its call returns when it does.
+  // Called inside write number i. The write returns after it.
   std::function<void(size_t)> in_write = [](size_t) {};
-  // Asked before write number i is said to be done.
+  // Called before the session is told that write number i is done.
   std::function<void(size_t)> before_write_done = [](size_t) {};
 
-  // Runs the request to its end. False if it does not come.
+  // Runs the request to its end. False if the end does not come within the gate's limit.
   [[nodiscard]] bool Run() {
     session_->Start();
     return done_.WaitFor(1);
@@ -67,7 +67,7 @@ class FakeTransport final : public Transport {
   [[nodiscard]] bool Wait() { return done_.WaitFor(1); }
 
   Session& session() { return *session_; }
-  // How a request ended.
+  // How the request ended.
   const Result& result() const { return result_; }
   const std::vector<Reply>& replies() const { return replies_; }
   std::string values() const {
@@ -85,7 +85,7 @@ class FakeTransport final : public Transport {
     return num_reads_;
   }
 
-  // A Write or the Finish came while a Write had not returned.
+  // Whether a Write or the Finish came before an earlier Write had returned.
   bool broke_in() const { return broke_in_; }
 
   void Read() override {
@@ -127,7 +127,7 @@ class FakeTransport final : public Transport {
       answer();
       return;
     }
-    const std::lock_guard<std::mutex> lock(mutex_);  // It may read while it writes.
+    const std::lock_guard<std::mutex> lock(mutex_);  // The session may read while it writes.
     threads_.emplace_back(std::move(answer));
   }
 

@@ -1,4 +1,4 @@
-// What a call does next: the table row by row, then every state there is.
+// What a call does next: the table, row by row, and then every state that there is.
 #include "server/call/flow.h"
 
 #include <string>

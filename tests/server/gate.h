@@ -1,4 +1,4 @@
-// Something threads wait for in tests, with a limit, so that a test that should fail does not hang.
+// A gate at which a test's threads wait for each other. The wait has a limit, so that a failing test does not hang.
 #ifndef PREFIXD_TESTS_SERVER_GATE_H_
 #define PREFIXD_TESTS_SERVER_GATE_H_
 

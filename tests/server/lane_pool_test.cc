@@ -55,7 +55,7 @@ TEST(LanePoolTest, OneLaneRunsTasksInTheOrderSubmitted) {
 TEST(LanePoolTest, SmallTasksRunWhileLargeOnesHoldEveryLaneTheyMay) {
   FakeDevice device;
   constexpr int kLanes = 3;
-  // Several times: no large task must come to the first lane, whether that is idle by then or still about to be.
+  // Several rounds: no large task may come to the first lane, whether that lane is idle already or about to be idle.
   for (int round = 0; round < 20; ++round) {
     auto pool = LanePool::Create(device, kLanes, kStagingBytes, kPollTime);
     ASSERT_TRUE(pool.ok());

@@ -57,7 +57,7 @@ TEST(OptionsTest, ListenIsRepeatable) {
   EXPECT_EQ(std::get<Options>(Parse({"--listen", "127.0.0.1:0", "--listen", "unix:/tmp/x"})).listen.size(), 2u);
 }
 
-// Without a port it would be 443.
+// An address without a port would mean port 443.
 TEST(OptionsTest, ListenNeedsAPort) {
   for (const char* address :
        {"127.0.0.1:0", "localhost:65535", "[::1]:50051", "example.org:1", "unix:x", "unix:///x"}) {

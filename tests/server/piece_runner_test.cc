@@ -1,4 +1,4 @@
-// The pieces of one request on a lane: whatever the cut, the result is that of the whole array, bit for bit.
+// The pieces of one request on a lane: every cut gives the result of the whole array, bit for bit.
 #include "server/work/piece_runner.h"
 
 #include <random>

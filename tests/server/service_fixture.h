@@ -31,7 +31,7 @@ inline Options TestOptions() {
   return options;
 }
 
-// Destroying a process's last server that used the callback API takes gRPC 1.51 ten seconds: this one stays.
+// gRPC 1.51 takes ten seconds to destroy a process's last server with the callback API. So this server stays.
 inline void KeepOneServer() {
   static Server* const kept = [] {
     StartLog("off", "text");
@@ -82,7 +82,7 @@ class ServiceTest : public testing::Test {
     EXPECT_TRUE(admin_->GetServerInfo(&context, {}, &info).ok());
     return info;
   }
-  // The server notices some things a moment later, so what it holds is waited for, with a limit.
+  // Waits, with a limit, until the server holds no request and no bytes: it notices some ends a moment later.
   bool BecomesIdle() {
     for (int i = 0; i < 2000; ++i) {
       if (Info().requests().used() == 0 && Info().request_bytes().used() == 0) return true;

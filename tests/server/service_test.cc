@@ -1,4 +1,4 @@
-// Calls over real sockets: what is answered, refused, and comes back with it.
+// Calls over real sockets: what the server answers, what it refuses, and what it sends along with an answer.
 #include <chrono>
 #include <memory>
 #include <string>

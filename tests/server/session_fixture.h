@@ -27,7 +27,7 @@ inline constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
 inline constexpr uint64_t kMaxMessageBytes = uint64_t{4} << 20;
 inline constexpr size_t kPieceItems = kMaxReplyPayloadBytes / sizeof(int32_t);
 
-// Specs of 32-bit integers, if nothing else is said.
+// Specs. The type is i32 unless the test names another.
 inline ScanSpec ScanOf(ScanSpec scan = {}, DType dtype = DType::kI32) {
   scan.dtype = dtype;
   return scan;
@@ -75,7 +75,7 @@ class SessionTest : public testing::Test {
   SessionTest() { MakeServer(2); }
   ~SessionTest() override { lanes_.reset(); }
 
-  // Runs a request to its end and returns how it ended; the transport keeps the rest.
+  // Runs a request to its end and returns its status. transport_ keeps the replies.
   absl::Status Run(CallInfo call, std::vector<Message> messages) {
     transport_ = std::make_unique<FakeTransport>(&context_, std::move(call), std::move(messages));
     if (!transport_->Run()) return absl::InternalError("the request did not end");

@@ -1,4 +1,4 @@
-// Whole requests through a fake transport: who waits for whom, and how they end when something goes wrong meanwhile.
+// Whole requests through a fake transport: who waits for whom, and how requests end when something goes wrong.
 #include <atomic>
 #include <memory>
 #include <random>

@@ -1,4 +1,4 @@
-// Whole requests through a fake transport, everything the server does below gRPC: what they are answered.
+// Whole requests through a fake transport and all of the server below gRPC: the answers that they get.
 #include "server/call/session.h"
 
 #include <algorithm>

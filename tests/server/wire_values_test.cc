@@ -15,7 +15,7 @@ namespace prefixd {
 namespace {
 
 TEST(WireValuesTest, EveryEnumValueOfTheWireMeansTheSameInTheDomain) {
-  // By name, so that a value moved in either list is seen.
+  // Compares names, so that the test notices a value that moved in either list.
   for (int i = 1; i < v1::DType_ARRAYSIZE; ++i) {
     std::string name = v1::DType_Name(i).substr(std::string("DTYPE_").size());
     for (char& c : name) c = static_cast<char>(std::tolower(c));
