@@ -156,6 +156,16 @@ T VisitLeaves(const Items<T>& items, uint64_t group_first, int64_t num_items, T 
 // The value of a group.
 template <class T, class O>
 T GroupValue(const Items<T>& items, uint64_t group_first, int64_t num_items, T neutral, O op) {
+  if constexpr (!kIsFloating<T>) {  // The same in any order, so the order is the one that compilers make vectors of.
+    T values[kLeafItems];
+    T group = neutral;
+    for (int64_t first = 0; first < num_items; first += kLeafItems) {
+      const int leaf_items = static_cast<int>(std::min<int64_t>(kLeafItems, num_items - first));
+      items.Load(group_first + first, leaf_items, values);
+      for (int i = 0; i < leaf_items; ++i) group = op(group, values[i]);
+    }
+    return group;
+  }
   return VisitLeaves(items, group_first, num_items, neutral, op, [](int64_t, int, const BeforeLeaf<T>&, const T*) {});
 }
 
