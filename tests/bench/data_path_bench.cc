@@ -212,13 +212,13 @@ Unary MeasureUnary(const ServerProcess& peer, int num_callers, int num_channels)
         });
   };
   for (int i = 0; i < num_callers; ++i) next(i);
-  std::this_thread::sleep_for(std::chrono::milliseconds(250));  // The warm-up; the callers are gRPC's threads.
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));  // Warms up; gRPC's threads make the calls.
   counts = true;
   const auto start = Clock::now();
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // What is measured.
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // Calls are counted for so long.
   const double rate = static_cast<double>(num_calls) / Seconds(Clock::now() - start);
   stop = true;
-  while (live > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // Not measured, so it may be coarse.
+  while (live > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // Until the last calls end.
   std::vector<double> all;
   for (const auto& one : latencies_us) all.insert(all.end(), one.begin(), one.end());
   return {all.empty() ? 0 : Median(std::move(all)), rate};

@@ -50,7 +50,7 @@ ServerProcess StartServer(std::vector<std::string> command) {
   int port = 0;
   for (int i = 0; i < 600 && !(std::ifstream(port_file) >> port); ++i) {
     if (waitpid(server.pid, nullptr, WNOHANG) != 0) Fail(command[0] + " ended before it served");
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // Until the next look: a file tells nobody.
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // A file does not tell when it is written.
   }
   unlink(port_file.c_str());
   if (port == 0) Fail(command[0] + " did not serve within half a minute");

@@ -110,7 +110,7 @@ TEST(RunLoad, AClosedLoopCountsAllThatItSent) {
   const Sender send = [&](size_t caller, size_t operation) {
     ++sent;
     ++by_caller.at(caller);
-    std::this_thread::sleep_for(milliseconds(1));  // A request takes a while, so that every caller gets some.
+    std::this_thread::sleep_for(milliseconds(1));  // Each request takes so long that every caller gets some.
     Outcome outcome = {.num_bytes = 10};
     if (operation == 1) outcome.status = absl::UnavailableError("no");
     return outcome;
@@ -173,7 +173,7 @@ TEST(RunLoad, AnOpenLoopDropsNothing) {
 TEST(RunLoad, AStallOfAnOpenLoopShowsInAllThatItHeldUp) {
   std::atomic<bool> stalled = true;
   const Sender send = [&](size_t, size_t) {
-    while (stalled) std::this_thread::sleep_for(milliseconds(1));  // The stall itself.
+    while (stalled) std::this_thread::sleep_for(milliseconds(1));  // Stalls until the test ends it.
     return Outcome();
   };
   client::Cancellation cancellation;
@@ -233,7 +233,7 @@ TEST(RunLoad, OneThatIsStillUnderWayIsWaitedFor) {
       ++num_failed;
       return Outcome{.status = absl::UnavailableError("full")};
     }
-    for (int i = 0; i < 10'000 && !done; ++i) std::this_thread::sleep_for(milliseconds(1));  // Longer than a window.
+    for (int i = 0; i < 10'000 && !done; ++i) std::this_thread::sleep_for(milliseconds(1));  // Outlasts a window.
     return Outcome();
   };
   client::Cancellation cancellation;
@@ -295,7 +295,7 @@ TEST(RunLoad, WhatIsInterruptedCountsWithItsWait) {
   std::atomic<int> sent = 0;
   const Sender send = [&](size_t, size_t) {
     ++sent;
-    while (!cancellation.cancelled()) std::this_thread::sleep_for(milliseconds(1));  // A server that hangs.
+    while (!cancellation.cancelled()) std::this_thread::sleep_for(milliseconds(1));  // Hangs until the caller gives up.
     return Outcome{.status = absl::CancelledError("the call was cancelled")};
   };
   const Clock::time_point began = Clock::now();

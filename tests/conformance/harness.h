@@ -181,6 +181,7 @@ class DeviceTest : public testing::TestWithParam<Param> {
  protected:
   void SetUp() override {
     const auto device = SharedDevice(this->GetParam().device);
+    // There is no card on this machine, and the message says so. PREFIXD_REQUIRE_CUDA makes that a failure.
     if (absl::IsNotFound(device.status())) GTEST_SKIP() << device.status().message();
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *device;
