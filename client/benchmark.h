@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "client/options.h"
+#include "kernels/algorithm.h"
 #include "kernels/types.h"
 
 namespace prefixd::client {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/algorithm.h"
 #include "kernels/types.h"
 
 namespace prefixd {

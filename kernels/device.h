@@ -32,6 +32,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/algorithm.h"
 #include "kernels/algorithm_info.h"
 #include "kernels/args/compact.h"
 #include "kernels/args/difference.h"

@@ -16,6 +16,7 @@
 #include <variant>
 
 #include "absl/status/status.h"
+#include "kernels/algorithm.h"
 #include "kernels/types.h"
 
 namespace prefixd {

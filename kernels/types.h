@@ -1,4 +1,4 @@
-// The words of the domain: element types, operators, primitives, algorithms, and what is supported.
+// The words of the domain: element types, operators, primitives, the names of algorithms, and what is supported.
 // Plain C++; knows nothing of CUDA or of the wire. Everything here is a value: no threads, no ownership.
 #ifndef PREFIXD_KERNELS_TYPES_H_
 #define PREFIXD_KERNELS_TYPES_H_
@@ -99,27 +99,28 @@ inline constexpr uint32_t kNumericsVersion = 1;
   X(kIsNan, "is-nan")          \
   X(kIsFinite, "is-finite")
 
-#define PREFIXD_STRATEGIES(X)                    \
-  X(kDefault, "default")                         \
-  X(kChained, "chained")                         \
-  X(kSingleLaunch, "single_launch")              \
-  X(kReduceThenScan, "reduce_then_scan")         \
-  X(kSequential, "sequential")                   \
-  X(kNaive, "naive")                             \
-  X(kHillisSteeleGlobal, "hillis_steele_global") \
-  X(kThreePhase, "three_phase")                  \
-  X(kGridSync, "grid_sync")                      \
-  X(kChainedSerial, "chained_serial")            \
-  X(kCub, "cub")                                 \
-  X(kThrust, "thrust")                           \
-  X(kTreeInterleaved, "tree_interleaved")        \
-  X(kTreeSequential, "tree_sequential")          \
-  X(kWarpShuffle, "warp_shuffle")                \
-  X(kTwoPass, "two_pass")                        \
-  X(kAtomic, "atomic")                           \
-  X(kKahan, "kahan")                             \
-  X(kThreeKernel, "three_kernel")                \
-  X(kAtomicCounter, "atomic_counter")
+// X(enumerator, name, whether its results have the bits of NUMERICS.md; one with a tile scan by name never does)
+#define PREFIXD_STRATEGIES(X)                           \
+  X(kDefault, "default", true)                          \
+  X(kChained, "chained", true)                          \
+  X(kSingleLaunch, "single_launch", true)               \
+  X(kReduceThenScan, "reduce_then_scan", true)          \
+  X(kSequential, "sequential", false)                   \
+  X(kNaive, "naive", false)                             \
+  X(kHillisSteeleGlobal, "hillis_steele_global", false) \
+  X(kThreePhase, "three_phase", false)                  \
+  X(kGridSync, "grid_sync", false)                      \
+  X(kChainedSerial, "chained_serial", false)            \
+  X(kCub, "cub", false)                                 \
+  X(kThrust, "thrust", false)                           \
+  X(kTreeInterleaved, "tree_interleaved", false)        \
+  X(kTreeSequential, "tree_sequential", false)          \
+  X(kWarpShuffle, "warp_shuffle", false)                \
+  X(kTwoPass, "two_pass", false)                        \
+  X(kAtomic, "atomic", false)                           \
+  X(kKahan, "kahan", false)                             \
+  X(kThreeKernel, "three_kernel", false)                \
+  X(kAtomicCounter, "atomic_counter", false)
 
 // How one block scans its tile.
 #define PREFIXD_TILE_SCANS(X)       \
@@ -195,49 +196,6 @@ template <class Enum>
     FatalValue(function, Name(value), static_cast<int>(value));
   } else {
     FatalValue(function, "", static_cast<int>(value));
-  }
-}
-
-// ---- Algorithms ----------------------------------------------------------------------------------------------------
-// The choice of an algorithm: how tiles are joined, how one tile is scanned, and the knobs of the tile scan. A default
-// leaves the choice to the device. CheckAlgorithm in device.h says which values go together.
-struct Algorithm {
-  Strategy strategy = Strategy::kDefault;
-  TileScan tile_scan = TileScan::kDefault;  // For scans whose strategy TakesTileScan.
-  uint8_t items_per_thread = 0;             // If TakesItemsPerThread: a power of two up to kMaxItemsPerThread.
-  bool padding = false;                     // If TakesPadding: one spare word after every 32, against bank conflicts.
-
-  friend bool operator==(const Algorithm&, const Algorithm&) = default;
-};
-
-inline constexpr int kMaxItemsPerThread = 16;
-// kChained without a tile scan is the fast kernel, which scans its tiles in its own way.
-constexpr bool TakesTileScan(Strategy strategy) {
-  return strategy == Strategy::kThreePhase || strategy == Strategy::kGridSync || strategy == Strategy::kChainedSerial ||
-         strategy == Strategy::kChained;
-}
-constexpr bool TakesItemsPerThread(TileScan tile_scan) { return tile_scan == TileScan::kBrentKung; }
-constexpr bool TakesPadding(TileScan tile_scan) {
-  return tile_scan == TileScan::kBrentKung || tile_scan == TileScan::kBlelloch;
-}
-
-// The choice as a name, with slashes: "chained", "three_phase/brent_kung", "three_phase/brent_kung/4/padded".
-std::string Name(const Algorithm& algorithm);
-bool FromName(std::string_view name,
-              Algorithm* out);  // Knows every name, also those of choices that CheckAlgorithm refuses.
-
-// Whether the results of the algorithm have the bits of NUMERICS.md. Other algorithms have these bits for integers, min
-// and max, for which every order gives the same.
-constexpr bool FollowsNumerics(const Algorithm& algorithm) {
-  switch (algorithm.strategy) {
-    case Strategy::kChained:
-      return algorithm.tile_scan == TileScan::kDefault;
-    case Strategy::kDefault:
-    case Strategy::kSingleLaunch:
-    case Strategy::kReduceThenScan:
-      return true;
-    default:
-      return false;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "kernels/algorithm.h"
 #include "kernels/types.h"
 
 namespace prefixd {

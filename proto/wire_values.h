@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/algorithm.h"
 #include "kernels/types.h"
 #include "prefixd/v1/types.pb.h"
 

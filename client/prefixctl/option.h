@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "base/status.h"
 #include "client/prefixctl/number.h"
+#include "kernels/algorithm.h"
 #include "kernels/types.h"
 
 namespace prefixd::cli {

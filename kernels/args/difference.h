@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "kernels/algorithm.h"
 #include "kernels/types.h"
 
 namespace prefixd {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "kernels/algorithm.h"
 #include "kernels/types.h"
 
 namespace prefixd {

@@ -1,3 +1,4 @@
+#include "kernels/algorithm.h"
 #include "kernels/types.h"
 
 #include <gtest/gtest.h>

@@ -83,7 +83,7 @@ cudaError_t LaunchTreeReduce(const ReduceArgs& args, LaunchContext* context, uin
       case Strategy::kWarpShuffle:
         return LaunchTree<WarpShuffleTree, Items, T>(args, context, num_launches);
       default:
-        return cudaErrorInvalidValue;
+        FatalValue("LaunchTreeReduce", args.algorithm.strategy);
     }
   });
 }
