@@ -123,9 +123,10 @@ absl::Status CheckAlgorithm(Primitive primitive, const Algorithm& algorithm) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view name) {
-  if (name == "cpu") return OpenCpuDevice();
-  if (name == "auto") return CudaDeviceCount() > 0 ? OpenCudaDevice(0) : OpenCpuDevice();
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view name, std::string_view cpu_isa) {
+  PREFIXD_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::FindIsa(cpu_isa));
+  if (name == "cpu") return OpenCpuDevice(isa);
+  if (name == "auto") return CudaDeviceCount() > 0 ? OpenCudaDevice(0) : OpenCpuDevice(isa);
   int ordinal = 0;
   if (absl::string_view number = AbslView(name);
       absl::ConsumePrefix(&number, "cuda:") && absl::SimpleAtoi(number, &ordinal)) {

@@ -148,7 +148,7 @@ class Lane {
 };
 
 struct DeviceInfo {
-  std::string name;  // "cpu (2 threads)", "NVIDIA H200".
+  std::string name;  // "cpu (2 threads, avx2)", "NVIDIA H200".
   uint64_t memory_bytes = 0;
   uint64_t cache_flush_bytes = 0;  // Touching this much memory evicts everything older from the device's caches.
   uint64_t direct_bytes = 0;       // Up to this size, using pinned host memory is faster than copying to the device.
@@ -191,8 +191,9 @@ class Device {
 };
 
 // Opens "cpu", "cuda:N", or "auto": the first CUDA device if there is one, else the CPU.
+// cpu_isa: the instruction set that the CPU device uses, see kernels/cpu/isa.h.
 // Errors: INVALID_ARGUMENT for another name; FAILED_PRECONDITION if there is no such card, or the build has no CUDA.
-absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view name);
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view name, std::string_view cpu_isa = "auto");
 
 // Checks the parts of a choice together: only some strategies take a tile scan, and only some tile scans take knobs.
 // Errors: INVALID_ARGUMENT (ALGORITHM_CHOICE) naming the field and what it takes.

@@ -162,6 +162,7 @@ enum class Selector : uint8_t { kPredicate, kByteMask, kBitMask };
 
 inline constexpr int kNumDTypes = kNamesOf<DType>.size();
 inline constexpr int kNumOps = kNamesOf<Op>.size();
+inline constexpr int kNumComparisons = kNamesOf<Comparison>.size();
 inline constexpr int kNumPrimitives = kNamesOf<Primitive>.size();
 inline constexpr int kNumStrategies = kNamesOf<Strategy>.size();
 inline constexpr int kNumTileScans = kNamesOf<TileScan>.size();

@@ -1,97 +1,94 @@
 #include "kernels/cpu/compact.h"
 
-#include <vector>
+#include <cstddef>
 
 #include "kernels/cpu/selector.h"
 
 namespace prefixd::cpu {
 namespace {
 
-// Items that are selected, then gathered, while they are in the L1 cache. Selecting into a list of offsets has no
-// branch to mispredict, and never writes an element past those that are kept.
-constexpr uint64_t kGatherItems = 1024;
+// Whole words of bits.
+constexpr uint64_t kMaxPartItems = uint64_t{1} << 16;
 
-// Long enough that starting a task is lost in it; short enough that a block of doubles stays in a core's L2 cache
-// between the two passes. A multiple of 8, so that no byte of a bit mask straddles two blocks.
-constexpr uint64_t kBlockItems = uint64_t{1} << 14;
-static_assert(kBlockItems % kGatherItems == 0);
+struct PartBits {
+  uint64_t num_kept;
+  uint64_t bits[kMaxPartItems / 64];
+};
 
-template <class T>
-void GatherValues(const CompactArgs& args, uint64_t first, const uint16_t* offsets, uint64_t num_kept, uint64_t place) {
-  const T* in = static_cast<const T*>(args.in) + first;
-  T* values = static_cast<T*>(args.values) + place;
-  for (uint64_t k = 0; k < num_kept; ++k) values[k] = in[offsets[k]];
-}
+uint64_t PartItemsOf(const CompactArgs& args) { return std::min(kMaxPartItems, kPartBytes / SizeOf(args.dtype)); }
 
-template <class Index>
-void GatherIndices(const CompactArgs& args, uint64_t first, const uint16_t* offsets, uint64_t num_kept,
-                   uint64_t place) {
-  Index* indices = static_cast<Index*>(args.indices) + place;
-  for (uint64_t k = 0; k < num_kept; ++k) indices[k] = static_cast<Index>(args.first_item + first + offsets[k]);
-}
-
-template <class Selects>
-uint64_t CountBlock(uint64_t begin, uint64_t end, bool invert, Selects selects) {
-  uint64_t num_kept = 0;
-  for (uint64_t i = begin; i < end; ++i) num_kept += selects(i) != invert;
-  return num_kept;
-}
-
-// Writes what [begin, end) keeps from `place` on; returns how much that is.
-template <class Selects>
-uint64_t CompactBlock(const CompactArgs& args, uint64_t begin, uint64_t end, uint64_t place, Selects selects) {
-  const uint64_t place_of_block = place;
-  uint16_t offsets[kGatherItems];
-  for (uint64_t leaf = begin; leaf < end; leaf += kGatherItems) {
-    const uint64_t leaf_items = std::min(kGatherItems, end - leaf);
-    uint64_t num_kept = 0;
-    for (uint64_t i = 0; i < leaf_items; ++i) {
-      offsets[num_kept] = static_cast<uint16_t>(i);
-      num_kept += selects(leaf + i) != args.invert;
-    }
-    if (args.values != nullptr) {
-      VisitDType(args.dtype,
-                 [&](auto tag) { GatherValues<typename decltype(tag)::type>(args, leaf, offsets, num_kept, place); });
-    }
-    if (args.indices != nullptr) {
-      args.index_dtype == DType::kU32 ? GatherIndices<uint32_t>(args, leaf, offsets, num_kept, place)
-                                      : GatherIndices<uint64_t>(args, leaf, offsets, num_kept, place);
-    }
-    place += num_kept;
+// Says which of the items from `first` on are kept.
+uint64_t SelectPart(const Kernels& kernels, const CompactArgs& args, uint64_t first, uint64_t num_items,
+                    uint64_t* bits) {
+  constexpr uint8_t kZero = 0;
+  const CompactTable& table = *kernels.compacts;
+  const auto* const mask = static_cast<const std::byte*>(args.mask);
+  switch (args.selector) {
+    case Selector::kByteMask:
+      return table.compare[static_cast<int>(DType::kU8)][static_cast<int>(Comparison::kNotEqual)](
+          mask + first, num_items, &kZero, args.invert, bits);
+    case Selector::kBitMask:
+      return table.copy_bits(mask + first / 8, num_items, args.invert, bits);
+    case Selector::kPredicate:
+      return table.compare[static_cast<int>(args.dtype)][static_cast<int>(args.comparison)](
+          static_cast<const std::byte*>(args.in) + first * SizeOf(args.dtype), num_items, &args.value, args.invert,
+          bits);
   }
-  return place - place_of_block;
+  FatalValue("SelectPart", args.selector);
 }
 
-template <class Selects>
-uint64_t CompactAll(const CompactArgs& args, Selects selects) {
-  const uint64_t num_blocks = NumParts(args.num_items, kBlockItems);
-  const bool writes = args.values != nullptr || args.indices != nullptr;
-  if (num_blocks == 1 && writes) return CompactBlock(args, 0, args.num_items, 0, selects);
-
-  std::vector<uint64_t> places(num_blocks + 1);  // Block b's at b; behind them the count.
-  ParallelFor(num_blocks, [&](uint64_t block) {
-    const uint64_t begin = block * kBlockItems;
-    places[block + 1] = CountBlock(begin, begin + PartItems(args.num_items, kBlockItems, block), args.invert, selects);
-  });
-  for (uint64_t block = 1; block <= num_blocks; ++block) places[block] += places[block - 1];
-  if (writes) {
-    ParallelFor(num_blocks, [&](uint64_t block) {
-      const uint64_t begin = block * kBlockItems;
-      CompactBlock(args, begin, begin + PartItems(args.num_items, kBlockItems, block), places[block], selects);
-    });
+// Writes what is kept of the items from `first` on, from `place` on.
+void KeepPart(const Kernels& kernels, const CompactArgs& args, uint64_t first, uint64_t num_items, uint64_t place,
+              const PartBits& part) {
+  const CompactTable& table = *kernels.compacts;
+  if (args.values != nullptr) {
+    const uint64_t size = SizeOf(args.dtype);
+    auto* const out = static_cast<std::byte*>(args.values) + place * size;
+    table.keep[static_cast<int>(args.dtype)](static_cast<const std::byte*>(args.in) + first * size, part.bits,
+                                             num_items, out, out + part.num_kept * size);
   }
-  return places[num_blocks];
+  if (args.indices != nullptr) {
+    const uint64_t size = SizeOf(args.index_dtype);
+    auto* const out = static_cast<std::byte*>(args.indices) + place * size;
+    const auto keep = args.index_dtype == DType::kU32 ? table.keep_indices_32 : table.keep_indices_64;
+    keep(args.first_item + first, part.bits, num_items, out, out + part.num_kept * size);
+  }
+}
+
+uint64_t CompactAll(const Kernels& kernels, const CompactArgs& args) {
+  const uint64_t part_items = PartItemsOf(args);
+  const uint64_t num_parts = NumParts(args.num_items, part_items);
+  const int num_threads = NumThreads(args.num_items, num_parts);
+  const auto select = [&](uint64_t part) {
+    PartBits bits;
+    bits.num_kept =
+        SelectPart(kernels, args, part * part_items, PartItems(args.num_items, part_items, part), bits.bits);
+    return bits;
+  };
+  const auto add = [](const PartBits& part, uint64_t* place) { *place += part.num_kept; };
+  const auto keep = [&](uint64_t part, uint64_t place, const PartBits& bits) {
+    KeepPart(kernels, args, part * part_items, PartItems(args.num_items, part_items, part), place, bits);
+  };
+  uint64_t kept = 0;
+  if (num_threads > 1) {
+    Chain(num_threads, num_parts, &kept, select, add, keep);
+    return kept;
+  }
+  for (uint64_t part = 0; part < num_parts; ++part) {
+    const PartBits bits = select(part);
+    keep(part, kept, bits);
+    add(bits, &kept);
+  }
+  return kept;
 }
 
 }  // namespace
 
-Work RunCompact(const CompactArgs& args) {
+Work RunCompact(const Kernels& kernels, const CompactArgs& args) {
   *args.count = 0;
   if (args.num_items == 0) return {};
-  VisitSelector(args, [&](auto selects) { *args.count = CompactAll(args, selects); });
-  const bool writes = args.values != nullptr || args.indices != nullptr;
-  return {.launches = args.num_items > kBlockItems && writes ? uint64_t{2} : uint64_t{1},
-          .num_bytes = NumBytes(args, *args.count)};
+  *args.count = CompactAll(kernels, args);
+  return {.launches = 1, .num_bytes = NumBytes(args, *args.count)};
 }
 
 }  // namespace prefixd::cpu

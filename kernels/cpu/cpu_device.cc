@@ -1,5 +1,6 @@
 #include "kernels/cpu/cpu_device.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/cpu/caches.h"
 #include "kernels/cpu/compact.h"
 #include "kernels/cpu/difference.h"
 #include "kernels/cpu/parallel.h"
@@ -26,11 +28,20 @@ namespace prefixd {
 namespace {
 
 constexpr std::align_val_t kAlignment{256};
+constexpr size_t kHugePageBytes = size_t{2} << 20;
 
 uint64_t MemoryBytes(int pages_of_kind) {
   const long pages = sysconf(pages_of_kind);
   const long page_bytes = sysconf(_SC_PAGESIZE);
   return pages > 0 && page_bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes) : 0;
+}
+
+// A large array takes a quarter of its first scan to get its small pages. Advice: what the kernel makes of it is its
+// own.
+void AskForHugePages(void* data, size_t size_bytes) {
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + kHugePageBytes - 1) & ~(kHugePageBytes - 1);
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + size_bytes) & ~(kHugePageBytes - 1);
+  if (begin < end) static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE));
 }
 
 absl::StatusOr<Buffer> AllocateHost(size_t size_bytes) {
@@ -41,21 +52,26 @@ absl::StatusOr<Buffer> AllocateHost(size_t size_bytes) {
     return Error(absl::StatusCode::kResourceExhausted, "DEVICE_MEMORY", "",
                  StrCat("no ", size_bytes, " bytes of host memory"));
   }
+  AskForHugePages(data, size_bytes);
   return Buffer(data, size_bytes, [](void* p) { ::operator delete(p, kAlignment); });
 }
 
-void CopyInParallel(std::byte* dst, const std::byte* src, size_t size_bytes) {
-  constexpr size_t kPieceBytes = size_t{1} << 17;
-  cpu::ParallelFor(size_bytes / kPieceBytes + (size_bytes % kPieceBytes != 0), [&](uint64_t piece) {
-    const size_t first = piece * kPieceBytes;
-    std::memcpy(dst + first, src + first, std::min(kPieceBytes, size_bytes - first));
-  });
+// The best copy there is: no algorithm that writes as much as it reads is faster.
+void CopyInParallel(const cpu::Kernels& kernels, std::byte* dst, const std::byte* src, size_t size_bytes) {
+  const bool stream = cpu::IsLargerThanCaches(2 * size_bytes);
+  const auto copy = [&](uint64_t part) {
+    const size_t first = part * cpu::kPartBytes;
+    const size_t num_bytes = std::min<size_t>(cpu::kPartBytes, size_bytes - first);
+    stream ? kernels.copy_streaming(dst + first, src + first, num_bytes)
+           : static_cast<void>(std::memcpy(dst + first, src + first, num_bytes));
+  };
+  cpu::ParallelFor(cpu::NumParts(size_bytes, cpu::kPartBytes), copy);
 }
 
 // Everything has run when a call returns, so that there is nothing to synchronize.
 class CpuLane final : public Lane {
  public:
-  explicit CpuLane(const Device& device) : device_(device) {}
+  CpuLane(const Device& device, const cpu::Kernels& kernels) : device_(device), kernels_(kernels) {}
 
   absl::StatusOr<Buffer> Allocate(size_t size_bytes) override { return AllocateHost(size_bytes); }
 
@@ -69,46 +85,46 @@ class CpuLane final : public Lane {
   absl::Status CopyOnDevice(void* d_dst, const void* d_src, size_t size_bytes, CopyTiming timing) override {
     if (size_bytes == 0) return absl::OkStatus();
     const auto begin = std::chrono::steady_clock::now();
-    CopyInParallel(static_cast<std::byte*>(d_dst), static_cast<const std::byte*>(d_src), size_bytes);
+    CopyInParallel(kernels_, static_cast<std::byte*>(d_dst), static_cast<const std::byte*>(d_src), size_bytes);
     if (timing == CopyTiming::kTimed) Count({.launches = 1, .num_bytes = 2 * size_bytes}, begin);
     return absl::OkStatus();
   }
 
   absl::Status Scan(const ScanArgs& args) override {
-    return Run(Primitive::kScan, args.output(), args.op, args, [](Strategy strategy) {
+    return Run(Primitive::kScan, args.output(), args.op, args, [this](Strategy strategy, const ScanArgs& array) {
       switch (strategy) {
-        case Strategy::kReduceThenScan:
-          return cpu::RunScan;
+        case Strategy::kChained:
+          return cpu::RunScan(kernels_, array);
         case Strategy::kSequential:
-          return cpu::ScanSequentially;
+          return cpu::ScanSequentially(array);
         case Strategy::kNaive:
-          return cpu::ScanNaively;
+          return cpu::ScanNaively(array);
         default:
           FatalValue("CpuLane::Scan", strategy);
       }
     });
   }
   absl::Status Reduce(const ReduceArgs& args) override {
-    return Run(Primitive::kReduce, args.output(), args.op, args, [](Strategy strategy) {
+    return Run(Primitive::kReduce, args.output(), args.op, args, [this](Strategy strategy, const ReduceArgs& array) {
       switch (strategy) {
-        case Strategy::kReduceThenScan:
-          return cpu::RunReduce;
+        case Strategy::kSingleLaunch:
+          return cpu::RunReduce(kernels_, array);
         case Strategy::kSequential:
-          return cpu::ReduceSequentially;
+          return cpu::ReduceSequentially(array);
         case Strategy::kKahan:
-          return cpu::ReduceKahan;
+          return cpu::ReduceKahan(array);
         default:
           FatalValue("CpuLane::Reduce", strategy);
       }
     });
   }
   absl::Status Compact(const CompactArgs& args) override {
-    return Run(Primitive::kCompact, args.dtype, Op::kSum, args, [](Strategy strategy) {
+    return Run(Primitive::kCompact, args.dtype, Op::kSum, args, [this](Strategy strategy, const CompactArgs& array) {
       switch (strategy) {
-        case Strategy::kReduceThenScan:
-          return cpu::RunCompact;
+        case Strategy::kChained:
+          return cpu::RunCompact(kernels_, array);
         case Strategy::kSequential:
-          return cpu::CompactSequentially;
+          return cpu::CompactSequentially(array);
         default:
           FatalValue("CpuLane::Compact", strategy);
       }
@@ -116,10 +132,11 @@ class CpuLane final : public Lane {
   }
 
   absl::Status Difference(const DifferenceArgs& args) override {
-    return Run(Primitive::kDifference, args.dtype, Op::kSum, args, [](Strategy strategy) {
-      if (strategy != Strategy::kSingleLaunch) FatalValue("CpuLane::Difference", strategy);
-      return cpu::RunDifference;
-    });
+    return Run(Primitive::kDifference, args.dtype, Op::kSum, args,
+               [this](Strategy strategy, const DifferenceArgs& array) {
+                 if (strategy != Strategy::kSingleLaunch) FatalValue("CpuLane::Difference", strategy);
+                 return cpu::RunDifference(kernels_, array);
+               });
   }
 
   absl::Status Synchronize() override { return absl::OkStatus(); }
@@ -132,20 +149,22 @@ class CpuLane final : public Lane {
     return absl::OkStatus();
   }
 
-  template <class Args, class FunctionOf>
-  absl::Status Run(Primitive primitive, DType out_dtype, Op op, const Args& args, FunctionOf function_of) {
+  // Calls run(strategy, args) for each array.
+  template <class Args, class RunArray>
+  absl::Status Run(Primitive primitive, DType out_dtype, Op op, const Args& args, RunArray run) {
     PREFIXD_RETURN_IF_ERROR(Validate(args));
     PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm,
                              device_.Resolve(primitive, args.dtype, out_dtype, op, args.algorithm));
     PREFIXD_RETURN_IF_ERROR(device_.CheckLength(primitive, algorithm, args.num_items));
-    const auto run = function_of(algorithm.strategy);
     const auto begin = std::chrono::steady_clock::now();
     if (args.num_arrays == 1) {
-      Count(run(args), begin);
+      Count(run(algorithm.strategy, args), begin);
       return absl::OkStatus();
     }
     std::atomic<uint64_t> num_bytes = 0;
-    cpu::ParallelFor(args.num_arrays, [&](uint64_t array) { num_bytes += run(ArrayOf(args, array)).num_bytes; });
+    cpu::ParallelFor(args.num_arrays, [&](uint64_t array) {
+      num_bytes.fetch_add(run(algorithm.strategy, ArrayOf(args, array)).num_bytes, std::memory_order_relaxed);
+    });
     Count({.launches = 1, .num_bytes = num_bytes}, begin);
     return absl::OkStatus();
   }
@@ -158,6 +177,7 @@ class CpuLane final : public Lane {
   }
 
   const Device& device_;
+  const cpu::Kernels& kernels_;
   StageTimes times_;
 };
 
@@ -166,11 +186,11 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
   constexpr char kParallel[] = "Blelloch 1990; kernels/NUMERICS.md";
   constexpr char kSequential[] = "Funktor; Hadwiger; Iriscores; Note and Save";
   return {{.primitive = Primitive::kScan,
-           .algorithm = {Strategy::kReduceThenScan},
+           .algorithm = {Strategy::kChained},
            .work = "2n",
            .depth = "n / cores",
-           .traffic = "3n",
-           .launches = "1 or 2",
+           .traffic = "2n",
+           .launches = "1",
            .source = kParallel},
           {.primitive = Primitive::kScan,
            .algorithm = {Strategy::kSequential},
@@ -189,7 +209,7 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
            .serves = kTextbooksServe,
            .source = "Funktor"},
           {.primitive = Primitive::kReduce,
-           .algorithm = {Strategy::kReduceThenScan},
+           .algorithm = {Strategy::kSingleLaunch},
            .work = "n",
            .depth = "n / cores",
            .traffic = "n",
@@ -211,11 +231,11 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
            .serves = kKahanServes,
            .source = "Kahan 1965; Neumaier 1974; Note and Save"},
           {.primitive = Primitive::kCompact,
-           .algorithm = {Strategy::kReduceThenScan},
+           .algorithm = {Strategy::kChained},
            .work = "2n",
            .depth = "n / cores",
-           .traffic = "2n + kept",
-           .launches = "1 or 2",
+           .traffic = "n + kept",
+           .launches = "1",
            .source = kParallel},
           {.primitive = Primitive::kCompact,
            .algorithm = {Strategy::kSequential},
@@ -235,25 +255,30 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
 
 class CpuDevice final : public Device {
  public:
+  explicit CpuDevice(const cpu::Isa& isa)
+      : kernels_(*isa.kernels),
+        info_{.name = StrCat("cpu (", cpu::Concurrency(), " threads, ", isa.name, ")"),
+              .memory_bytes = MemoryBytes(_SC_PHYS_PAGES),
+              .cache_flush_bytes = uint64_t{64} << 20,
+              .direct_bytes = UINT64_MAX} {}
+
   const DeviceInfo& info() const override { return info_; }
   uint64_t FreeMemoryBytes() const override { return MemoryBytes(_SC_AVPHYS_PAGES); }
 
-  absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override { return std::make_unique<CpuLane>(*this); }
+  absl::StatusOr<std::unique_ptr<Lane>> CreateLane() override { return std::make_unique<CpuLane>(*this, kernels_); }
 
   absl::StatusOr<Buffer> AllocatePinned(size_t size_bytes) override { return AllocateHost(size_bytes); }
 
   const std::vector<AlgorithmInfo>& Algorithms() const override { return algorithms_; }
 
  private:
-  const DeviceInfo info_ = {.name = StrCat("cpu (", cpu::Concurrency(), " threads)"),
-                            .memory_bytes = MemoryBytes(_SC_PHYS_PAGES),
-                            .cache_flush_bytes = uint64_t{64} << 20,
-                            .direct_bytes = UINT64_MAX};
+  const cpu::Kernels& kernels_;
+  const DeviceInfo info_;
   const std::vector<AlgorithmInfo> algorithms_ = ServedAlgorithms();
 };
 
 }  // namespace
 
-std::unique_ptr<Device> OpenCpuDevice() { return std::make_unique<CpuDevice>(); }
+std::unique_ptr<Device> OpenCpuDevice(const cpu::Isa& isa) { return std::make_unique<CpuDevice>(isa); }
 
 }  // namespace prefixd

@@ -4,11 +4,12 @@
 
 #include <memory>
 
+#include "kernels/cpu/isa.h"
 #include "kernels/device.h"
 
 namespace prefixd {
 
-std::unique_ptr<Device> OpenCpuDevice();
+std::unique_ptr<Device> OpenCpuDevice(const cpu::Isa& isa = cpu::IsasHere().back());
 
 }  // namespace prefixd
 

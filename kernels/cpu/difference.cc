@@ -1,62 +1,49 @@
 #include "kernels/cpu/difference.h"
 
+#include <cstddef>
 #include <cstring>
 
-#include "kernels/cpu/operators.h"
+#include "kernels/cpu/caches.h"
 
 namespace prefixd::cpu {
 namespace {
 
-// Long enough that starting a task is lost in it.
-constexpr uint64_t kBlockItems = uint64_t{1} << 15;
-
-// a - b as the contract has it.
-template <class T>
-T Subtract(T a, T b) {
-  if constexpr (kIsFloating<T>) {
-    return Canonical(static_cast<T>(a - b));
-  } else {
-    return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
-  }
-}
-
-// `edge` stands before in[0], or behind in[n-1].
-template <class T>
-void DifferenceAll(const DifferenceArgs& args, T edge) {
-  const uint64_t n = args.num_items;
-  ParallelFor(NumParts(n, kBlockItems), [=, &args](uint64_t block) {
-    const T* const __restrict in = static_cast<const T*>(args.in);
-    T* const __restrict out = static_cast<T*>(args.out);
-    const uint64_t begin = block * kBlockItems;
-    const uint64_t end = begin + PartItems(n, kBlockItems, block);
-    if (args.reverse) {
-      for (uint64_t i = begin; i + 1 < end; ++i) out[i] = Subtract(in[i], in[i + 1]);
-      out[end - 1] = Subtract(in[end - 1], end == n ? edge : in[end]);
-    } else {
-      out[begin] = Subtract(in[begin], begin == 0 ? edge : in[begin - 1]);
-      for (uint64_t i = begin + 1; i < end; ++i) out[i] = Subtract(in[i], in[i - 1]);
-    }
-  });
+// `edge` stands before the first element, or behind the last.
+void DifferenceAll(const Kernels& kernels, const DifferenceArgs& args, const void* edge) {
+  const uint64_t size = SizeOf(args.dtype);
+  const uint64_t part_items = kPartBytes / size;
+  const uint64_t num_parts = NumParts(args.num_items, part_items);
+  const bool stream = IsLargerThanCaches(2 * args.num_items * size);
+  const auto* const in = static_cast<const std::byte*>(args.in);
+  auto* const out = static_cast<std::byte*>(args.out);
+  const auto run = [&](uint64_t part) {
+    const uint64_t begin = part * part_items;
+    const uint64_t end = begin + PartItems(args.num_items, part_items, part);
+    const void* neighbour = edge;
+    if (args.reverse && end < args.num_items) neighbour = in + end * size;
+    if (!args.reverse && begin > 0) neighbour = in + (begin - 1) * size;
+    kernels.differences->of[static_cast<int>(args.dtype)](in + begin * size, out + begin * size, end - begin, neighbour,
+                                                          args.reverse, stream);
+  };
+  if (NumThreads(args.num_items, num_parts) > 1) return ParallelFor(num_parts, run);
+  for (uint64_t part = 0; part < num_parts; ++part) run(part);
 }
 
 }  // namespace
 
-Work RunDifference(const DifferenceArgs& args) {
+Work RunDifference(const Kernels& kernels, const DifferenceArgs& args) {
+  const size_t size = SizeOf(args.dtype);
+  const void* const edge = args.carry_in != nullptr ? args.carry_in : &args.init.bits;
   if (args.num_items == 0) {
-    const size_t item_bytes = SizeOf(args.dtype);
-    if (args.carry_out != nullptr) {
-      std::memmove(args.carry_out, args.carry_in != nullptr ? args.carry_in : &args.init.bits, item_bytes);
-    }
+    if (args.carry_out != nullptr) std::memmove(args.carry_out, edge, size);
     return {};
   }
-  VisitDType(args.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T edge = args.carry_in != nullptr ? *static_cast<const T*>(args.carry_in) : args.init.As<T>();
-    DifferenceAll(args, edge);
-    if (args.carry_out == nullptr) return;
-    *static_cast<T*>(args.carry_out) = static_cast<const T*>(args.in)[args.reverse ? 0 : args.num_items - 1];
-  });
-  return {.launches = 1, .num_bytes = 2 * args.num_items * SizeOf(args.dtype)};
+  DifferenceAll(kernels, args, edge);
+  if (args.carry_out != nullptr) {
+    const size_t last = args.reverse ? 0 : args.num_items - 1;
+    std::memcpy(args.carry_out, static_cast<const std::byte*>(args.in) + last * size, size);
+  }
+  return {.launches = 1, .num_bytes = 2 * args.num_items * size};
 }
 
 }  // namespace prefixd::cpu

@@ -4,6 +4,7 @@
 // instrumented as ever, and two of them have no order between them, so their races are still found.
 #include "kernels/cpu/parallel.h"
 
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
@@ -40,6 +41,9 @@ void ParallelFor(uint64_t num_parts, const std::function<void(uint64_t)>& body) 
   Acquire(&join);
 }
 
-int Concurrency() { return tbb::this_task_arena::max_concurrency(); }
+int Concurrency() {
+  const size_t allowed = tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism);
+  return static_cast<int>(std::min(allowed, static_cast<size_t>(tbb::this_task_arena::max_concurrency())));
+}
 
 }  // namespace prefixd::cpu

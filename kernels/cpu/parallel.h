@@ -1,8 +1,13 @@
-// ParallelFor, the only way in which the CPU device uses several cores, and the parts that work is cut into.
+// The only ways in which the CPU device uses several cores, and the parts that work is cut into.
+//
+// Threads: both functions share the threads of one pool with all other calls in the process, and use the caller's. They
+// may be called from the body of another: whoever waits, waits for a part that somebody is working on, and who works on
+// a part never waits for a later one.
 #ifndef PREFIXD_KERNELS_CPU_PARALLEL_H_
 #define PREFIXD_KERNELS_CPU_PARALLEL_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 
@@ -29,6 +34,72 @@ void ParallelFor(uint64_t num_parts, const std::function<void(uint64_t)>& body);
 
 // Threads that ParallelFor uses.
 int Concurrency();
+
+// Threads for an array cut in num_parts: shorter arrays are done before another thread has woken up.
+inline int NumThreads(uint64_t num_items, uint64_t num_parts) {
+  constexpr uint64_t kMinItems = uint64_t{1} << 16;
+  if (num_items < kMinItems || num_parts < 2) return 1;
+  return static_cast<int>(std::min(num_parts, static_cast<uint64_t>(Concurrency())));
+}
+
+// Says whose turn it is among parts that are numbered from 0.
+class Turns {
+ public:
+  // Waits for the turn of `part`, the first moments without giving up the core.
+  void Await(uint64_t part) const {
+    for (int spins = 0;; ++spins) {
+      const uint64_t now = part_.load(std::memory_order_acquire);
+      if (now == part) return;
+      if (spins < kMaxSpins) {
+        Pause();
+      } else {
+        part_.wait(now, std::memory_order_acquire);
+      }
+    }
+  }
+
+  // Ends the turn of `part`. What its owner did before happens before what the next one does after its Await.
+  void Pass(uint64_t part) {
+    part_.store(part + 1, std::memory_order_release);
+    part_.notify_all();
+  }
+
+ private:
+  static constexpr int kMaxSpins = 1000;  // 10 to 50 us, what the reduction of a part takes.
+
+  static void Pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+
+  std::atomic<uint64_t> part_ = 0;
+};
+
+// Scans parts on num_threads threads. Each part is reduced, waits for the parts before it to have been added to
+// *prefix, is added itself, and is finished behind what stood there:
+//
+//   Value reduce(part); void add(const Value&, Prefix*); void finish(part, const Prefix& before, const Value&);
+//
+// A part is finished soon after it was reduced and by the same thread, which has it in its cache. Threads take parts in
+// order, from a counter.
+template <class Prefix, class Reduce, class Add, class Finish>
+void Chain(int num_threads, uint64_t num_parts, Prefix* prefix, Reduce reduce, Add add, Finish finish) {
+  std::atomic<uint64_t> next_part = 0;
+  Turns turns;
+  ParallelFor(num_threads, [&](uint64_t /*thread*/) {
+    for (uint64_t part; (part = next_part.fetch_add(1, std::memory_order_relaxed)) < num_parts;) {
+      auto value = reduce(part);
+      turns.Await(part);
+      const Prefix before = *prefix;
+      add(value, prefix);
+      turns.Pass(part);
+      finish(part, before, value);
+    }
+  });
+}
 
 }  // namespace prefixd::cpu
 

@@ -1,77 +1,85 @@
 #include "kernels/cpu/reduce.h"
 
+#include <cstddef>
+#include <cstring>
 #include <vector>
 
 #include "kernels/cpu/operators.h"
-#include "kernels/cpu/ordered.h"
 
 namespace prefixd::cpu {
 namespace {
 
-// A value and, for MIN and MAX, its ReduceState::position.
+const void* ItemAt(const ReduceArgs& args, uint64_t item) {
+  return static_cast<const std::byte*>(args.in) + item * SizeOf(args.dtype);
+}
+
+// Calls body(part) for the parts of an array, each on any thread.
+template <class Body>
+void ForParts(const ReduceArgs& args, uint64_t part_items, Body body) {
+  const uint64_t num_parts = NumParts(args.num_items, part_items);
+  if (NumThreads(args.num_items, num_parts) > 1) return ParallelFor(num_parts, body);
+  for (uint64_t part = 0; part < num_parts; ++part) body(part);
+}
+
+// The value of the array behind `start`.
 template <class T>
-struct Candidate {
-  T value;
-  uint64_t position;
-};
-
-// Where the best of num_items >= 1 elements is, the first of which has position `position`: the same in any order, and
-// in the type of the elements as in that of the output.
-template <class T, class In, class O>
-Candidate<T> BestOfGroup(const In* in, uint64_t num_items, uint64_t position) {
-  uint64_t best = 0;
-  for (uint64_t i = 1; i < num_items; ++i) {
-    if (O::Beats(in[i], in[best])) best = i;
-  }
-  return {static_cast<T>(in[best]), position + best};
+T Combine(const Kernels& kernels, const ReduceArgs& args, T start) {
+  const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op);
+  const uint64_t part_items = kPartBytes / std::max(SizeOf(args.dtype), sizeof(T));
+  const bool is_ordered = IsOrdered(args.output(), args.op);
+  const uint64_t value_items = is_ordered ? kTileItems : part_items;  // How many items a value is of.
+  std::vector<T> values(NumParts(args.num_items, value_items));
+  ForParts(args, part_items, [&](uint64_t part) {
+    const uint64_t first = part * part_items;
+    functions.reduce(ItemAt(args, first), PartItems(args.num_items, part_items, part), /*reverse=*/false,
+                     &values[first / value_items]);
+  });
+  Prefix<T> prefix = PrefixOf(start, Neutral(args.op, args.output()).As<T>());
+  functions.add(values.data(), values.size(), &prefix);
+  return prefix.last;
 }
 
-// Joins what came before with what came after.
+// The state behind `state`, by an operator that keeps positions.
 template <class T, class O>
-Candidate<T> Join(Candidate<T> before, Candidate<T> after, O op) {
-  if constexpr (kIsExtremum<O>) {
-    if (O::Beats(after.value, before.value)) return after;
-    if (O::Beats(before.value, after.value)) return before;
-    // A tie. What came before need not be the lower position: it may come from nowhere.
-    return {before.value, std::min(before.position, after.position)};
-  } else {
-    return {op(before.value, after.value), before.position};
-  }
-}
-
-// The candidate of group `group`: of an array of dtype, whose elements combine as T.
-template <class T, class O>
-Candidate<T> ReduceGroup(const ReduceArgs& args, const Items<T>& items, uint64_t group, T neutral, O op) {
-  const uint64_t first = group * kGroupItems;
-  const uint64_t num_items = PartItems(args.num_items, kGroupItems, group);
-  if constexpr (kIsExtremum<O>) {
-    return VisitDType(args.dtype, [&](auto tag) -> Candidate<T> {
-      using In = typename decltype(tag)::type;
-      if constexpr (IsOutput(kDTypeOf<In>, kDTypeOf<T>)) {
-        return BestOfGroup<T, In, O>(static_cast<const In*>(args.in) + first, num_items, args.first_item + first + 1);
-      } else {
-        FatalValue("ReduceGroup", args.dtype);
+ReduceState FindExtremum(const Kernels& kernels, const ReduceArgs& args, const ReduceState& state) {
+  const auto dtype = static_cast<int>(args.dtype);
+  const auto find = std::is_same_v<O, Min> ? kernels.extrema->min[dtype] : kernels.extrema->max[dtype];
+  const uint64_t part_items = kPartBytes / SizeOf(args.dtype);
+  std::vector<uint64_t> indices(NumParts(args.num_items, part_items));
+  ForParts(args, part_items, [&](uint64_t part) {
+    const uint64_t first = part * part_items;
+    indices[part] = first + find(ItemAt(args, first), PartItems(args.num_items, part_items, part));
+  });
+  T value = state.value.As<T>();
+  uint64_t position = state.position;
+  VisitDType(args.dtype, [&](auto tag) {
+    using In = typename decltype(tag)::type;
+    for (const uint64_t index : indices) {
+      const T item = static_cast<T>(static_cast<const In*>(args.in)[index]);
+      if (O::Beats(item, value)) {
+        value = item;
+        position = args.first_item + index + 1;
+      } else if (!O::Beats(value, item)) {
+        // A tie. What came before need not be the lower position: it may come from nowhere.
+        position = std::min(position, args.first_item + index + 1);
       }
-    });
-  } else {
-    return {GroupValue(items, first, static_cast<int64_t>(num_items), neutral, op), ReduceState::kNothing};
-  }
+    }
+  });
+  return {Value::Of(Canonical(value)), position};
 }
 
 }  // namespace
 
-Work RunReduce(const ReduceArgs& args) {
+Work RunReduce(const Kernels& kernels, const ReduceArgs& args) {
   const ReduceState state = args.state_in != nullptr ? *args.state_in : args.init;
   VisitDType(args.output(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const auto items = ItemsOf<T>(args.dtype, args.in, args.num_items, /*backwards=*/false);
     VisitFunction<T>(args.op, [&](auto op) {
-      const T neutral = Neutral(args.op, args.output()).template As<T>();
-      std::vector<Candidate<T>> groups(NumParts(args.num_items, kGroupItems));
-      ParallelFor(groups.size(), [&](uint64_t group) { groups[group] = ReduceGroup(args, items, group, neutral, op); });
-      Candidate<T> all = {state.value.As<T>(), state.position};
-      for (const Candidate<T>& group : groups) all = Join(all, group, op);
-      *args.state_out = {Value::Of(Canonical(all.value)), all.position};
+      if constexpr (kIsExtremum<decltype(op)>) {
+        *args.state_out = FindExtremum<T, decltype(op)>(kernels, args, state);
+      } else {
+        *args.state_out = {Value::Of(Canonical(Combine(kernels, args, state.value.As<T>()))), state.position};
+      }
     });
   });
   if (args.num_items == 0) return {};

@@ -1,15 +1,15 @@
-// Reduction on the CPU: reduce every group, fold their values in order. The bits are those of the last element of the
-// inclusive scan (scan.h).
+// Reduce on the CPU: the values of parts, on all threads, then their fold in order. Reads once.
 #ifndef PREFIXD_KERNELS_CPU_REDUCE_H_
 #define PREFIXD_KERNELS_CPU_REDUCE_H_
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/simd/kernels.h"
 #include "kernels/device.h"
 
 namespace prefixd::cpu {
 
 // Needs:   Validate(args) is OK.
-Work RunReduce(const ReduceArgs& args);
+Work RunReduce(const Kernels& kernels, const ReduceArgs& args);
 
 }  // namespace prefixd::cpu
 

@@ -1,88 +1,108 @@
 #include "kernels/cpu/scan.h"
 
+#include <cstddef>
 #include <cstring>
-#include <vector>
 
+#include "kernels/cpu/caches.h"
 #include "kernels/cpu/operators.h"
-#include "kernels/cpu/ordered.h"
 
 namespace prefixd::cpu {
 namespace {
 
-// Where the results go, in the order of the scan.
-template <class T>
-struct Results {
-  T* out;
-  uint64_t last;
-  bool backwards;
-
-  void Store(uint64_t first, int count, const T* results) const {
-    if (backwards) {
-      T* const to = out + (last - first);
-      for (int i = 0; i < count; ++i) to[-i] = Canonical(results[i]);
-    } else {
-      T* const to = out + first;
-      for (int i = 0; i < count; ++i) to[i] = Canonical(results[i]);
-    }
-  }
+// A Prefix of any type.
+struct AnyPrefix {
+  alignas(Prefix<double>) std::byte bytes[sizeof(Prefix<double>)];
 };
 
-// Scans a group behind `prefix` and returns the prefix of the next. Reads a leaf before it writes its place: in may be
-// out.
-template <class T, class O>
-T ScanGroup(ScanKind kind, const Items<T>& items, const Results<T>& results, uint64_t group_first, int64_t num_items,
-            T prefix, T neutral, O op) {
-  T last = prefix;
-  const auto write = [&](int64_t first, int leaf_items, const BeforeLeaf<T>& before, const T* values) {
-    T scanned[kLeafItems + 1];
-    scanned[0] = last;
-    for (int i = 0; i < leaf_items; ++i) {
-      scanned[i + 1] = op(prefix, op(before.group, op(before.tile, values[i])));
-    }
-    last = scanned[leaf_items];
-    results.Store(group_first + first, leaf_items, scanned + (kind == ScanKind::kInclusive ? 1 : 0));
-  };
-  VisitLeaves(items, group_first, num_items, neutral, op, write);
-  return last;
-}
+// What ScanFunctions::reduce gives.
+struct PartValues {
+  alignas(double) std::byte bytes[kPartBytes / kTileItems];  // A value of a tile for every element of one.
+  uint64_t count;
+};
 
-// Returns the value of the array behind `start`. Needs: args.num_items > 0.
-template <class T, class O>
-T ScanAll(const ScanArgs& args, const Items<T>& items, T start, O op) {
-  const Results<T> results = {static_cast<T*>(args.out), args.num_items - 1, args.reverse};
-  const T neutral = Neutral(args.op, args.output()).template As<T>();
-  const uint64_t num_groups = NumParts(args.num_items, kGroupItems);
-  std::vector<T> prefixes(num_groups + 1);  // Group g's at g. The value of the last group comes from its scan.
-  ParallelFor(num_groups - 1, [&](uint64_t group) {
-    prefixes[group + 1] = GroupValue(items, group * kGroupItems, kGroupItems, neutral, op);
-  });
-  prefixes[0] = start;
-  for (uint64_t group = 1; group < num_groups; ++group) prefixes[group] = op(prefixes[group - 1], prefixes[group]);
-  ParallelFor(num_groups, [&](uint64_t group) {
-    const auto group_items = static_cast<int64_t>(PartItems(args.num_items, kGroupItems, group));
-    const T next = ScanGroup(args.kind, items, results, group * kGroupItems, group_items, prefixes[group], neutral, op);
-    if (group == num_groups - 1) prefixes[num_groups] = next;
-  });
-  return prefixes[num_groups];
+// An array cut into parts.
+class Parts {
+ public:
+  explicit Parts(const ScanArgs& args)
+      : args_(args),
+        part_items_(kPartBytes / std::max(SizeOf(args.dtype), SizeOf(args.output()))),
+        stream_(args.in != args.out &&
+                IsLargerThanCaches(args.num_items * (SizeOf(args.dtype) + SizeOf(args.output())))) {}
+
+  uint64_t part_items() const { return part_items_; }
+  uint64_t count() const { return NumParts(args_.num_items, part_items_); }
+
+  ScanPart At(uint64_t part) const {
+    const uint64_t first = First(part);
+    return {.in = static_cast<const std::byte*>(args_.in) + first * SizeOf(args_.dtype),
+            .out = static_cast<std::byte*>(args_.out) + first * SizeOf(args_.output()),
+            .num_items = PartItems(args_.num_items, part_items_, part),
+            .reverse = args_.reverse,
+            .exclusive = args_.kind == ScanKind::kExclusive,
+            .stream = stream_};
+  }
+
+ private:
+  // The index of the first of a part's items in memory.
+  uint64_t First(uint64_t part) const {
+    const uint64_t behind = part * part_items_;
+    return args_.reverse ? args_.num_items - behind - PartItems(args_.num_items, part_items_, part) : behind;
+  }
+
+  const ScanArgs& args_;
+  uint64_t part_items_;
+  bool stream_;
+};
+
+void ScanAll(const Kernels& kernels, const ScanArgs& args, AnyPrefix* prefix) {
+  const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op);
+  const Parts parts(args);
+  const uint64_t last = parts.count() - 1;
+  const int num_threads = NumThreads(args.num_items, parts.count());
+  if (num_threads == 1) {
+    for (uint64_t part = 0; part <= last; ++part) functions.scan(parts.At(part), prefix);
+    return;
+  }
+
+  AnyPrefix end;
+  const auto reduce = [&](uint64_t part) {
+    PartValues values;
+    values.count = 0;
+    if (part == last) return values;  // Nothing comes behind it.
+    const ScanPart p = parts.At(part);
+    functions.reduce(p.in, p.num_items, p.reverse, values.bytes);
+    values.count = IsOrdered(args.output(), args.op) ? parts.part_items() / kTileItems : 1;
+    return values;
+  };
+  const auto add = [&](const PartValues& values, AnyPrefix* sum) { functions.add(values.bytes, values.count, sum); };
+  const auto finish = [&](uint64_t part, AnyPrefix before, const PartValues&) {
+    functions.scan(parts.At(part), &before);
+    if (part == last) end = before;
+  };
+  Chain(num_threads, parts.count(), prefix, reduce, add, finish);
+  *prefix = end;
 }
 
 }  // namespace
 
-Work RunScan(const ScanArgs& args) {
+Work RunScan(const Kernels& kernels, const ScanArgs& args) {
   VisitDType(args.output(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T carry = args.init.As<T>();
     if (args.carry_in != nullptr) std::memcpy(&carry, args.carry_in, sizeof(T));
     if (args.num_items > 0) {
-      const auto items = ItemsOf<T>(args.dtype, args.in, args.num_items, args.reverse);
-      carry = VisitFunction<T>(args.op, [&](auto op) { return ScanAll(args, items, carry, op); });
+      Prefix<T> prefix = PrefixOf(carry, Neutral(args.op, args.output()).As<T>());
+      AnyPrefix any;
+      std::memcpy(&any, &prefix, sizeof(prefix));
+      ScanAll(kernels, args, &any);
+      std::memcpy(&prefix, &any, sizeof(prefix));
+      carry = prefix.last;
     }
     carry = Canonical(carry);
     if (args.carry_out != nullptr) std::memcpy(args.carry_out, &carry, sizeof(T));
   });
   if (args.num_items == 0) return {};
-  return {.launches = args.num_items > static_cast<uint64_t>(kGroupItems) ? uint64_t{2} : uint64_t{1},
-          .num_bytes = args.num_items * (SizeOf(args.dtype) + SizeOf(args.output()))};
+  return {.launches = 1, .num_bytes = args.num_items * (SizeOf(args.dtype) + SizeOf(args.output()))};
 }
 
 }  // namespace prefixd::cpu

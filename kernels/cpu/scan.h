@@ -1,15 +1,17 @@
-// Reduce-then-scan on the CPU: reduce every group, fold their values in order, scan every group behind its prefix.
-// Reads twice, writes once; reads once where one group holds all.
+// The chained scan on the CPU: one thread scans an array once, behind what it has added up so far. Several threads take
+// parts from a counter; each reduces its part, waits for what stands before it, hands on what stands behind it, and
+// scans the part from its cache. Reads once, writes once.
 #ifndef PREFIXD_KERNELS_CPU_SCAN_H_
 #define PREFIXD_KERNELS_CPU_SCAN_H_
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/simd/kernels.h"
 #include "kernels/device.h"
 
 namespace prefixd::cpu {
 
 // Needs:   Validate(args) is OK.
-Work RunScan(const ScanArgs& args);
+Work RunScan(const Kernels& kernels, const ScanArgs& args);
 
 }  // namespace prefixd::cpu
 

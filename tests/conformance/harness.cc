@@ -17,7 +17,10 @@ class PrintSeed : public testing::Environment {
 [[maybe_unused]] const testing::Environment* const kPrintSeed = testing::AddGlobalTestEnvironment(new PrintSeed);
 
 absl::StatusOr<std::unique_ptr<Device>> Open(const std::string& name) {
-  if (name != "cuda") return OpenDevice(name);
+  if (name == "cpu") {
+    const char* const isa = std::getenv("PREFIXD_TEST_CPU_ISA");
+    return OpenDevice(name, isa == nullptr ? "auto" : isa);
+  }
   if (CudaDeviceCount() == 0 && std::getenv("PREFIXD_REQUIRE_CUDA") == nullptr) {
     return absl::NotFoundError("no CUDA device here; set PREFIXD_REQUIRE_CUDA to make that a failure");
   }

@@ -29,7 +29,8 @@
 
 namespace prefixd::conformance {
 
-// The process's one device of this name: "cpu", or "cuda" for the first card.
+// The process's one device of this name: "cpu", with the instruction set that PREFIXD_TEST_CPU_ISA names (default: the
+// widest), or "cuda" for the first card.
 // Errors: NOT_FOUND if the name is "cuda", there is no card, and PREFIXD_REQUIRE_CUDA is not set; else OpenDevice's.
 absl::StatusOr<Device*> SharedDevice(const std::string& name);
 

@@ -76,6 +76,7 @@ TEST_F(CpuDeviceTest, CountsItsLoops) {
   ScanOf(Rounding(kGroupItems));
   EXPECT_EQ(lane_->TakeStageTimes().launches, 1u);
   ScanOf(Rounding(kGroupItems + 1));
+  ScanOf(Rounding(1));
   EXPECT_EQ(lane_->TakeStageTimes().launches, 2u);
   ScanOf({});
   const StageTimes nothing = lane_->TakeStageTimes();
@@ -101,6 +102,52 @@ TEST(ParallelForTest, CallsEveryBlockOnce) {
     EXPECT_EQ(calls, std::vector<int>(num_blocks, 1));
   }
   EXPECT_GE(cpu::Concurrency(), 1);
+}
+
+// Adds up so that order shows.
+uint64_t After(uint64_t before, uint64_t part) { return before * 31 + part + 1; }
+
+TEST(ChainTest, AddsPartsInOrderAlsoWhereItIsNested) {
+  constexpr uint64_t kNumParts = 200;
+  std::atomic<int> wrong = 0;
+  cpu::ParallelFor(16, [&](uint64_t chain) {
+    uint64_t prefix = chain;
+    std::vector<uint64_t> befores(kNumParts);
+    const auto reduce = [](uint64_t part) { return part; };
+    const auto add = [](uint64_t part, uint64_t* sum) { *sum = After(*sum, part); };
+    const auto finish = [&](uint64_t part, uint64_t before, uint64_t value) {
+      befores[part] = before;
+      wrong += value != part;
+    };
+    cpu::Chain(/*num_threads=*/5, kNumParts, &prefix, reduce, add, finish);
+    uint64_t want = chain;
+    for (uint64_t part = 0; part < kNumParts; ++part) {
+      wrong += befores[part] != want;
+      want = After(want, part);
+    }
+    wrong += prefix != want;
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(ChainTest, WaitsForAPartThatTakesLong) {
+  uint64_t prefix = 0;
+  const auto reduce = [](uint64_t part) {
+    if (part == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));  // Longer than Turns spins.
+    return part;
+  };
+  cpu::Chain(
+      /*num_threads=*/2, /*num_parts=*/9, &prefix, reduce,
+      [](uint64_t part, uint64_t* sum) { *sum = After(*sum, part); }, [](uint64_t, uint64_t, uint64_t) {});
+  uint64_t want = 0;
+  for (uint64_t part = 0; part < 9; ++part) want = After(want, part);
+  EXPECT_EQ(prefix, want);
+}
+
+TEST(NumThreadsTest, ShortArraysStayOnTheCallersThread) {
+  EXPECT_EQ(cpu::NumThreads((uint64_t{1} << 16) - 1, 100), 1);
+  EXPECT_EQ(cpu::NumThreads(uint64_t{1} << 20, 1), 1);
+  EXPECT_EQ(cpu::NumThreads(uint64_t{1} << 20, 1000), cpu::Concurrency());
 }
 
 TEST(ParallelForTest, PartsCoverEveryItem) {

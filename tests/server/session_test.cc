@@ -19,7 +19,7 @@ TEST_F(SessionTest, UnaryScan) {
   EXPECT_EQ(Items<int32_t>(transport_->values()), (std::vector<int32_t>{3, 4, 6, 10}));
   EXPECT_EQ(transport_->result().timing.num_items, 4u);
   EXPECT_EQ(transport_->result().timing.device, "fake");
-  EXPECT_EQ(transport_->result().timing.algorithm, Algorithm{Strategy::kReduceThenScan});
+  EXPECT_EQ(transport_->result().timing.algorithm, Algorithm{Strategy::kChained});
   EXPECT_TRUE(transport_->result().timing.kernel_ns.has_value());
 }
 

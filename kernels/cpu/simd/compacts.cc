@@ -1,0 +1,274 @@
+// Compact in two steps: a bit for each item, which says whether it is kept; then the items whose bits are set.
+#include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/simd/tables.h"
+#include "kernels/cpu/simd/vector.h"
+
+namespace prefixd::cpu::PREFIXD_ISA {
+namespace {
+
+constexpr int kWordItems = 64;
+
+constexpr uint64_t LowBits(uint64_t count) { return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
+
+// ---- Which items are kept ------------------------------------------------------------------------------------------
+// Of two vectors or two scalars of T, by IEEE rules.
+template <Comparison kComparison, class T>
+struct Compares {
+  template <class V>
+  static PREFIXD_INLINE auto Of(V item, V value) {
+    if constexpr (kComparison == Comparison::kLess) {
+      return item < value;
+    } else if constexpr (kComparison == Comparison::kLessEqual) {
+      return item <= value;
+    } else if constexpr (kComparison == Comparison::kGreater) {
+      return item > value;
+    } else if constexpr (kComparison == Comparison::kGreaterEqual) {
+      return item >= value;
+    } else if constexpr (kComparison == Comparison::kEqual) {
+      return item == value;
+    } else if constexpr (kComparison == Comparison::kNotEqual) {
+      return item != value;
+    } else if constexpr (kComparison == Comparison::kIsNan) {
+      return item != item;
+    } else {
+      static_assert(kComparison == Comparison::kIsFinite);
+      return item - item == item - item;  // The difference of infinities is a NaN, which is not itself.
+    }
+  }
+};
+
+// Bit i is set if the comparison holds in lane i.
+#if defined(__AVX512BW__)
+// By mask registers: the compiler makes a vector of the mask and a mask of the vector.
+template <Comparison kComparison, class T>
+PREFIXD_INLINE uint64_t BitsWhere(Vector<T> item, Vector<T> value) {
+  if constexpr (kComparison == Comparison::kIsFinite) {
+    return BitsWhere<Comparison::kEqual, T>(item - item, item - item);
+  } else if constexpr (kComparison == Comparison::kIsNan) {
+    return BitsWhere<Comparison::kNotEqual, T>(item, item);
+  } else if constexpr (kIsFloating<T>) {
+    constexpr int kPredicate = kComparison == Comparison::kLess           ? _CMP_LT_OQ
+                               : kComparison == Comparison::kLessEqual    ? _CMP_LE_OQ
+                               : kComparison == Comparison::kGreater      ? _CMP_GT_OQ
+                               : kComparison == Comparison::kGreaterEqual ? _CMP_GE_OQ
+                               : kComparison == Comparison::kEqual        ? _CMP_EQ_OQ
+                                                                          : _CMP_NEQ_UQ;
+    if constexpr (sizeof(T) == 4) {
+      return _mm512_cmp_ps_mask(reinterpret_cast<__m512>(item), reinterpret_cast<__m512>(value), kPredicate);
+    } else {
+      return _mm512_cmp_pd_mask(reinterpret_cast<__m512d>(item), reinterpret_cast<__m512d>(value), kPredicate);
+    }
+  } else {
+    constexpr int kPredicate = kComparison == Comparison::kLess           ? _MM_CMPINT_LT
+                               : kComparison == Comparison::kLessEqual    ? _MM_CMPINT_LE
+                               : kComparison == Comparison::kGreater      ? _MM_CMPINT_NLE
+                               : kComparison == Comparison::kGreaterEqual ? _MM_CMPINT_NLT
+                               : kComparison == Comparison::kEqual        ? _MM_CMPINT_EQ
+                                                                          : _MM_CMPINT_NE;
+    const auto a = reinterpret_cast<__m512i>(item), b = reinterpret_cast<__m512i>(value);
+    constexpr bool kSigned = kIsSignedInteger<T>;
+    if constexpr (sizeof(T) == 1) {
+      return kSigned ? _mm512_cmp_epi8_mask(a, b, kPredicate) : _mm512_cmp_epu8_mask(a, b, kPredicate);
+    } else if constexpr (sizeof(T) == 2) {
+      return kSigned ? _mm512_cmp_epi16_mask(a, b, kPredicate) : _mm512_cmp_epu16_mask(a, b, kPredicate);
+    } else if constexpr (sizeof(T) == 4) {
+      return kSigned ? _mm512_cmp_epi32_mask(a, b, kPredicate) : _mm512_cmp_epu32_mask(a, b, kPredicate);
+    } else {
+      return kSigned ? _mm512_cmp_epi64_mask(a, b, kPredicate) : _mm512_cmp_epu64_mask(a, b, kPredicate);
+    }
+  }
+}
+#else
+template <Comparison kComparison, class T>
+PREFIXD_INLINE uint64_t BitsWhere(Vector<T> item, Vector<T> value) {
+  return Bits(Compares<kComparison, T>::Of(item, value));
+}
+#endif
+
+template <class T, Comparison kComparison>
+uint64_t Compare(const void* items, uint64_t num_items, const void* to, bool invert, uint64_t* bits) {
+  using C = Compares<kComparison, T>;
+  constexpr int L = kLanes<T>;
+  const auto* const in = static_cast<const T*>(items);
+  T value;
+  __builtin_memcpy(&value, to, sizeof(value));
+  const Vector<T> values = Splat(value);
+  const uint64_t turned = invert ? ~uint64_t{0} : 0;
+  uint64_t kept = 0;
+  uint64_t i = 0;
+  for (; i + kWordItems <= num_items; i += kWordItems) {
+    uint64_t word = 0;
+    for (int k = 0; k < kWordItems; k += L) word |= BitsWhere<kComparison, T>(Load(in + i + k), values) << k;
+    word ^= turned;
+    *bits++ = word;
+    kept += __builtin_popcountll(word);
+  }
+  if (i < num_items) {
+    uint64_t word = 0;
+    for (uint64_t k = 0; i + k < num_items; ++k) word |= uint64_t{C::Of(in[i + k], value)} << k;
+    word = (word ^ turned) & LowBits(num_items - i);
+    *bits = word;
+    kept += __builtin_popcountll(word);
+  }
+  return kept;
+}
+
+uint64_t CopyBits(const void* mask, uint64_t num_items, bool invert, uint64_t* bits) {
+  const auto* const from = static_cast<const uint8_t*>(mask);
+  const uint64_t turned = invert ? ~uint64_t{0} : 0;
+  uint64_t kept = 0;
+  for (uint64_t i = 0; i < num_items; i += kWordItems) {
+    const uint64_t left = num_items - i;
+    uint64_t word = 0;
+    __builtin_memcpy(&word, from + i / 8, left < kWordItems ? (left + 7) / 8 : 8);
+    word = (word ^ turned) & LowBits(left);
+    *bits++ = word;
+    kept += __builtin_popcountll(word);
+  }
+  return kept;
+}
+
+// ---- Keeping them --------------------------------------------------------------------------------------------------
+// A step reads kStep items and writes kStep, of which those whose bits are set come first; what is behind them has no
+// meaning. AVX-512 could compress, but is slower by it: its stores are twice as long, and most of them straddle lines.
+// An instruction set without a shuffle that it can compute has no steps.
+#if defined(__AVX2__)
+
+template <class T>
+constexpr int kStep = sizeof(T) == 8 ? 4 : 8;
+
+// For each set of eight bits, a byte each for the numbers of those that are set, the lowest first.
+struct BitNumbers {
+  uint64_t of[256];
+};
+constexpr BitNumbers MakeBitNumbers() {
+  BitNumbers numbers = {};
+  for (int bits = 0; bits < 256; ++bits) {
+    int place = 0;
+    for (int bit = 0; bit < 8; ++bit) {
+      if (bits >> bit & 1) numbers.of[bits] |= uint64_t(bit) << (8 * place++);
+    }
+  }
+  return numbers;
+}
+constexpr BitNumbers kBitNumbers = MakeBitNumbers();
+
+PREFIXD_INLINE __m128i NumbersOf(uint32_t bits) {
+  return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(kBitNumbers.of + bits));
+}
+
+// The halves of eight things, 2i and 2i + 1 for each number i.
+PREFIXD_INLINE __m128i HalvesOf(__m128i numbers) {
+  const __m128i twice = _mm_unpacklo_epi8(numbers, numbers);
+  return _mm_add_epi8(_mm_add_epi8(twice, twice), _mm_set1_epi16(0x0100));
+}
+
+template <class T>
+PREFIXD_INLINE void KeepStep(const T* in, uint32_t bits, T* out) {
+  const __m128i numbers = NumbersOf(bits);
+  if constexpr (sizeof(T) == 1) {
+    const __m128i items = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(in));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm_shuffle_epi8(items, numbers));
+  } else if constexpr (sizeof(T) == 2) {
+    const __m128i items = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_shuffle_epi8(items, HalvesOf(numbers)));
+  } else {
+    const __m256i lanes = _mm256_cvtepu8_epi32(sizeof(T) == 4 ? numbers : HalvesOf(numbers));
+    const __m256i items = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_permutevar8x32_epi32(items, lanes));
+  }
+}
+
+template <class Index>
+PREFIXD_INLINE void KeepIndices(uint64_t first, uint32_t bits, Index* out) {
+  const __m128i numbers = NumbersOf(bits);
+  const __m256i indices =
+      sizeof(Index) == 4
+          ? _mm256_add_epi32(_mm256_cvtepu8_epi32(numbers), _mm256_set1_epi32(static_cast<int>(first)))
+          : _mm256_add_epi64(_mm256_cvtepu8_epi64(numbers), _mm256_set1_epi64x(static_cast<int64_t>(first)));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), indices);
+}
+
+#else
+
+template <class T>
+constexpr int kStep = 0;
+template <class T>
+PREFIXD_INLINE void KeepStep(const T* /*in*/, uint32_t /*bits*/, T* /*out*/) {}
+template <class Index>
+PREFIXD_INLINE void KeepIndices(uint64_t /*first*/, uint32_t /*bits*/, Index* /*out*/) {}
+
+#endif
+
+// Calls step(i, bits of the items i .., where to write) or one(i) for what is kept, and moves on in [out, end). Steps
+// write whole vectors, so they are used as long as these do not reach past the end.
+template <class T, class Step, class One>
+PREFIXD_INLINE void KeepAll(const uint64_t* bits, uint64_t num_items, T* out, const T* end, Step step, One one) {
+  for (uint64_t i = 0; i < num_items; i += kWordItems) {
+    uint64_t word = bits[i / kWordItems];
+    if constexpr (kStep < T >> 0) {
+      if (end - out >= kWordItems && num_items - i >= kWordItems) {
+        for (int k = 0; k < kWordItems; k += kStep<T>) {
+          const auto of_step = static_cast<uint32_t>(word >> k & LowBits(kStep<T>));
+          step(i + k, of_step, out);
+          out += __builtin_popcount(of_step);
+        }
+        continue;
+      }
+    } else if (word == ~uint64_t{0}) {
+      for (int k = 0; k < kWordItems; ++k) *out++ = one(i + k);
+      continue;
+    }
+    for (; word != 0; word &= word - 1) *out++ = one(i + __builtin_ctzll(word));
+  }
+}
+
+template <class T>
+void Keep(const void* items, const uint64_t* bits, uint64_t num_items, void* out, void* end) {
+  const auto* const in = static_cast<const T*>(items);
+  KeepAll(
+      bits, num_items, static_cast<T*>(out), static_cast<const T*>(end),
+      [in](uint64_t i, uint32_t of_step, T * to) __attribute__((always_inline)) { KeepStep(in + i, of_step, to); },
+      [in](uint64_t i) __attribute__((always_inline)) { return in[i]; });
+}
+
+template <class Index>
+void KeepIndicesOf(uint64_t first, const uint64_t* bits, uint64_t num_items, void* out, void* end) {
+  KeepAll(
+      bits, num_items, static_cast<Index*>(out), static_cast<const Index*>(end),
+      [first](uint64_t i, uint32_t of_step, Index * to)
+          __attribute__((always_inline)) { KeepIndices(first + i, of_step, to); },
+      [first](uint64_t i) __attribute__((always_inline)) { return static_cast<Index>(first + i); });
+}
+
+// ---- The table -----------------------------------------------------------------------------------------------------
+template <size_t kBytes>
+using Word =
+    std::conditional_t<kBytes == 1, uint8_t,
+                       std::conditional_t<kBytes == 2, uint16_t, std::conditional_t<kBytes == 4, uint32_t, uint64_t>>>;
+
+constexpr CompactTable MakeTable() {
+  CompactTable table = {};
+#define PREFIXD_SET_COMPARISON(enumerator, name) \
+  compare[static_cast<int>(Comparison::enumerator)] = Compare<T, Comparison::enumerator>;
+#define PREFIXD_SET(name, type)                                           \
+  {                                                                       \
+    using T = type;                                                       \
+    auto& compare = table.compare[static_cast<int>(DType::name)];         \
+    PREFIXD_COMPARISONS(PREFIXD_SET_COMPARISON)                           \
+    table.keep[static_cast<int>(DType::name)] = Keep<Word<sizeof(type)>>; \
+  }
+  PREFIXD_FOR_EACH_DTYPE(PREFIXD_SET)
+#undef PREFIXD_SET
+#undef PREFIXD_SET_COMPARISON
+  table.copy_bits = CopyBits;
+  table.keep_indices_32 = KeepIndicesOf<uint32_t>;
+  table.keep_indices_64 = KeepIndicesOf<uint64_t>;
+  return table;
+}
+
+}  // namespace
+
+constinit const CompactTable kCompacts = MakeTable();
+
+}  // namespace prefixd::cpu::PREFIXD_ISA

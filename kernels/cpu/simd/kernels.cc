@@ -1,0 +1,87 @@
+// Difference and copy, and everything that this instruction set has.
+#include "kernels/cpu/simd/kernels.h"
+
+#include "kernels/cpu/simd/canonical.h"
+#include "kernels/cpu/simd/staging.h"
+#include "kernels/cpu/simd/tables.h"
+
+namespace prefixd::cpu::PREFIXD_ISA {
+namespace {
+
+// The type in which T is subtracted: signed integers would overflow.
+template <class T>
+using Subtracts =
+    std::conditional_t<kIsFloating<T>, T,
+                       std::conditional_t<sizeof(T) == 1, uint8_t,
+                                          std::conditional_t<sizeof(T) == 2, uint16_t,
+                                                             std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>>;
+
+template <class V>
+PREFIXD_INLINE V Minus(V a, V b) {
+  return Canonical(static_cast<V>(a - b));
+}
+
+// For the items i of [begin, end), whose neighbours at[kNeighbour] exist.
+template <int kNeighbour, bool kStream, class T>
+PREFIXD_INLINE void Subtract(const T* in, T* out, uint64_t begin, uint64_t end) {
+  constexpr int L = kLanes<T>;
+  uint64_t i = begin;
+  if constexpr (kStream) {
+    for (; i < end && !IsAligned(out + i); ++i) out[i] = Minus(in[i], in[i + kNeighbour]);
+  }
+  for (; i + L <= end; i += L) StoreOrStream<kStream>(out + i, Minus(Load(in + i), Load(in + i + kNeighbour)));
+  for (; i < end; ++i) out[i] = Minus(in[i], in[i + kNeighbour]);
+}
+
+template <class T>
+void Difference(const void* items, void* results, uint64_t num_items, const void* edge, bool reverse, bool stream) {
+  const auto* const in = static_cast<const T*>(items);
+  auto* const out = static_cast<T*>(results);
+  T outside;
+  __builtin_memcpy(&outside, edge, sizeof(outside));
+  const uint64_t last = num_items - 1;
+  if (reverse) {
+    stream ? Subtract<1, true>(in, out, 0, last) : Subtract<1, false>(in, out, 0, last);
+    out[last] = Minus(in[last], outside);
+  } else {
+    out[0] = Minus(in[0], outside);
+    stream ? Subtract<-1, true>(in, out, 1, num_items) : Subtract<-1, false>(in, out, 1, num_items);
+  }
+  if (stream) FinishStreaming();
+}
+
+void CopyStreaming(void* results, const void* items, size_t size_bytes) {
+  auto* out = static_cast<uint8_t*>(results);
+  const auto* in = static_cast<const uint8_t*>(items);
+  size_t head = -reinterpret_cast<uintptr_t>(out) % kVectorBytes;
+  if (head > size_bytes) head = size_bytes;
+  __builtin_memcpy(out, in, head);
+  size_t i = head;
+  for (; i + 4 * kVectorBytes <= size_bytes; i += 4 * kVectorBytes) {
+    const Bytes v0 = Load(in + i), v1 = Load(in + i + kVectorBytes);
+    const Bytes v2 = Load(in + i + 2 * kVectorBytes), v3 = Load(in + i + 3 * kVectorBytes);
+    Stream(out + i, v0);
+    Stream(out + i + kVectorBytes, v1);
+    Stream(out + i + 2 * kVectorBytes, v2);
+    Stream(out + i + 3 * kVectorBytes, v3);
+  }
+  FinishStreaming();
+  __builtin_memcpy(out + i, in + i, size_bytes - i);
+}
+
+constexpr DifferenceTable MakeDifferences() {
+  DifferenceTable table = {};
+#define PREFIXD_SET(name, type) table.of[static_cast<int>(DType::name)] = Difference<Subtracts<type>>;
+  PREFIXD_FOR_EACH_DTYPE(PREFIXD_SET)
+#undef PREFIXD_SET
+  return table;
+}
+
+}  // namespace
+
+constinit const DifferenceTable kDifferences = MakeDifferences();
+
+constinit const Kernels kKernels = {&kUnorderedScans, &kOrderedScans, &kExtrema,
+                                    &kCompacts,       &kDifferences,  CopyStreaming};
+
+}  // namespace prefixd::cpu::PREFIXD_ISA

@@ -1,0 +1,118 @@
+// The loops of the CPU device, compiled once for each instruction set: what a set's files give to the rest.
+//
+//   const Kernels& kernels = KernelsOf(CpuIsa::kAvx2);
+//   kernels.scans->of[in][out][op].scan(part, &prefix);
+//
+// Every function here runs on the calling thread, allocates nothing and can't fail. Pointers have no type because the
+// tables have one; they are aligned to their elements, not to vectors. The order in which floating-point sums and
+// products are combined is that of kernels/NUMERICS.md.
+#ifndef PREFIXD_KERNELS_CPU_SIMD_KERNELS_H_
+#define PREFIXD_KERNELS_CPU_SIMD_KERNELS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/association.h"
+#include "kernels/types.h"
+
+namespace prefixd::cpu {
+
+// The items of a part stay in a core's second-level cache between their reduction and their scan. A part holds whole
+// tiles, so that its value is a list of tiles' values.
+inline constexpr uint64_t kPartBytes = uint64_t{256} << 10;
+inline constexpr uint64_t kMaxPartTiles = kPartBytes / sizeof(float) / kTileItems;
+
+// Whether T's results depend on the order in which they are combined.
+constexpr bool IsOrdered(DType out_dtype, Op op) {
+  return IsFloating(out_dtype) && (op == Op::kSum || op == Op::kProd);
+}
+
+// The tree of the slots that were added so far, at most 31: blocks[k] is that of 2^k of them, if bit k of num_slots is
+// set, and neutral if it is not.
+template <class T>
+struct PrefixTree {
+  T blocks[5];
+  uint32_t num_slots;
+};
+
+// What stands before an item of a scan, which begins a tile where the scan is ordered.
+template <class T>
+struct Prefix {
+  T last;               // The value of all items so far.
+  T groups;             // Ordered: the value up to the group that is under way,
+  PrefixTree<T> tiles;  // and the tiles of that group so far.
+};
+
+// What stands before the first item.
+template <class T>
+constexpr Prefix<T> PrefixOf(T start, T neutral) {
+  return {.last = start, .groups = start, .tiles = {{neutral, neutral, neutral, neutral, neutral}, 0}};
+}
+
+// A part of an array: items that follow each other in memory. A reverse scan begins with the last of them.
+struct ScanPart {
+  const void* in;
+  void* out;
+  uint64_t num_items;
+  bool reverse;
+  bool exclusive;
+  bool stream;  // Whether results go past the caches. in must not be out.
+};
+
+struct ScanFunctions {
+  // Sets values to the value of the items; if ordered, to the values of their tiles in the order of the scan.
+  void (*reduce)(const void* in, uint64_t num_items, bool reverse, void* values);
+  // Adds the values of a part to *prefix, a Prefix of the output type.
+  void (*add)(const void* values, uint64_t num_values, void* prefix);
+  // Scans behind *prefix and makes it that of what follows. in may be out, if their elements have the same size.
+  void (*scan)(const ScanPart& part, void* prefix);
+};
+
+// Null where IsSupported(kScan, ...) is false.
+struct ScanTable {
+  ScanFunctions of[kNumDTypes][kNumDTypes][kNumOps];
+};
+
+// The index of the first of the smallest or largest items (a NaN is either), of which there is at least one.
+struct ExtremumTable {
+  uint64_t (*min[kNumDTypes])(const void* in, uint64_t num_items);
+  uint64_t (*max[kNumDTypes])(const void* in, uint64_t num_items);
+};
+
+// What a compact keeps, a bit an item; bits behind the last item are 0.
+struct CompactTable {
+  // Sets the bits of items for which the comparison with *value holds, or if inverted does not; returns their number.
+  uint64_t (*compare[kNumDTypes][kNumComparisons])(const void* in, uint64_t num_items, const void* value, bool invert,
+                                                   uint64_t* bits);
+  // The same from a bit mask, lowest bit first.
+  uint64_t (*copy_bits)(const void* mask, uint64_t num_items, bool invert, uint64_t* bits);
+  // Writes the items whose bits are set to [out, end), whose room is exactly what is kept.
+  void (*keep[kNumDTypes])(const void* in, const uint64_t* bits, uint64_t num_items, void* out, void* end);
+  // Writes first + i for each bit i that is set.
+  void (*keep_indices_32)(uint64_t first, const uint64_t* bits, uint64_t num_items, void* out, void* end);
+  void (*keep_indices_64)(uint64_t first, const uint64_t* bits, uint64_t num_items, void* out, void* end);
+};
+
+// out[i] = in[i] - in[i-1], where *edge stands before the first item; reversed: in[i] - in[i+1], *edge behind the last.
+struct DifferenceTable {
+  void (*of[kNumDTypes])(const void* in, void* out, uint64_t num_items, const void* edge, bool reverse, bool stream);
+};
+
+struct Kernels {
+  const ScanTable* unordered_scans;
+  const ScanTable* ordered_scans;  // Floating-point sums and products.
+  const ExtremumTable* extrema;
+  const CompactTable* compacts;
+  const DifferenceTable* differences;
+  // memcpy with stores that go past the caches: in is not to be read soon, nor out.
+  void (*copy_streaming)(void* out, const void* in, size_t size_bytes);
+
+  const ScanFunctions& Scan(DType dtype, DType out_dtype, Op op) const {
+    const ScanTable& table = IsOrdered(out_dtype, op) ? *ordered_scans : *unordered_scans;
+    return table.of[static_cast<int>(dtype)][static_cast<int>(out_dtype)][static_cast<int>(op)];
+  }
+};
+
+}  // namespace prefixd::cpu
+
+#endif  // PREFIXD_KERNELS_CPU_SIMD_KERNELS_H_

@@ -1,0 +1,156 @@
+// Operators for which every order of combination gives the same, on the lanes of vectors and on single values.
+//
+// Each works on keys: integers made of the elements' bits so that one operator does for several. Min is max of keys
+// whose order is turned round, and is or of keys whose bits are turned; floats are ordered by integers. So a type has
+// five operators to compile, not seven for signed and seven for unsigned.
+#ifndef PREFIXD_KERNELS_CPU_SIMD_LANE_OPERATORS_H_
+#define PREFIXD_KERNELS_CPU_SIMD_LANE_OPERATORS_H_
+
+#include "kernels/cpu/simd/vector.h"
+#include "kernels/types.h"
+
+namespace prefixd::cpu::PREFIXD_ISA {
+namespace {
+
+template <int kBytes>
+struct IntegersOf;
+template <>
+struct IntegersOf<1> {
+  using Signed = int8_t;
+  using Unsigned = uint8_t;
+  using Ordered = uint8_t;  // Every x86 finds the maximum of these lanes in one instruction.
+};
+template <>
+struct IntegersOf<2> {
+  using Signed = int16_t;
+  using Unsigned = uint16_t;
+  using Ordered = int16_t;
+};
+template <>
+struct IntegersOf<4> {
+  using Signed = int32_t;
+  using Unsigned = uint32_t;
+  using Ordered = int32_t;
+};
+template <>
+struct IntegersOf<8> {
+  using Signed = int64_t;
+  using Unsigned = uint64_t;
+  using Ordered = int64_t;
+};
+template <class T>
+using Unsigned = typename IntegersOf<sizeof(T)>::Unsigned;
+template <class T>
+using Signed = typename IntegersOf<sizeof(T)>::Signed;
+template <class T>
+using Ordered = typename IntegersOf<sizeof(T)>::Ordered;
+
+template <class T>
+constexpr bool kIsSignedLane = T(-1) < T(0);
+template <class T>
+constexpr T kTopBit = static_cast<T>(Unsigned<T>{1} << (8 * sizeof(T) - 1));
+template <class T>
+constexpr T kLowest = kIsSignedLane<T> ? kTopBit<T> : T{0};
+
+// ---- Operators on keys: on two vectors, or on two scalars ----------------------------------------------------------
+struct Add {
+  template <class T>
+  static constexpr T kIdentity = 0;
+  template <class V>
+  static PREFIXD_INLINE V Of(V a, V b) {
+    return static_cast<V>(a + b);
+  }
+};
+struct Multiply {
+  template <class T>
+  static constexpr T kIdentity = 1;
+  template <class V>
+  static PREFIXD_INLINE V Of(V a, V b) {
+    if constexpr (std::is_same_v<V, uint16_t>) return static_cast<V>(uint32_t{a} * b);  // int would overflow.
+    return static_cast<V>(a * b);
+  }
+};
+struct BitOr {
+  template <class T>
+  static constexpr T kIdentity = 0;
+  template <class V>
+  static PREFIXD_INLINE V Of(V a, V b) {
+    return static_cast<V>(a | b);
+  }
+};
+struct BitXor {
+  template <class T>
+  static constexpr T kIdentity = 0;
+  template <class V>
+  static PREFIXD_INLINE V Of(V a, V b) {
+    return static_cast<V>(a ^ b);
+  }
+};
+struct Largest {
+  template <class T>
+  static constexpr T kIdentity = kLowest<T>;
+  template <class V>
+  static PREFIXD_INLINE V Of(V a, V b) {
+    return a > b ? a : b;
+  }
+};
+
+// ---- Keys ----------------------------------------------------------------------------------------------------------
+// Elements are their own keys.
+template <class T>
+struct Plain {
+  using Key = T;
+  template <class V>
+  PREFIXD_INLINE V KeyOf(V v) const {
+    return v;
+  }
+  template <class V>
+  PREFIXD_INLINE V ElementOf(V key) const {
+    return key;
+  }
+};
+
+// Some bits are turned.
+template <class T>
+struct Turned {
+  using Key = T;
+  T mask;
+  template <class V>
+  PREFIXD_INLINE V KeyOf(V v) const {
+    return static_cast<V>(v ^ mask);
+  }
+  template <class V>
+  PREFIXD_INLINE V ElementOf(V key) const {
+    return static_cast<V>(key ^ mask);
+  }
+};
+
+// The bits of a float as a signed integer of the same order, -0 before +0; the whole order is turned round if mask is
+// -1. A NaN is the largest key in either order, and comes out canonical.
+template <class T>
+struct FloatKeys {
+  static_assert(kIsSignedLane<T>);
+  using Key = T;
+  T mask;
+
+  static constexpr T kMagnitude = static_cast<T>(~kTopBit<T>);
+  static constexpr T kInfinity = sizeof(T) == 4 ? static_cast<T>(0x7f800000) : static_cast<T>(0x7ff0000000000000);
+  static constexpr T kNan = sizeof(T) == 4 ? static_cast<T>(0x7fc00000) : static_cast<T>(0x7ff8000000000000);
+
+  template <class V>
+  PREFIXD_INLINE V KeyOf(V bits) const {
+    const V key = ((bits >> (8 * sizeof(T) - 1)) & kMagnitude) ^ bits ^ mask;
+    return (bits & kMagnitude) > kInfinity ? kMagnitude - (key ^ key) : key;
+  }
+  template <class V>
+  PREFIXD_INLINE V ElementOf(V key) const {
+    const V turned = key ^ mask;
+    const V bits = ((turned >> (8 * sizeof(T) - 1)) & kMagnitude) ^ turned;
+    return (bits & kMagnitude) > kInfinity ? kNan - (key ^ key) : bits;
+  }
+};
+
+}  // namespace
+}  // namespace prefixd::cpu::PREFIXD_ISA
+
+#endif  // PREFIXD_KERNELS_CPU_SIMD_LANE_OPERATORS_H_

@@ -1,0 +1,358 @@
+// Scan and reduce of floating-point sums and products, in the order of kernels/NUMERICS.md.
+//
+// A leaf's 32 runs of four items are transposed, so that four vectors hold the first, second, third and fourth items of
+// as many runs as a vector has lanes. Then the fold of a run is vertical, and a level of the tree over the runs is one
+// shuffle, which brings in the neutral element where there is nothing to add, and one addition. What stands before a
+// leaf is the same for all its items, and is added vertically, too.
+#include "kernels/cpu/simd/canonical.h"
+#include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/simd/staging.h"
+#include "kernels/cpu/simd/tables.h"
+
+namespace prefixd::cpu::PREFIXD_ISA {
+namespace {
+
+template <class T>
+struct Plus {
+  static constexpr T kNeutral = T(-0.0);
+  template <class V>
+  static PREFIXD_INLINE V Of(V before, V after) {
+    return before + after;
+  }
+};
+
+template <class T>
+struct Times {
+  static constexpr T kNeutral = T(1);
+  template <class V>
+  static PREFIXD_INLINE V Of(V before, V after) {
+    return before * after;
+  }
+};
+
+// ---- Trees of slots, on scalars ------------------------------------------------------------------------------------
+template <class O, class T>
+PREFIXD_INLINE PrefixTree<T> EmptyTree() {
+  return {.blocks = {O::kNeutral, O::kNeutral, O::kNeutral, O::kNeutral, O::kNeutral}, .num_slots = 0};
+}
+
+template <class O, class T>
+PREFIXD_INLINE void AddSlot(PrefixTree<T>* tree, T slot) {
+  int level = 0;
+  for (uint32_t n = tree->num_slots; n & 1; n >>= 1) {
+    slot = O::Of(tree->blocks[level], slot);
+    tree->blocks[level++] = O::kNeutral;
+  }
+  tree->blocks[level] = slot;
+  ++tree->num_slots;
+}
+
+// The tree of the slots that were added; neutral if there are none. Neutral blocks change nothing: no branch asks which
+// there are.
+template <class O, class T>
+PREFIXD_INLINE T TreeOf(const PrefixTree<T>& tree) {
+  const T* const b = tree.blocks;  // The later slots are in the smaller blocks.
+  return O::Of(b[4], O::Of(b[3], O::Of(b[2], O::Of(b[1], b[0]))));
+}
+
+// Adds a tile to what stands before the next one.
+template <class O, class T>
+PREFIXD_INLINE void AddTile(Prefix<T>* prefix, T tile) {
+  prefix->last = O::Of(prefix->groups, O::Of(TreeOf<O>(prefix->tiles), tile));
+  if (prefix->tiles.num_slots == kJoinSlots - 1) {
+    prefix->groups = prefix->last;
+    prefix->tiles = EmptyTree<O, T>();
+  } else {
+    AddSlot<O>(&prefix->tiles, tile);
+  }
+}
+
+// ---- A leaf in vectors ---------------------------------------------------------------------------------------------
+// The two steps of a transposition in blocks of four lanes. First lanes of two vectors alternate: those of the lower
+// half of each block, or, where lanes are as long as half a block of bytes, every other one. Then pairs of lanes do.
+template <int L, bool kIsWide>
+constexpr int LaneFrom(int i) {
+  return (i & 1 ? L : 0) + (kIsWide ? i & ~1 : (i & ~3) + (i & 3) / 2);
+}
+template <int L>
+constexpr int PairFrom(int i) {
+  return (i & 2 ? L : 0) + (i & ~3) + (i & 1);
+}
+
+// Transposes 4 x 4 items in each block of four lanes; with two lanes, 4 x 2 in a vector.
+template <class V>
+PREFIXD_INLINE void Transpose(V& v0, V& v1, V& v2, V& v3) {
+  constexpr int L = kLanes<Lane<V>>;
+  if constexpr (L == 2) {
+    constexpr auto low = [](int i) { return i == 0 ? 0 : L; };
+    constexpr auto high = [](int i) { return i == 0 ? 1 : L + 1; };
+    const V t0 = v0, t1 = v1, t2 = v2, t3 = v3;
+    v0 = Shuffle<low>(t0, t2);
+    v1 = Shuffle<high>(t0, t2);
+    v2 = Shuffle<low>(t1, t3);
+    v3 = Shuffle<high>(t1, t3);
+  } else {
+    constexpr bool kIsWide = sizeof(Lane<V>) == 8;
+    constexpr auto low = [](int i) { return LaneFrom<L, kIsWide>(i); };
+    constexpr auto high = [](int i) { return LaneFrom<L, kIsWide>(i) + (kIsWide ? 1 : 2); };
+    constexpr auto low_pair = [](int i) { return PairFrom<L>(i); };
+    constexpr auto high_pair = [](int i) { return PairFrom<L>(i) + 2; };
+    const V t0 = Shuffle<low>(v0, v1), t1 = Shuffle<high>(v0, v1);
+    const V t2 = Shuffle<low>(v2, v3), t3 = Shuffle<high>(v2, v3);
+    v0 = Shuffle<low_pair>(t0, t2);
+    v1 = kIsWide ? Shuffle<low_pair>(t1, t3) : Shuffle<high_pair>(t0, t2);
+    v2 = kIsWide ? Shuffle<high_pair>(t0, t2) : Shuffle<low_pair>(t1, t3);
+    v3 = Shuffle<high_pair>(t1, t3);
+  }
+}
+// The transposition that leads back. With two lanes it is another one.
+template <class V>
+PREFIXD_INLINE void TransposeBack(V& v0, V& v1, V& v2, V& v3) {
+  if constexpr (kLanes<Lane<V>> == 2) {
+    constexpr auto low = [](int i) { return i == 0 ? 0 : 2; };
+    constexpr auto high = [](int i) { return i == 0 ? 1 : 3; };
+    const V t0 = v0, t1 = v1, t2 = v2, t3 = v3;
+    v0 = Shuffle<low>(t0, t1);
+    v1 = Shuffle<low>(t2, t3);
+    v2 = Shuffle<high>(t0, t1);
+    v3 = Shuffle<high>(t2, t3);
+  } else {
+    Transpose(v0, v1, v2, v3);
+  }
+}
+
+template <class T, class O>
+struct Leaf {
+  using V = Vector<T>;
+  static constexpr int L = kLanes<T>;
+  static constexpr int kQuads = kJoinSlots / L;  // Times four vectors, which hold L runs.
+  static constexpr int kLaneBlocks = L < 4 ? 1 : L / 4;
+
+  // After the transposition the runs of a quad are in this order.
+  static constexpr int LaneOf(int run) { return L < 4 ? run : 4 * (run % kLaneBlocks) + run / kLaneBlocks; }
+  static constexpr int RunOf(int lane) { return L < 4 ? lane : (lane & 3) * kLaneBlocks + lane / 4; }
+
+  V folds[kQuads][4];  // folds[q][j]: the fold of items 0 .. j of each run of the quad.
+  V trees[kQuads];     // The tree of the leaf's runs up to each of them.
+
+  PREFIXD_INLINE void Fold(const T* in) {
+    for (int q = 0; q < kQuads; ++q) {
+      V v0 = Load(in + (4 * q) * L), v1 = Load(in + (4 * q + 1) * L);
+      V v2 = Load(in + (4 * q + 2) * L), v3 = Load(in + (4 * q + 3) * L);
+      Transpose(v0, v1, v2, v3);
+      folds[q][0] = v0;
+      folds[q][1] = O::Of(v0, v1);
+      folds[q][2] = O::Of(folds[q][1], v2);
+      folds[q][3] = O::Of(folds[q][2], v3);
+    }
+  }
+
+  // One level of the trees of a quad's runs: the later half of each 2 * kWidth runs takes in the earlier half's tree.
+  template <int kWidth>
+  static PREFIXD_INLINE V Step(V v) {
+    if constexpr (kWidth < L) {
+      constexpr auto from = [](int lane) {
+        const int run = RunOf(lane);
+        return run & kWidth ? LaneOf((run & ~(2 * kWidth - 1)) + kWidth - 1) : L + lane;
+      };
+      return Step<2 * kWidth>(O::Of(Shuffle<from>(v, Splat(O::kNeutral)), v));
+    } else {
+      return v;
+    }
+  }
+
+  PREFIXD_INLINE void Grow() {
+    constexpr auto last = [](int) { return L - 1; };
+    for (int q = 0; q < kQuads; ++q) trees[q] = Step<1>(folds[q][3]);
+    for (int width = 1; width < kQuads; width *= 2) {
+      for (int q = 0; q < kQuads; ++q) {
+        if ((q & width) == 0) continue;
+        const V before = trees[(q & ~(2 * width - 1)) + width - 1];
+        trees[q] = O::Of(Shuffle<last>(before, before), trees[q]);
+      }
+    }
+  }
+
+  // The tree of the runs before each run of a quad; neutral before the first.
+  PREFIXD_INLINE V Before(int q) const {
+    constexpr auto from = [](int lane) {
+      const int run = RunOf(lane);
+      return run == 0 ? L + L - 1 : LaneOf(run - 1);
+    };
+    return Shuffle<from>(trees[q], q == 0 ? Splat(O::kNeutral) : trees[q - 1]);
+  }
+
+  // The join of all runs.
+  PREFIXD_INLINE T Value() const {
+    return O::Of(static_cast<T>(trees[kQuads - 1][LaneOf(L - 2)]), static_cast<T>(folds[kQuads - 1][3][L - 1]));
+  }
+
+  // Writes the scan of the leaf's items behind what stands before the leaf.
+  template <bool kStream>
+  PREFIXD_INLINE void Write(V leaves, V tiles, V groups, T* out) const {
+    for (int q = 0; q < kQuads; ++q) {
+      const V before = Before(q);
+      V v[4];
+      for (int j = 0; j < 4; ++j) {
+        v[j] = Canonical(O::Of(groups, O::Of(tiles, O::Of(leaves, O::Of(before, folds[q][j])))));
+      }
+      TransposeBack(v[0], v[1], v[2], v[3]);
+      for (int j = 0; j < 4; ++j) StoreOrStream<kStream>(out + (4 * q + j) * L, v[j]);
+    }
+  }
+};
+
+// values holds num_items >= 1 items of a leaf that is cut short. Each becomes the value of the leaf up to it.
+template <class O, class T>
+__attribute__((noinline)) void ScanShortLeaf(int num_items, T* values) {
+  PrefixTree<T> runs = EmptyTree<O, T>();
+  for (int first = 0; first < num_items; first += kRunItems) {
+    const T before = TreeOf<O>(runs);
+    T fold = values[first];
+    values[first] = O::Of(before, fold);
+    for (int i = first + 1; i < num_items && i < first + kRunItems; ++i) {
+      fold = O::Of(fold, values[i]);
+      values[i] = O::Of(before, fold);
+    }
+    AddSlot<O>(&runs, fold);
+  }
+}
+
+// ---- Parts ---------------------------------------------------------------------------------------------------------
+// Where a leaf's items come from: in place, or through a buffer if they are to be converted or turned round.
+template <class In, class T, bool kReverse>
+PREFIXD_INLINE const T* LeafItems(const In* in, int count, T* buffer) {
+  if constexpr (std::is_same_v<In, T> && !kReverse) {
+    if (count == kLeafItems) return in;
+  }
+  LoadItems<In, T, kReverse>(in, count, buffer);
+  return buffer;
+}
+
+template <class In, class T, class O, bool kReverse>
+__attribute__((noinline)) void ReduceTiles(const In* in, uint64_t num_items, T* values) {
+  if (kReverse) in += num_items - 1;
+  alignas(kVectorBytes) T buffer[kLeafItems];
+  while (num_items > 0) {
+    PrefixTree<T> leaves = EmptyTree<O, T>();
+    T tile = O::kNeutral;
+    for (int leaf = 0; leaf < kJoinSlots && num_items > 0; ++leaf) {
+      const int count = num_items < kLeafItems ? static_cast<int>(num_items) : kLeafItems;
+      const T* const items = LeafItems<In, T, kReverse>(in, count, buffer);
+      T value;
+      if (count == kLeafItems) {
+        Leaf<T, O> l;
+        l.Fold(items);
+        l.Grow();
+        value = l.Value();
+      } else {
+        ScanShortLeaf<O>(count, buffer);
+        value = buffer[count - 1];
+      }
+      tile = O::Of(TreeOf<O>(leaves), value);
+      if (leaf < kJoinSlots - 1) AddSlot<O>(&leaves, value);
+      in += kReverse ? -count : count;
+      num_items -= count;
+    }
+    *values++ = tile;
+  }
+}
+
+// kDirect: items and results lie as the scan goes, and results have the place of their items.
+template <class In, class T, class O, bool kReverse, bool kDirect, bool kStream>
+__attribute__((noinline)) void ScanTiles(const ScanPart& part, Prefix<T>* prefix) {
+  uint64_t num_items = part.num_items;
+  const In* in = static_cast<const In*>(part.in) + (kReverse ? num_items - 1 : 0);
+  T* out = static_cast<T*>(part.out) + (kReverse ? num_items - 1 : 0);
+  alignas(kVectorBytes) T room[kLanes<T> + kLeafItems];
+  T* const buffer = room + kLanes<T>;  // Before it, the result before.
+  buffer[-1] = Canonical(prefix->last);
+  while (num_items > 0) {
+    const Vector<T> groups = Splat(prefix->groups), tiles = Splat(TreeOf<O>(prefix->tiles));
+    PrefixTree<T> leaves = EmptyTree<O, T>();
+    T tile = O::kNeutral;
+    for (int leaf = 0; leaf < kJoinSlots && num_items > 0; ++leaf) {
+      const int count = num_items < kLeafItems ? static_cast<int>(num_items) : kLeafItems;
+      const T* const items = LeafItems<In, T, kReverse>(in, count, buffer);
+      const T before = TreeOf<O>(leaves);
+      const bool is_direct = kDirect && count == kLeafItems;
+      T value;
+      if (count == kLeafItems) {
+        Leaf<T, O> l;
+        l.Fold(items);
+        l.Grow();
+        value = l.Value();
+        l.template Write<kDirect && kStream>(Splat(before), tiles, groups, is_direct ? out : buffer);
+      } else {
+        ScanShortLeaf<O>(count, buffer);
+        value = buffer[count - 1];
+        for (int i = 0; i < count; ++i) {
+          buffer[i] = Canonical(O::Of(groups[0], O::Of(tiles[0], O::Of(before, buffer[i]))));
+        }
+      }
+      if (!is_direct) {
+        StoreItems<T, kReverse>(buffer - part.exclusive, count, out, part.stream);
+        buffer[-1] = buffer[count - 1];
+      }
+      tile = O::Of(before, value);
+      if (leaf < kJoinSlots - 1) AddSlot<O>(&leaves, value);
+      in += kReverse ? -count : count;
+      out += kReverse ? -count : count;
+      num_items -= count;
+    }
+    AddTile<O>(prefix, tile);
+  }
+}
+
+template <class In, class T, class O>
+void Scan(const ScanPart& part, void* prefix) {
+  auto* const typed = static_cast<Prefix<T>*>(prefix);
+  if constexpr (std::is_same_v<In, T>) {
+    if (!part.reverse && !part.exclusive) {
+      part.stream&& IsAligned(part.out) ? ScanTiles<In, T, O, false, true, true>(part, typed)
+                                        : ScanTiles<In, T, O, false, true, false>(part, typed);
+      if (part.stream) FinishStreaming();
+      return;
+    }
+  }
+  part.reverse ? ScanTiles<In, T, O, true, false, false>(part, typed)
+               : ScanTiles<In, T, O, false, false, false>(part, typed);
+  if (part.stream) FinishStreaming();
+}
+
+template <class In, class T, class O>
+void Reduce(const void* in, uint64_t num_items, bool reverse, void* values) {
+  auto* const items = static_cast<const In*>(in);
+  reverse ? ReduceTiles<In, T, O, true>(items, num_items, static_cast<T*>(values))
+          : ReduceTiles<In, T, O, false>(items, num_items, static_cast<T*>(values));
+}
+
+template <class O, class T>
+void AddTiles(const void* values, uint64_t num_tiles, void* prefix) {
+  for (uint64_t tile = 0; tile < num_tiles; ++tile) {
+    AddTile<O>(static_cast<Prefix<T>*>(prefix), static_cast<const T*>(values)[tile]);
+  }
+}
+
+template <class In, class T>
+constexpr void SetScans(ScanTable* table) {
+  if constexpr (kIsFloating<T>) {
+    auto& of = table->of[static_cast<int>(kDTypeOf<In>)][static_cast<int>(kDTypeOf<T>)];
+    of[static_cast<int>(Op::kSum)] = {Reduce<In, T, Plus<T>>, AddTiles<Plus<T>, T>, Scan<In, T, Plus<T>>};
+    of[static_cast<int>(Op::kProd)] = {Reduce<In, T, Times<T>>, AddTiles<Times<T>, T>, Scan<In, T, Times<T>>};
+  }
+}
+
+constexpr ScanTable MakeScans() {
+  ScanTable table = {};
+#define PREFIXD_SET(name, type, out_name, out_type) SetScans<type, out_type>(&table);
+  PREFIXD_FOR_EACH_OUTPUT(PREFIXD_SET)
+#undef PREFIXD_SET
+  return table;
+}
+
+}  // namespace
+
+constinit const ScanTable kOrderedScans = MakeScans();
+
+}  // namespace prefixd::cpu::PREFIXD_ISA

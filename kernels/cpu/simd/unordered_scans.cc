@@ -1,0 +1,373 @@
+// Scan and reduce where every order gives the same bits: integers by every operator, and the smallest or largest float.
+#include "kernels/cpu/simd/tables.h"
+
+#include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/simd/lane_operators.h"
+#include "kernels/cpu/simd/staging.h"
+
+namespace prefixd::cpu::PREFIXD_ISA {
+namespace {
+
+// ---- Scan ----------------------------------------------------------------------------------------------------------
+
+// Sets the lanes that a shift left zero to the operator's identity: the first kCount of every kPeriod.
+template <class O, int kCount, int kPeriod, class V>
+PREFIXD_INLINE V WithIdentity(V v) {
+  using T = Lane<V>;
+  if constexpr (O::template kIdentity<T> == 0) {
+    return v;
+  } else {
+    constexpr auto from = [](int i) { return i % kPeriod < kCount ? i : kLanes<T> + i; };
+    return v | Shuffle<from>(Splat(O::template kIdentity<T>), V{});
+  }
+}
+
+template <class O, int kCount, class V>
+PREFIXD_INLINE V StepInBlocks(V v) {
+  constexpr int size = sizeof(Lane<V>);
+  if constexpr (kCount * size < kBlockBytes) {
+    const V before = WithIdentity<O, kCount, kBlockBytes / size>(ShiftInBlocks<kCount * size>(v));
+    return StepInBlocks<O, 2 * kCount>(O::Of(before, v));
+  } else {
+    return v;
+  }
+}
+
+template <class O, int kCount, class V>
+PREFIXD_INLINE V ShiftBlocksUp(V v) {
+  return WithIdentity<O, kCount * kBlockBytes / static_cast<int>(sizeof(Lane<V>)), kLanes<Lane<V>>>(
+      ShiftBlocks<kCount>(v));
+}
+
+// The inclusive scan of the lanes of one vector.
+template <class O, class V>
+PREFIXD_INLINE V ScanLanes(V v) {
+  v = StepInBlocks<O, 1>(v);
+  if constexpr (kBlocks > 1) {
+    constexpr int per_block = kBlockBytes / static_cast<int>(sizeof(Lane<V>));
+    constexpr auto last_of_block = [](int i) { return i | (per_block - 1); };
+    V before = ShiftBlocksUp<O, 1>(Shuffle<last_of_block>(v, v));
+    if constexpr (kBlocks > 2) {
+      before = O::Of(before, ShiftBlocksUp<O, 1>(before));
+      before = O::Of(before, ShiftBlocksUp<O, 2>(before));
+    }
+    v = O::Of(before, v);
+  }
+  return v;
+}
+
+// Scans items behind `before`, a key, and returns the key of what follows. in may be out.
+template <class O, class Keys, bool kStream>
+__attribute__((noinline)) typename Keys::Key ScanItems(const typename Keys::Key* in, typename Keys::Key* out,
+                                                       uint64_t num_items, typename Keys::Key before, Keys keys) {
+  using T = typename Keys::Key;
+  using V = Vector<T>;
+  constexpr int L = kLanes<T>;
+  V carry = Splat(before);
+  uint64_t i = 0;
+  for (; i + 4 * L <= num_items; i += 4 * L) {
+    V v0 = ScanLanes<O>(keys.KeyOf(Load(in + i)));
+    V v1 = ScanLanes<O>(keys.KeyOf(Load(in + i + L)));
+    V v2 = ScanLanes<O>(keys.KeyOf(Load(in + i + 2 * L)));
+    V v3 = ScanLanes<O>(keys.KeyOf(Load(in + i + 3 * L)));
+    const V t0 = SplatLast(v0);
+    const V t01 = O::Of(t0, SplatLast(v1));
+    const V t2 = SplatLast(v2);
+    const V t0123 = O::Of(t01, O::Of(t2, SplatLast(v3)));
+    v1 = O::Of(t0, v1);
+    v3 = O::Of(O::Of(t01, t2), v3);
+    v2 = O::Of(t01, v2);
+    StoreOrStream<kStream>(out + i, keys.ElementOf(O::Of(carry, v0)));
+    StoreOrStream<kStream>(out + i + L, keys.ElementOf(O::Of(carry, v1)));
+    StoreOrStream<kStream>(out + i + 2 * L, keys.ElementOf(O::Of(carry, v2)));
+    StoreOrStream<kStream>(out + i + 3 * L, keys.ElementOf(O::Of(carry, v3)));
+    carry = O::Of(carry, t0123);  // The only step that waits for the one before.
+  }
+  for (; i + L <= num_items; i += L) {
+    const V v = O::Of(carry, ScanLanes<O>(keys.KeyOf(Load(in + i))));
+    StoreOrStream<kStream>(out + i, keys.ElementOf(v));
+    carry = SplatLast(v);
+  }
+  T last = carry[0];
+  for (; i < num_items; ++i) out[i] = keys.ElementOf(last = O::Of(last, keys.KeyOf(in[i])));
+  return last;
+}
+
+// The scan of a part whose results are not the items' neighbours: through a buffer.
+template <class In, class Out, bool kReverse, class O, class Keys>
+typename Keys::Key ScanStaged(const ScanPart& part, Out* last, typename Keys::Key before, Keys keys) {
+  using T = typename Keys::Key;
+  constexpr int kItems = 8192 / sizeof(T);
+  alignas(kVectorBytes) Out room[kLanes<T> + kItems];
+  Out* const buffer = room + kLanes<T>;  // Before it, the result before.
+  const In* in = static_cast<const In*>(part.in) + (kReverse ? part.num_items - 1 : 0);
+  Out* out = static_cast<Out*>(part.out) + (kReverse ? part.num_items - 1 : 0);
+  buffer[-1] = *last;
+  for (uint64_t left = part.num_items; left > 0;) {
+    const int count = left < kItems ? static_cast<int>(left) : kItems;
+    LoadItems<In, Out, kReverse>(in, count, buffer);
+    auto* const bits = reinterpret_cast<T*>(buffer);
+    before = ScanItems<O, Keys, false>(bits, bits, count, before, keys);
+    StoreItems<Out, kReverse>(buffer - part.exclusive, count, out, part.stream);
+    buffer[-1] = buffer[count - 1];
+    in += kReverse ? -count : count;
+    out += kReverse ? -count : count;
+    left -= count;
+  }
+  *last = buffer[-1];
+  return before;
+}
+
+template <class T>
+T BitsOf(const void* from) {
+  T bits;
+  __builtin_memcpy(&bits, from, sizeof(bits));
+  return bits;
+}
+
+template <class In, class Out, class O, class Keys>
+void Scan(const ScanPart& part, void* prefix, Keys keys) {
+  using T = typename Keys::Key;
+  Out* const last = &static_cast<Prefix<Out>*>(prefix)->last;
+  T before = keys.KeyOf(BitsOf<T>(last));
+  const bool is_direct = std::is_same_v<In, Out> && !part.reverse && !part.exclusive;
+  if (is_direct) {
+    const auto* const in = static_cast<const T*>(part.in);
+    auto* const out = static_cast<T*>(part.out);
+    before = part.stream && IsAligned(out) ? ScanItems<O, Keys, true>(in, out, part.num_items, before, keys)
+                                           : ScanItems<O, Keys, false>(in, out, part.num_items, before, keys);
+  } else {
+    Out canonical;  // A NaN that the caller starts with comes out canonical in an exclusive scan.
+    const T bits = keys.ElementOf(before);
+    __builtin_memcpy(&canonical, &bits, sizeof(bits));
+    before = part.reverse ? ScanStaged<In, Out, true, O>(part, &canonical, before, keys)
+                          : ScanStaged<In, Out, false, O>(part, &canonical, before, keys);
+  }
+  const T bits = keys.ElementOf(before);
+  __builtin_memcpy(last, &bits, sizeof(bits));
+  if (part.stream) FinishStreaming();
+}
+
+// ---- Reduce --------------------------------------------------------------------------------------------------------
+
+// The key of all items; the identity if there are none.
+template <class O, class Keys>
+__attribute__((noinline)) typename Keys::Key ReduceItems(const typename Keys::Key* in, uint64_t num_items, Keys keys) {
+  using T = typename Keys::Key;
+  using V = Vector<T>;
+  constexpr int L = kLanes<T>;
+  const V identity = Splat(O::template kIdentity<T>);
+  V v0 = identity, v1 = identity, v2 = identity, v3 = identity;
+  uint64_t i = 0;
+  for (; i + 4 * L <= num_items; i += 4 * L) {
+    v0 = O::Of(v0, keys.KeyOf(Load(in + i)));
+    v1 = O::Of(v1, keys.KeyOf(Load(in + i + L)));
+    v2 = O::Of(v2, keys.KeyOf(Load(in + i + 2 * L)));
+    v3 = O::Of(v3, keys.KeyOf(Load(in + i + 3 * L)));
+  }
+  const V all = O::Of(O::Of(v0, v1), O::Of(v2, v3));
+  T value = all[0];
+  for (int lane = 1; lane < L; ++lane) value = O::Of(value, static_cast<T>(all[lane]));
+  for (; i < num_items; ++i) value = O::Of(value, keys.KeyOf(in[i]));
+  return value;
+}
+
+// The sum of items that are shorter than 8 bytes, as if converted to 64 bits: lanes are added to their neighbours in
+// lanes of twice the size, which are emptied before they overflow. Signed items are taken to be larger by their range's
+// half, which is taken off at the end.
+template <class In>
+__attribute__((noinline)) uint64_t SumWide(const In* in, uint64_t num_items) {
+  using T = Unsigned<In>;
+  using Half = Vector<T>;
+  using Wide = Vector<typename IntegersOf<2 * sizeof(T)>::Unsigned>;
+  constexpr int L = kLanes<T>;
+  constexpr int kBits = 8 * sizeof(T);
+  constexpr uint64_t kChunk = sizeof(T) == 1 ? 128 : 16384;  // Vectors that a lane has room for.
+  constexpr T kOffset = kIsSignedLane<In> ? kTopBit<T> : T{0};
+  const auto add_pairs = [](auto v, int bits) __attribute__((always_inline)) {
+    const auto low = v & static_cast<Lane<decltype(v)>>((uint64_t{1} << bits) - 1);
+    return low + (v >> bits);
+  };
+  Vector<uint64_t> sum = {};
+  uint64_t i = 0;
+  while (i + L <= num_items) {
+    Wide w0 = {}, w1 = {};
+    uint64_t vectors = (num_items - i) / L;
+    if (vectors > kChunk) vectors = kChunk;
+    uint64_t k = 0;
+    for (; k + 2 <= vectors; k += 2) {
+      w0 += add_pairs(reinterpret_cast<Wide>(Half(Load(reinterpret_cast<const T*>(in) + i + k * L) ^ kOffset)), kBits);
+      w1 += add_pairs(reinterpret_cast<Wide>(Half(Load(reinterpret_cast<const T*>(in) + i + k * L + L) ^ kOffset)),
+                      kBits);
+    }
+    if (k < vectors) {
+      w0 += add_pairs(reinterpret_cast<Wide>(Half(Load(reinterpret_cast<const T*>(in) + i + k * L) ^ kOffset)), kBits);
+    }
+    i += vectors * L;
+    for (const Wide wide : {w0, w1}) {
+      if constexpr (sizeof(T) == 4) {
+        sum += wide;
+      } else {
+        auto words = reinterpret_cast<Vector<uint32_t>>(wide);
+        if constexpr (sizeof(T) == 1) words = add_pairs(words, 16);
+        sum += add_pairs(reinterpret_cast<Vector<uint64_t>>(words), 32);
+      }
+    }
+  }
+  uint64_t value = 0;
+  for (int lane = 0; lane < kLanes<uint64_t>; ++lane) value += sum[lane];
+  value -= uint64_t{kOffset} * i;
+  for (; i < num_items; ++i) value += static_cast<uint64_t>(in[i]);
+  return value;
+}
+
+template <class In, class Out>
+__attribute__((noinline)) Out ProductWide(const In* in, uint64_t num_items) {
+  using T = Unsigned<Out>;
+  constexpr int kItems = 8192 / sizeof(T);
+  alignas(kVectorBytes) Out buffer[kItems];
+  T value = 1;
+  for (uint64_t i = 0; i < num_items; i += kItems) {
+    const int count = num_items - i < kItems ? static_cast<int>(num_items - i) : kItems;
+    LoadItems<In, Out, false>(in + i, count, buffer);
+    value *= ReduceItems<Multiply>(reinterpret_cast<const T*>(buffer), count, Plain<T>{});
+  }
+  return static_cast<Out>(value);
+}
+
+// The index of the first of the items whose key is the largest.
+template <class Keys>
+uint64_t IndexOfLargest(const void* items, uint64_t num_items, Keys keys) {
+  using T = typename Keys::Key;
+  constexpr uint64_t kBlock = 16384 / sizeof(T);  // Is in the first-level cache when it is searched.
+  const auto* const in = static_cast<const T*>(items);
+  uint64_t index = 0;
+  T largest = keys.KeyOf(in[0]);
+  for (uint64_t first = 0; first < num_items; first += kBlock) {
+    const uint64_t count = num_items - first < kBlock ? num_items - first : kBlock;
+    const T here = ReduceItems<Largest>(in + first, count, keys);
+    if (here <= largest) continue;
+    largest = here;
+    index = first;
+    constexpr int L = kLanes<T>;
+    while (index + L <= first + count && Bits(keys.KeyOf(Load(in + index)) == Splat(largest)) == 0) index += L;
+    while (keys.KeyOf(in[index]) != largest) ++index;
+  }
+  return index;
+}
+
+// ---- The tables ----------------------------------------------------------------------------------------------------
+// Each operator of the contract as an operator on keys. `In` and `Out` are element types.
+template <Op kOp, class T>
+constexpr auto KeysOf() {
+  if constexpr (kIsFloating<T>) {
+    return FloatKeys<Signed<T>>{static_cast<Signed<T>>(kOp == Op::kMin ? -1 : 0)};
+  } else if constexpr (kOp == Op::kMin || kOp == Op::kMax) {
+    using K = Ordered<T>;
+    const K order = kIsSignedLane<K> == kIsSignedLane<T> ? K{0} : kTopBit<K>;
+    return Turned<K>{static_cast<K>(kOp == Op::kMin ? ~order : order)};
+  } else if constexpr (kOp == Op::kAnd) {
+    return Turned<Unsigned<T>>{static_cast<Unsigned<T>>(-1)};
+  } else if constexpr (kOp == Op::kOr) {
+    return Turned<Unsigned<T>>{0};
+  } else {
+    return Plain<Unsigned<T>>{};
+  }
+}
+
+template <Op kOp>
+constexpr auto OperatorOf() {
+  if constexpr (kOp == Op::kSum) {
+    return Add{};
+  } else if constexpr (kOp == Op::kProd) {
+    return Multiply{};
+  } else if constexpr (kOp == Op::kMin || kOp == Op::kMax) {
+    return Largest{};
+  } else if constexpr (kOp == Op::kXor) {
+    return BitXor{};
+  } else {
+    return BitOr{};
+  }
+}
+
+template <class In, class Out, Op kOp>
+void ScanOf(const ScanPart& part, void* prefix) {
+  Scan<In, Out, decltype(OperatorOf<kOp>())>(part, prefix, KeysOf<kOp, Out>());
+}
+
+template <class In, class Out, Op kOp>
+void ReduceOf(const void* in, uint64_t num_items, bool /*reverse*/, void* value) {
+  Out result;
+  if constexpr (!std::is_same_v<In, Out> && kOp == Op::kSum) {
+    result = static_cast<Out>(SumWide(static_cast<const In*>(in), num_items));
+  } else if constexpr (!std::is_same_v<In, Out> && kOp == Op::kProd) {
+    result = ProductWide<In, Out>(static_cast<const In*>(in), num_items);
+  } else {  // The other operators do not care whether items are converted before or after.
+    const auto keys = KeysOf<kOp, In>();
+    using T = typename decltype(KeysOf<kOp, In>())::Key;
+    const T key = ReduceItems<decltype(OperatorOf<kOp>())>(static_cast<const T*>(in), num_items, keys);
+    const T bits = keys.ElementOf(key);
+    In item;
+    __builtin_memcpy(&item, &bits, sizeof(bits));
+    result = static_cast<Out>(item);
+  }
+  __builtin_memcpy(value, &result, sizeof(result));
+}
+
+template <class Out, Op kOp>
+void AddOf(const void* values, uint64_t num_values, void* prefix) {
+  const auto keys = KeysOf<kOp, Out>();
+  using T = typename decltype(KeysOf<kOp, Out>())::Key;
+  Out* const last = &static_cast<Prefix<Out>*>(prefix)->last;
+  T key = keys.KeyOf(BitsOf<T>(last));
+  for (uint64_t i = 0; i < num_values; ++i) {
+    key = decltype(OperatorOf<kOp>())::Of(key, keys.KeyOf(BitsOf<T>(static_cast<const Out*>(values) + i)));
+  }
+  const T bits = keys.ElementOf(key);
+  __builtin_memcpy(last, &bits, sizeof(bits));
+}
+
+template <class In, Op kOp>
+uint64_t ExtremumOf(const void* in, uint64_t num_items) {
+  return IndexOfLargest(in, num_items, KeysOf<kOp, In>());
+}
+
+template <class In, class Out, Op kOp>
+constexpr void SetScan(ScanTable* table) {
+  if constexpr (IsSupported(Primitive::kScan, kDTypeOf<In>, kDTypeOf<Out>, kOp) && !IsOrdered(kDTypeOf<Out>, kOp)) {
+    table->of[static_cast<int>(kDTypeOf<In>)][static_cast<int>(kDTypeOf<Out>)][static_cast<int>(kOp)] = {
+        ReduceOf<In, Out, kOp>, AddOf<Out, kOp>, ScanOf<In, Out, kOp>};
+  }
+}
+
+constexpr ScanTable MakeScans() {
+  ScanTable table = {};
+#define PREFIXD_SET_OP(enumerator, name) SetScan<In, Out, Op::enumerator>(&table);
+#define PREFIXD_SET(name, type, out_name, out_type) \
+  {                                                 \
+    using In = type;                                \
+    using Out = out_type;                           \
+    PREFIXD_OPS(PREFIXD_SET_OP)                     \
+  }
+  PREFIXD_FOR_EACH_OUTPUT(PREFIXD_SET)
+#undef PREFIXD_SET
+#undef PREFIXD_SET_OP
+  return table;
+}
+
+constexpr ExtremumTable MakeExtrema() {
+  ExtremumTable table = {};
+#define PREFIXD_SET(name, type)                                          \
+  table.min[static_cast<int>(DType::name)] = ExtremumOf<type, Op::kMin>; \
+  table.max[static_cast<int>(DType::name)] = ExtremumOf<type, Op::kMax>;
+  PREFIXD_FOR_EACH_DTYPE(PREFIXD_SET)
+#undef PREFIXD_SET
+  return table;
+}
+
+}  // namespace
+
+constinit const ScanTable kUnorderedScans = MakeScans();
+constinit const ExtremumTable kExtrema = MakeExtrema();
+
+}  // namespace prefixd::cpu::PREFIXD_ISA

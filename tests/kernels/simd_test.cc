@@ -1,0 +1,195 @@
+// The loops of each instruction set by themselves: that streaming, alignment and cuts change no bit, and that nothing
+// else is written. What they compute is compared with an oracle in conformance/.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/cpu/isa.h"
+
+namespace prefixd::cpu {
+namespace {
+
+constexpr unsigned char kGuard = 0xfe;
+constexpr size_t kGuardBytes = 128;
+
+class SimdTest : public testing::TestWithParam<Isa> {
+ protected:
+  SimdTest() { RecordProperty("seed", std::to_string(seed_)); }
+
+  size_t Below(size_t bound) { return random_() % bound; }
+
+  // Random bytes without NaNs: a float's exponent has always a bit that is zero.
+  std::vector<unsigned char> Items(DType dtype, size_t num_items) {
+    std::vector<unsigned char> bytes(num_items * SizeOf(dtype));
+    for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random_());
+    for (size_t i = SizeOf(dtype) - 1; IsFloating(dtype) && i < bytes.size(); i += SizeOf(dtype)) bytes[i] &= 0xbf;
+    return bytes;
+  }
+
+  const unsigned seed_ = std::random_device()();
+  std::mt19937_64 random_{seed_};
+};
+
+// Results between guards, `shift` elements behind a boundary of 64 bytes.
+class Results {
+ public:
+  Results(size_t size_bytes, size_t shift_bytes) : size_bytes_(size_bytes) {
+    bytes_.assign(size_bytes + shift_bytes + 2 * kGuardBytes + 64, kGuard);
+    const auto address = reinterpret_cast<uintptr_t>(bytes_.data()) + kGuardBytes;
+    begin_ = kGuardBytes + (64 - address % 64) % 64 + shift_bytes;
+  }
+  unsigned char* data() { return bytes_.data() + begin_; }
+  std::vector<unsigned char> Take() {
+    std::vector<unsigned char> results(data(), data() + size_bytes_);
+    std::memset(data(), kGuard, size_bytes_);
+    EXPECT_EQ(bytes_, std::vector<unsigned char>(bytes_.size(), kGuard)) << "something beside the results was written";
+    return results;
+  }
+
+ private:
+  size_t size_bytes_;
+  size_t begin_;
+  std::vector<unsigned char> bytes_;
+};
+
+struct Combination {
+  DType in;
+  DType out;
+  Op op;
+};
+std::vector<Combination> EveryCombination() {
+  std::vector<Combination> all;
+  for (int op = 0; op < kNumOps; ++op) {
+#define PREFIXD_ADD(name, type, out_name, out_type)                                       \
+  if (IsSupported(Primitive::kScan, DType::name, DType::out_name, static_cast<Op>(op))) { \
+    all.push_back({DType::name, DType::out_name, static_cast<Op>(op)});                   \
+  }
+    PREFIXD_FOR_EACH_OUTPUT(PREFIXD_ADD)
+#undef PREFIXD_ADD
+  }
+  return all;
+}
+
+// A prefix of any type, in front of the first item.
+std::vector<unsigned char> Start(DType out, Op op) {
+  return VisitDType(out, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T neutral = Neutral(op, out).template As<T>();
+    const Prefix<T> prefix = PrefixOf(neutral, neutral);
+    std::vector<unsigned char> bytes(sizeof(prefix));
+    std::memcpy(bytes.data(), &prefix, sizeof(prefix));
+    return bytes;
+  });
+}
+
+TEST_P(SimdTest, HasEveryCombination) {
+  for (const Combination& c : EveryCombination()) {
+    const ScanFunctions& functions = GetParam().kernels->Scan(c.in, c.out, c.op);
+    EXPECT_TRUE(functions.reduce && functions.add && functions.scan) << Name(c.in) << " " << Name(c.out) << Name(c.op);
+  }
+}
+
+TEST_P(SimdTest, StreamsAndShiftsChangeNoBitOfAScan) {
+  for (const Combination& c : EveryCombination()) {
+    for (int round = 0; round < 6; ++round) {
+      const size_t num_items = 1 + Below(round < 3 ? 300 : 20000);
+      const auto in = Items(c.in, num_items);
+      const size_t size = SizeOf(c.out);
+      std::vector<unsigned char> want;
+      const bool reverse = Below(2) != 0, exclusive = Below(2) != 0;
+      for (const bool stream : {false, true}) {
+        for (const size_t shift : {size_t{0}, 1 + Below(63 / size)}) {
+          Results out(num_items * size, shift * size);
+          auto prefix = Start(c.out, c.op);
+          GetParam()
+              .kernels->Scan(c.in, c.out, c.op)
+              .scan({in.data(), out.data(), num_items, reverse, exclusive, stream}, prefix.data());
+          const auto got = out.Take();
+          if (want.empty()) want = got;
+          ASSERT_EQ(got, want) << Name(c.in) << " to " << Name(c.out) << " " << Name(c.op) << ", " << num_items
+                               << " items, reverse " << reverse << ", exclusive " << exclusive << ", stream " << stream
+                               << ", shift " << shift << ", seed " << seed_;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(SimdTest, PartsAddUpToTheWhole) {
+  for (const Combination& c : EveryCombination()) {
+    const ScanFunctions& functions = GetParam().kernels->Scan(c.in, c.out, c.op);
+    const size_t cut = (1 + Below(40)) * kTileItems;  // More than a group, at times.
+    const size_t num_items = cut + 1 + Below(3 * kTileItems);
+    const auto in = Items(c.in, num_items);
+    const size_t size = SizeOf(c.out);
+    Results whole(num_items * size, 0), parts(num_items * size, 0);
+    auto prefix = Start(c.out, c.op);
+    functions.scan({in.data(), whole.data(), num_items, false, false, false}, prefix.data());
+
+    auto added = Start(c.out, c.op);
+    std::vector<unsigned char> values(cut / kTileItems * sizeof(double));
+    functions.reduce(in.data(), cut, false, values.data());
+    functions.add(values.data(), IsOrdered(c.out, c.op) ? cut / kTileItems : 1, added.data());
+    auto scanned = Start(c.out, c.op);
+    functions.scan({in.data(), parts.data(), cut, false, false, false}, scanned.data());
+    EXPECT_EQ(std::memcmp(added.data(), scanned.data(), size), 0) << Name(c.in) << Name(c.out) << Name(c.op);
+    functions.scan({in.data() + cut * SizeOf(c.in), parts.data() + cut * size, num_items - cut, false, false, false},
+                   added.data());
+    EXPECT_EQ(parts.Take(), whole.Take())
+        << Name(c.in) << Name(c.out) << Name(c.op) << ", cut " << cut << " of " << num_items << ", seed " << seed_;
+  }
+}
+
+TEST_P(SimdTest, StreamsAndShiftsChangeNoBitOfADifference) {
+#define PREFIXD_DTYPE(name, type) DType::name,
+  for (const DType dtype : {PREFIXD_FOR_EACH_DTYPE(PREFIXD_DTYPE)}) {
+#undef PREFIXD_DTYPE
+    const size_t num_items = 1 + Below(2000), size = SizeOf(dtype);
+    const auto in = Items(dtype, num_items), edge = Items(dtype, 1);
+    for (const bool reverse : {false, true}) {
+      std::vector<unsigned char> want;
+      for (const bool stream : {false, true}) {
+        for (const size_t shift : {size_t{0}, 1 + Below(63 / size)}) {
+          Results out(num_items * size, shift * size);
+          GetParam().kernels->differences->of[static_cast<int>(dtype)](in.data(), out.data(), num_items, edge.data(),
+                                                                       reverse, stream);
+          const auto got = out.Take();
+          if (want.empty()) want = got;
+          ASSERT_EQ(got, want) << Name(dtype) << ", " << num_items << " items, seed " << seed_;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(SimdTest, CopiesEveryByteAndNoOther) {
+  for (int round = 0; round < 50; ++round) {
+    const auto in = Items(DType::kU8, Below(3000));
+    Results out(in.size(), Below(64));
+    GetParam().kernels->copy_streaming(out.data(), in.data(), in.size());
+    ASSERT_EQ(out.Take(), in) << "seed " << seed_;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, SimdTest, testing::ValuesIn(IsasHere()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(IsaTest, AutoIsTheWidest) {
+  EXPECT_EQ(FindIsa("auto")->name, IsasHere().back().name);
+  for (const Isa& isa : IsasHere()) EXPECT_EQ(FindIsa(isa.name)->kernels, isa.kernels) << isa.name;
+}
+
+TEST(IsaTest, OthersAreRefusedByName) {
+  for (const char* name : {"", "avx", "AVX2", "avx1024"}) {
+    const absl::Status status = FindIsa(name).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << name;
+    EXPECT_NE(status.message().find(IsasHere().front().name.data()), absl::string_view::npos) << status;
+  }
+}
+
+}  // namespace
+}  // namespace prefixd::cpu
