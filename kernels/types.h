@@ -120,7 +120,9 @@ inline constexpr uint32_t kNumericsVersion = 1;
   X(kAtomic, "atomic", false)                           \
   X(kKahan, "kahan", false)                             \
   X(kThreeKernel, "three_kernel", false)                \
-  X(kAtomicCounter, "atomic_counter", false)
+  X(kAtomicCounter, "atomic_counter", false)            \
+  X(kStd, "std", false)                                 \
+  X(kOneTbb, "onetbb", false)
 
 // How one block scans its tile.
 #define PREFIXD_TILE_SCANS(X)       \

@@ -21,7 +21,7 @@ static_assert(v1::OP_LINEAR_RECURRENCE - 1 == static_cast<int>(Op::kLinearRecurr
 static_assert(v1::Primitive_ARRAYSIZE - 1 == kNumPrimitives);
 // These two have kDefault where the others have UNSPECIFIED.
 static_assert(v1::STRATEGY_CHAINED == static_cast<int>(Strategy::kChained));
-static_assert(v1::STRATEGY_ATOMIC_COUNTER == static_cast<int>(Strategy::kAtomicCounter));
+static_assert(v1::STRATEGY_ONETBB == static_cast<int>(Strategy::kOneTbb));
 static_assert(v1::TILE_SCAN_WARP_SHARED_REGISTER == static_cast<int>(TileScan::kWarpSharedRegister));
 
 template <class T, class Source>

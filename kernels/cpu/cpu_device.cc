@@ -21,7 +21,9 @@
 #include "kernels/cpu/scan.h"
 #include "kernels/yardsticks/cpu/kahan.h"
 #include "kernels/yardsticks/cpu/naive.h"
+#include "kernels/yardsticks/cpu/onetbb.h"
 #include "kernels/yardsticks/cpu/sequential.h"
+#include "kernels/yardsticks/cpu/std_par.h"
 #include "kernels/yardsticks/serves.h"
 
 namespace prefixd {
@@ -99,6 +101,10 @@ class CpuLane final : public Lane {
           return cpu::ScanSequentially(array);
         case Strategy::kNaive:
           return cpu::ScanNaively(array);
+        case Strategy::kStd:
+          return cpu::ScanStd(array);
+        case Strategy::kOneTbb:
+          return cpu::ScanOneTbb(array);
         default:
           FatalValue("CpuLane::Scan", strategy);
       }
@@ -113,6 +119,10 @@ class CpuLane final : public Lane {
           return cpu::ReduceSequentially(array);
         case Strategy::kKahan:
           return cpu::ReduceKahan(array);
+        case Strategy::kStd:
+          return cpu::ReduceStd(array);
+        case Strategy::kOneTbb:
+          return cpu::ReduceOneTbb(array);
         default:
           FatalValue("CpuLane::Reduce", strategy);
       }
@@ -125,6 +135,8 @@ class CpuLane final : public Lane {
           return cpu::RunCompact(kernels_, array);
         case Strategy::kSequential:
           return cpu::CompactSequentially(array);
+        case Strategy::kStd:
+          return cpu::CompactStd(array);
         default:
           FatalValue("CpuLane::Compact", strategy);
       }
@@ -253,6 +265,13 @@ std::vector<AlgorithmInfo> ServedAlgorithms() {
            .source = "the inverse of a scan"}};
 }
 
+std::vector<AlgorithmInfo> WithLibraries(std::vector<AlgorithmInfo> rows) {
+  for (const std::vector<AlgorithmInfo>& library : {cpu::StdAlgorithms(), cpu::OneTbbAlgorithms()}) {
+    rows.insert(rows.end(), library.begin(), library.end());
+  }
+  return rows;
+}
+
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const cpu::Isa& isa)
@@ -274,7 +293,7 @@ class CpuDevice final : public Device {
  private:
   const cpu::Kernels& kernels_;
   const DeviceInfo info_;
-  const std::vector<AlgorithmInfo> algorithms_ = ServedAlgorithms();
+  const std::vector<AlgorithmInfo> algorithms_ = WithLibraries(ServedAlgorithms());
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
-// The only file that includes oneTBB. Under the thread sanitizer it is the only one that is not instrumented: half of
-// TBB's fork and join is in its headers, half in a library the sanitizer can't see, and from half of it the sanitizer
-// concludes that tasks race with their creator. Here, the fork and the join are stated instead. The bodies are
-// instrumented as ever, and two of them have no order between them, so their races are still found.
+// The only file that includes oneTBB, but for the yardsticks std and onetbb. Under the thread sanitizer these three are
+// not instrumented: half of TBB's fork and join is in its headers, half in a library the sanitizer can't see, and from
+// half of it the sanitizer concludes that tasks race with their creator. Here, the fork and the join are stated
+// instead. The bodies are instrumented as ever, and two of them have no order between them, so their races are still
+// found.
 #include "kernels/cpu/parallel.h"
 
 #include <tbb/global_control.h>

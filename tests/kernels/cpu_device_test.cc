@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 #include <tbb/global_control.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <thread>
+#include <vector>
 
 #include "kernels/association.h"
 #include "kernels/cpu/operators.h"

@@ -110,7 +110,7 @@ TEST_F(BenchmarkTest, MeasuresEveryCombinationInOrder) {
   std::string order;
   for (const Measurement& m : run->measurements()) {
     EXPECT_EQ(m.skipped, "");
-    const bool is_reduce = PrimitiveOf(m.what.spec) == Primitive::kReduce;
+    const bool is_reduce = std::holds_alternative<ReduceSpec>(m.what.spec);
     EXPECT_EQ(AlgorithmOf(m.what.spec), Algorithm{is_reduce ? Strategy::kSingleLaunch : Strategy::kChained});
     EXPECT_LE(m.p10_ns, m.median_ns);
     EXPECT_LE(m.median_ns, m.p90_ns);

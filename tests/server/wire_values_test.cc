@@ -60,14 +60,14 @@ TEST(WireValuesTest, AlgorithmsComeAndGoWhole) {
   EXPECT_EQ(decode(0, 0, 0, false).value(), Algorithm{});
   EXPECT_EQ(decode(7, 3, 16, true).value(), (Algorithm{Strategy::kThreePhase, TileScan::kBrentKung, 16, true}));
   EXPECT_EQ(decode(1, 7, 0, false).value(), (Algorithm{Strategy::kChained, TileScan::kWarpSharedRegister}));
-  EXPECT_EQ(decode(19, 0, 0, false).value(), Algorithm{Strategy::kAtomicCounter});
+  EXPECT_EQ(decode(21, 0, 0, false).value(), Algorithm{Strategy::kOneTbb});
   for (const uint32_t items : {3u, 17u, 32u, 256u, 260u, ~0u}) {
     const absl::Status status = decode(7, 3, items, false).status();
     EXPECT_EQ(ErrorReason(status), "ALGORITHM_CHOICE") << items;
     EXPECT_EQ(ErrorField(status), "the.field.items_per_thread");
     EXPECT_NE(std::string(status.message()).find(StrCat("items_per_thread is ", items)), std::string::npos) << status;
   }
-  EXPECT_EQ(ErrorField(decode(20, 0, 0, false).status()), "the.field.strategy");
+  EXPECT_EQ(ErrorField(decode(22, 0, 0, false).status()), "the.field.strategy");
   EXPECT_EQ(ErrorField(decode(0, -1, 0, false).status()), "the.field.tile_scan");
   EXPECT_EQ(ErrorReason(decode(0, 8, 0, false).status()), "UNKNOWN_ENUM");
 }
