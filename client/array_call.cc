@@ -24,8 +24,9 @@ Lender::~Lender() {
   }
 }
 
-Payload Lender::Lend(Bytes bytes) const {
+Payload Lender::Lend(Bytes bytes, const Payload::Owner& owner) const {
   const std::string_view part(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (owner != nullptr) return Payload(part, owner);
   return loan_ != nullptr ? Payload(part, loan_) : Payload(std::string(part));
 }
 

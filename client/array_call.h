@@ -44,7 +44,8 @@ namespace prefixd::client {
 template <class Spec>
 struct Contract;
 
-// Puts the elements of a call into its messages: as copies, or lent, from the caller's own memory.
+// Puts the elements of a call into its messages: as copies, or lent, from the caller's own memory. A chunk that has an
+// owner is lent always: gRPC keeps that owner as long as it needs the bytes, and nobody waits.
 //
 // gRPC may keep a message beyond the end of its call: one that was cancelled, refused or too late can leave bytes that
 // the connection has not taken yet. gRPC lets go of them when the connection takes them or is given up, and a Write
@@ -61,7 +62,7 @@ class Lender {
   Lender(const Lender&) = delete;
   Lender& operator=(const Lender&) = delete;
 
-  Payload Lend(Bytes bytes) const;
+  Payload Lend(Bytes bytes, const Payload::Owner& owner = nullptr) const;
 
  private:
   std::shared_ptr<grpc::Channel> channel_;
@@ -88,9 +89,10 @@ grpc::ByteBuffer MakeRequest(const Request& request, const Spec& spec, const Chu
                              std::optional<uint64_t> first_item, const Lender& lender) {
   std::vector<OutgoingArray> arrays;
   if constexpr (requires { spec.mask_kind; }) {
-    if (!spec.predicate) arrays.push_back({Request::kMaskFieldNumber, first_item, lender.Lend(chunk.mask)});
+    if (!spec.predicate)
+      arrays.push_back({Request::kMaskFieldNumber, first_item, lender.Lend(chunk.mask, chunk.owner)});
   }
-  arrays.push_back({Request::kValuesFieldNumber, first_item, lender.Lend(chunk.values)});
+  arrays.push_back({Request::kValuesFieldNumber, first_item, lender.Lend(chunk.values, chunk.owner)});
   return SerializeArrayMessage(request, arrays);
 }
 

@@ -3,6 +3,7 @@
 #define PREFIXD_CLIENT_CHUNK_H_
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -26,11 +27,13 @@ inline Bytes AsBytes(const std::string& packed) {
 inline constexpr size_t kMaxPayloadBytes = size_t{1} << 20;
 
 // The next elements of an array, and their mask where a mask selects: packed as the spec's mask_kind says.
-// Owns: nothing.
 struct Chunk {
   Bytes values;
   Bytes mask = {};
   bool last = false;  // Nothing follows. May be left false where that is not known.
+  // Keeps values and mask as they are, and may be let go of on any thread. They are sent from where they are. Null: the
+  // chunk owns nothing, and what is sent is a copy.
+  std::shared_ptr<const void> owner = nullptr;
 };
 
 // Where a call's elements come from, a chunk at a time.
@@ -38,8 +41,8 @@ struct Chunk {
 class ChunkSource {
  public:
   virtual ~ChunkSource() = default;
-  // The next elements: max_items of them, fewer only at the end, none after it. They stay valid until the next call of
-  // Next or Rewind. An error ends the call with that error.
+  // The next elements: max_items of them, fewer only at the end, none after it. Without an owner they stay valid until
+  // the next call of Next or Rewind. An error ends the call with that error.
   virtual absl::StatusOr<Chunk> Next(size_t max_items) = 0;
   // Goes back to the first element, for another attempt. False: it can't, so there is no other attempt.
   virtual bool Rewind() = 0;
@@ -51,7 +54,8 @@ class ChunkSource {
   virtual void Interrupt() {}
 };
 
-// Where the arrays of a result go, a piece at a time, whichever primitive they are of. Each may be empty.
+// Where the arrays of a result go, a piece at a time, whichever primitive they are of. Each may be empty, or
+// end within an element, whose rest begins the next piece.
 using ResultSink = absl::FunctionRef<absl::Status(Bytes values, Bytes indices)>;
 
 }  // namespace prefixd::client

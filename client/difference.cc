@@ -33,8 +33,7 @@ absl::StatusOr<std::unique_ptr<DifferenceStream>> OpenDifference(const Connectio
 
 absl::StatusOr<Timing> RunChunks(const Connection& connection, const DifferenceSpec& spec, ChunkSource& source,
                                  ResultSink sink, const CallOptions& call) {
-  return DifferenceChunks(
-      connection, spec, source, [&](Bytes values) { return sink(values, {}); }, call);
+  return RunForValues(connection, spec, source, sink, call);
 }
 
 }  // namespace internal

@@ -33,8 +33,7 @@ absl::StatusOr<std::unique_ptr<ScanStream>> OpenScan(const Connection& connectio
 
 absl::StatusOr<Timing> RunChunks(const Connection& connection, const ScanSpec& spec, ChunkSource& source,
                                  ResultSink sink, const CallOptions& call) {
-  return ScanChunks(
-      connection, spec, source, [&](Bytes values) { return sink(values, {}); }, call);
+  return RunForValues(connection, spec, source, sink, call);
 }
 
 }  // namespace internal

@@ -5,7 +5,9 @@
 #ifndef PREFIXD_CLIENT_VALUES_CALL_H_
 #define PREFIXD_CLIENT_VALUES_CALL_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -51,6 +53,18 @@ absl::StatusOr<Timing> CallForValues(const Connection& connection, const Spec& s
   Joined joined;
   return CallForValues(connection, spec, source, Lender(), call,
                        [&](const Payload& elements) { return sink(joined(elements)); });
+}
+
+// As above, but gives the sink the results as they came, in parts.
+template <class Spec>
+absl::StatusOr<Timing> RunForValues(const Connection& connection, const Spec& spec, ChunkSource& source,
+                                    ResultSink sink, const CallOptions& call) {
+  return CallForValues(connection, spec, source, Lender(), call, [&](const Payload& elements) -> absl::Status {
+    for (const std::string_view part : elements.parts()) {
+      PREFIXD_RETURN_IF_ERROR(sink({reinterpret_cast<const std::byte*>(part.data()), part.size()}, {}));
+    }
+    return absl::OkStatus();
+  });
 }
 
 template <class Spec, class Reply>

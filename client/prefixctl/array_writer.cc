@@ -1,5 +1,7 @@
 #include "client/prefixctl/array_writer.h"
 
+#include <algorithm>
+
 #include "base/status.h"
 #include "client/prefixctl/npy.h"
 #include "client/prefixctl/number.h"
@@ -23,22 +25,33 @@ absl::StatusOr<std::unique_ptr<ArrayWriter>> ArrayWriter::Open(const std::string
 }
 
 absl::Status ArrayWriter::Write(client::Bytes elements) {
-  const size_t item_bytes = SizeOf(dtype_);
-  items_written_ += elements.size() / item_bytes;
+  bytes_written_ += elements.size();
   if (format_ != Format::kText) {
     return file_->Write({reinterpret_cast<const char*>(elements.data()), elements.size()});
   }
+  const size_t item_bytes = SizeOf(dtype_);
   text_.clear();
-  for (size_t i = 0; i < elements.size(); i += item_bytes) {
-    AppendNumber(dtype_, elements.data() + i, &text_);
+  const auto append = [&](const void* element) {
+    AppendNumber(dtype_, static_cast<const std::byte*>(element), &text_);
     text_ += '\n';
+  };
+  if (!rest_.empty()) {
+    const size_t missing = std::min(item_bytes - rest_.size(), elements.size());
+    rest_.append(reinterpret_cast<const char*>(elements.data()), missing);
+    elements.remove_prefix(missing);
+    if (rest_.size() < item_bytes) return absl::OkStatus();
+    append(rest_.data());
+    rest_.clear();
   }
+  for (; elements.size() >= item_bytes; elements.remove_prefix(item_bytes)) append(elements.data());
+  rest_.assign(reinterpret_cast<const char*>(elements.data()), elements.size());
   return file_->Write(text_);
 }
 
 absl::Status ArrayWriter::Close() {
-  if (promised_items_ && *promised_items_ != items_written_) {
-    PREFIXD_RETURN_IF_ERROR(file_->Rewrite(FormatNpyHeader(dtype_, items_written_)));
+  const uint64_t items_written = bytes_written_ / SizeOf(dtype_);
+  if (promised_items_ && *promised_items_ != items_written) {
+    PREFIXD_RETURN_IF_ERROR(file_->Rewrite(FormatNpyHeader(dtype_, items_written)));
   }
   return file_->Close();
 }

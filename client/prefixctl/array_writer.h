@@ -27,9 +27,10 @@ class ArrayWriter {
                                                            std::optional<uint64_t> num_items,
                                                            absl::Time deadline = absl::InfiniteFuture());
 
-  // Needs: whole elements.
+  // The next elements, cut anywhere: where they end within one, its rest comes next.
   absl::Status Write(client::Bytes elements);
   // Everything is in the file, which has not yet its name.
+  // Needs: whole elements were written.
   absl::Status Close();
   // Gives the file its name. Needs: closed.
   absl::Status Commit() { return file_->Commit(); }
@@ -42,7 +43,8 @@ class ArrayWriter {
   const Format format_;
   const DType dtype_;
   std::optional<uint64_t> promised_items_;  // By the .npy header.
-  uint64_t items_written_ = 0;
+  uint64_t bytes_written_ = 0;              // As elements.
+  std::string rest_;                        // Of an element that has not ended, for text.
   std::string text_;
 };
 

@@ -2,44 +2,63 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/status.h"
 
 namespace prefixd::cli {
 
-absl::StatusOr<client::Chunk> FileSource::Next(size_t max_items) {
+namespace {
+
+// Each chunk has a block of its own, for gRPC sends from it while the next one is read.
+std::shared_ptr<std::byte> NewBlock(size_t size_bytes) {
+  return {new std::byte[size_bytes], std::default_delete<std::byte[]>()};
+}
+
+}  // namespace
+
+absl::StatusOr<FileSource::Values> FileSource::NextValues(size_t max_items) {
   const size_t item_bytes = SizeOf(values_.dtype());
   const std::optional<uint64_t> num_items = values_.num_items();
+  if (num_items) max_items = std::min<uint64_t>(max_items, *num_items - items_read_);
   // Where the length is not known, one element more than is due tells whether this chunk is the last.
   const size_t wanted = num_items ? max_items : max_items + 1;
-  value_buffer_.resize(wanted * item_bytes);
-  std::ranges::copy(ahead_, value_buffer_.begin());
+  const std::shared_ptr<std::byte> block = NewBlock(wanted * item_bytes);
+  std::ranges::copy(ahead_, block.get());
   const size_t num_ahead = ahead_.size() / item_bytes;
-  PREFIXD_ASSIGN_OR_RETURN(size_t count, values_.Read(wanted - num_ahead, value_buffer_.data() + ahead_.size()));
+  PREFIXD_ASSIGN_OR_RETURN(size_t count, values_.Read(wanted - num_ahead, block.get() + ahead_.size()));
   count += num_ahead;
   ahead_.clear();
   if (count > max_items) {
-    const std::byte* const last = value_buffer_.data() + max_items * item_bytes;
+    const std::byte* const last = block.get() + max_items * item_bytes;
     ahead_.assign(last, last + item_bytes);
     count = max_items;
   }
-  items_read_ += count;
-  client::Chunk chunk = {client::Bytes(value_buffer_.data(), count * item_bytes)};
+  return Values{block, count};
+}
+
+absl::StatusOr<client::Chunk> FileSource::Next(size_t max_items) {
+  PREFIXD_ASSIGN_OR_RETURN(Values values, NextValues(max_items));
+  items_read_ += values.count;
+  const std::optional<uint64_t> num_items = values_.num_items();
+  client::Chunk chunk = {client::Bytes(values.data.get(), values.count * SizeOf(values_.dtype()))};
   chunk.last = num_items ? items_read_ == *num_items : ahead_.empty();
+  chunk.owner = values.data;
   if (mask_ != nullptr) {
-    PREFIXD_RETURN_IF_ERROR(ReadMask(count, chunk.last));
-    chunk.mask = client::Bytes(mask_buffer_.data(), count);
+    PREFIXD_ASSIGN_OR_RETURN(auto mask, ReadMask(values.count, chunk.last));
+    chunk.mask = client::Bytes(mask.get(), values.count);
+    chunk.owner = std::make_shared<std::pair<decltype(mask), decltype(mask)>>(std::move(values.data), std::move(mask));
   }
   progress_.Update(values_.file().bytes_read(), values_.file().size_bytes());
   return chunk;
 }
 
-absl::Status FileSource::ReadMask(size_t count, bool last) {
+absl::StatusOr<std::shared_ptr<const std::byte>> FileSource::ReadMask(size_t count, bool last) {
   // At the end of the values, one entry more than is due tells whether the mask ends too.
   const size_t wanted = last ? count + 1 : count;
-  mask_buffer_.resize(wanted);
-  PREFIXD_ASSIGN_OR_RETURN(const size_t mask_count, mask_->Read(wanted, mask_buffer_.data()));
-  if (mask_count == count) return absl::OkStatus();
+  const std::shared_ptr<std::byte> block = NewBlock(wanted);
+  PREFIXD_ASSIGN_OR_RETURN(const size_t mask_count, mask_->Read(wanted, block.get()));
+  if (mask_count == count) return block;
   return Error(absl::StatusCode::kInvalidArgument, "MASK_LENGTH", "mask",
                StrCat("the mask ", mask_->file().name(), " has ", mask_count < count ? "fewer" : "more",
                       " entries than ", values_.file().name(), " has elements: it ",

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,7 +14,7 @@
 
 namespace prefixd::cli {
 
-// Owns:   a buffer of one chunk; the readers and the progress are the caller's.
+// Owns:   nothing of a chunk that was given out, which owns itself; the readers and the progress are the caller's.
 // Errors: the readers'; INVALID_ARGUMENT (MASK_LENGTH) unless the mask has exactly one entry for each element.
 class FileSource : public client::ChunkSource {
  public:
@@ -28,15 +29,19 @@ class FileSource : public client::ChunkSource {
   uint64_t items_read() const { return items_read_; }
 
  private:
-  absl::Status ReadMask(size_t count, bool last);
+  // The values of the next chunk, and how many.
+  struct Values {
+    std::shared_ptr<const std::byte> data;
+    size_t count = 0;
+  };
+  absl::StatusOr<Values> NextValues(size_t max_items);
+  absl::StatusOr<std::shared_ptr<const std::byte>> ReadMask(size_t count, bool last);
 
   ArrayReader& values_;
   ArrayReader* const mask_;
   Progress& progress_;
   uint64_t items_read_ = 0;
-  std::vector<std::byte> value_buffer_;
   std::vector<std::byte> ahead_;  // The next chunk's first element, where it has been read already.
-  std::vector<std::byte> mask_buffer_;
 };
 
 }  // namespace prefixd::cli

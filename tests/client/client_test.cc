@@ -62,6 +62,39 @@ TEST(ClientRunChunks, ServesEveryPrimitive) {
   EXPECT_THAT(sizes, ElementsAre(24, 0, 8, 24));
 }
 
+// The sink's pieces are the reply's own, cut where its message was, and all of them in order.
+TEST(ClientRunChunks, GivesTheSinkWhatCame) {
+  FakeServer server;
+  server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) { return SumScan(rpc); };
+  Client client(server.address());
+  const std::vector<int64_t> values = RandomInts(3 * kUnaryItems, 1);
+  MemorySource source(AsBytes<int64_t>(values), sizeof(int64_t));
+  std::string received;
+  size_t num_pieces = 0;
+  const auto timing = client.RunChunks(ScanSpec{.dtype = DType::kI64}, source, [&](Bytes part, Bytes) {
+    received.append(reinterpret_cast<const char*>(part.data()), part.size());
+    ++num_pieces;
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(timing.ok()) << timing.status();
+  EXPECT_TRUE(received == Data(PrefixSums(values)));
+  EXPECT_GT(num_pieces, 3u);
+}
+
+TEST(ClientRunChunks, EndsWithTheSinksError) {
+  FakeServer server;
+  server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) { return SumScan(rpc); };
+  Client client(server.address());
+  const std::vector<int64_t> values = RandomInts(3 * kUnaryItems, 1);
+  MemorySource source(AsBytes<int64_t>(values), sizeof(int64_t));
+  int num_pieces = 0;
+  const auto timing = client.RunChunks(ScanSpec{.dtype = DType::kI64}, source, [&](Bytes, Bytes) {
+    return ++num_pieces == 2 ? absl::DataLossError("full") : absl::OkStatus();
+  });
+  EXPECT_EQ(timing.status(), absl::DataLossError("full"));
+  EXPECT_EQ(num_pieces, 2);
+}
+
 TEST(Client, ServesManyThreads) {
   FakeServer server;
   server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) { return SumScan(rpc); };

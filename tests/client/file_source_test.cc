@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "tests/client/temporary_folder.h"
@@ -100,6 +101,33 @@ TEST_F(FileSourceTest, UnknownLengthTellsTheLastChunk) {
       }
       ASSERT_TRUE(source.Rewind());
     }
+  }
+}
+
+// gRPC may send a chunk while the next ones are read, and after the source has gone.
+TEST_F(FileSourceTest, ChunksKeepWhatTheyHold) {
+  for (const bool has_mask : {false, true}) {
+    const auto values = Values("1\n2\n3\n4\n5\n");
+    const auto mask = Mask("1\n0\n1\n0\n1\n");
+    std::vector<client::Chunk> chunks;
+    {
+      FileSource source(*values, has_mask ? mask.get() : nullptr, progress_);
+      do {
+        chunks.push_back(*source.Next(2));
+      } while (!chunks.back().last);
+    }
+    ASSERT_EQ(chunks.size(), 3u);
+    int32_t expected = 0;
+    for (const client::Chunk& chunk : chunks) {
+      ASSERT_NE(chunk.owner, nullptr);
+      for (size_t i = 0; i < chunk.values.size() / sizeof(int32_t); ++i) {
+        int32_t value;
+        std::memcpy(&value, chunk.values.data() + i * sizeof(value), sizeof(value));
+        EXPECT_EQ(value, ++expected);
+        if (has_mask) EXPECT_EQ(chunk.mask[i], std::byte(value % 2));
+      }
+    }
+    EXPECT_EQ(expected, 5);
   }
 }
 

@@ -52,6 +52,27 @@ TEST(Lender, ThatCopiesWaitsForNothing) {
   EXPECT_TRUE(payload.ToString() == data);
 }
 
+// Nobody waits, and nothing is copied: gRPC keeps the owner of a chunk that has one.
+TEST(Lender, AChunkWithAnOwnerIsSentFromWhereItIs) {
+  auto values = std::make_shared<std::vector<int64_t>>(kUnaryItems, 1);
+  const std::weak_ptr<std::vector<int64_t>> alive = values;
+  const void* const data = values->data();
+  grpc::ByteBuffer message;
+  {
+    const Lender lender;
+    message = MakeRequest(v1::ScanRequest(), ScanSpec{}, {.values = AsBytes<int64_t>(*values), .owner = values},
+                          std::nullopt, lender);
+    values.reset();
+  }
+  EXPECT_FALSE(alive.expired());
+  std::vector<grpc::Slice> slices;
+  ASSERT_TRUE(message.Dump(&slices).ok());
+  EXPECT_EQ(static_cast<const void*>(slices.back().begin()), data);
+  slices.clear();
+  message.Clear();
+  EXPECT_TRUE(alive.expired());
+}
+
 // However a call ends while most of its array is still on this side, and the connection stuck for a while.
 enum class End { kTimeout, kCancellation, kRefusal, kLostConnection };
 
