@@ -13,7 +13,7 @@
 // handed to it stay valid and unchanged until Synchronize. Work on lane B may use what lane A produced once A was
 // synchronized.
 // Memory: "Device" in the comments of a call's arguments means memory from a lane's Allocate, or, for arrays of up to
-// DeviceInfo::direct_bytes, from AllocatePinned.
+// DeviceInfo::direct_bytes, from AllocatePinned. On a device of kHostMemory it is any memory.
 // Ownership: a Device outlives its lanes, and lanes outlive the buffers they allocated.
 // Errors: argument errors come at once; a device's own errors may come later, from Synchronize. After DEVICE_LOST
 // (UNAVAILABLE) every later call on the device fails the same way.
@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -152,6 +153,9 @@ struct DeviceInfo {
   uint64_t memory_bytes = 0;
   uint64_t cache_flush_bytes = 0;  // Touching this much memory evicts everything older from the device's caches.
   uint64_t direct_bytes = 0;       // Up to this size, using pinned host memory is faster than copying to the device.
+
+  // direct_bytes of a device that works in the host's memory: all of it is device memory, pinned or not.
+  static constexpr uint64_t kHostMemory = std::numeric_limits<uint64_t>::max();
 };
 
 class Device {

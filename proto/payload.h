@@ -62,6 +62,15 @@ class Payload {
       first = 0;
     }
   }
+  // Where the bytes [first, first + size_bytes) lie; null where they are not in one part. Needs: they are there, and
+  // size_bytes > 0.
+  const char* Find(uint64_t first, uint64_t size_bytes) const {
+    for (const std::string_view part : parts_) {
+      if (first < part.size()) return size_bytes <= part.size() - first ? part.data() + first : nullptr;
+      first -= part.size();
+    }
+    return nullptr;
+  }
   std::string ToString() const {
     std::string bytes(size_bytes_, '\0');
     CopyTo(bytes.data(), 0, size_bytes_);

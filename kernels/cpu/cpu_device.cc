@@ -279,7 +279,7 @@ class CpuDevice final : public Device {
         info_{.name = StrCat("cpu (", cpu::Concurrency(), " threads, ", isa.name, ")"),
               .memory_bytes = MemoryBytes(_SC_PHYS_PAGES),
               .cache_flush_bytes = uint64_t{64} << 20,
-              .direct_bytes = UINT64_MAX} {}
+              .direct_bytes = DeviceInfo::kHostMemory} {}
 
   const DeviceInfo& info() const override { return info_; }
   uint64_t FreeMemoryBytes() const override { return MemoryBytes(_SC_AVPHYS_PAGES); }

@@ -106,24 +106,34 @@ uint64_t PieceRunner::ClosedItems(const Piece& piece) const {
   return keeps_open_group_ && !piece.is_last ? OpenGroup::ClosedItems(num_items) : num_items;
 }
 
-absl::Status PieceRunner::CopyIn(BorrowedLane& lane, const Piece& piece, bool direct) {
+absl::Status PieceRunner::BringIn(BorrowedLane& lane, const Piece& piece, bool direct, WorkArrays* arrays) {
   PREFIXD_RETURN_IF_ERROR(open_.CopyTo(*lane.lane, lane.in.device.data()));
   const uint64_t item_bytes = work_->item_bytes();
-  PREFIXD_RETURN_IF_ERROR(CopyIn(lane, lane.in, piece.chunk.values, piece.first * item_bytes,
-                                 piece.num_items * item_bytes, open_.size_bytes(), direct));
+  PREFIXD_ASSIGN_OR_RETURN(arrays->in, BringIn(lane, lane.in, piece.chunk.values, piece.first * item_bytes,
+                                               piece.num_items * item_bytes, item_bytes, open_.size_bytes(), direct));
   const std::optional<MaskKind> mask = work_->shape().mask;
   if (!mask) return absl::OkStatus();
-  return CopyIn(lane, lane.mask, *piece.chunk.mask, MaskBytes(*mask, piece.first), MaskBytes(*mask, piece.num_items),
-                /*device_offset_bytes=*/0, direct);
+  PREFIXD_ASSIGN_OR_RETURN(arrays->mask, BringIn(lane, lane.mask, *piece.chunk.mask, MaskBytes(*mask, piece.first),
+                                                 MaskBytes(*mask, piece.num_items), /*alignment=*/1,
+                                                 /*offset_bytes=*/0, direct));
+  return absl::OkStatus();
 }
 
-absl::Status PieceRunner::CopyIn(BorrowedLane& lane, const StagingBlock& block, const Payload& payload,
-                                 uint64_t first_byte, uint64_t size_bytes, uint64_t device_offset_bytes, bool direct) {
+absl::StatusOr<const std::byte*> PieceRunner::BringIn(BorrowedLane& lane, const StagingBlock& block,
+                                                      const Payload& payload, uint64_t first_byte, uint64_t size_bytes,
+                                                      uint64_t alignment, uint64_t offset_bytes, bool direct) {
+  if (direct && lane.direct_bytes == DeviceInfo::kHostMemory) {
+    const char* const found = payload.Find(first_byte, size_bytes);
+    if (found != nullptr && reinterpret_cast<uintptr_t>(found) % alignment == 0) {
+      return reinterpret_cast<const std::byte*>(found);
+    }
+  }
   const auto start = std::chrono::steady_clock::now();
   payload.CopyTo(block.host.data(), first_byte, size_bytes);
   AddHostCopy(start);
-  if (direct) return absl::OkStatus();
-  return lane.lane->CopyToDevice(block.device.data() + device_offset_bytes, block.host.data(), size_bytes);
+  if (direct) return block.host.data();
+  PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToDevice(block.device.data() + offset_bytes, block.host.data(), size_bytes));
+  return block.device.data();
 }
 
 // The closed items run behind the carry of those before, and leave a carry. The open ones run behind that, for their
@@ -136,14 +146,13 @@ absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool d
   if (carries && carry_.data() == nullptr) {
     PREFIXD_ASSIGN_OR_RETURN(carry_, lane.lane->Allocate(shape.carry_bytes));
   }
-  PREFIXD_RETURN_IF_ERROR(CopyIn(lane, piece, direct));
-  WorkArrays arrays = {.in = lane.in.data(direct),
-                       .mask = lane.mask.data(direct),
-                       .values = lane.values.data(direct),
+  WorkArrays arrays = {.values = lane.values.data(direct),
                        .indices = lane.indices.data(direct),
                        .scalar = lane.scalar.data(direct),
                        .num_items = closed,
                        .first_item = done_.totals.num_items - open_.num_items()};
+  PREFIXD_RETURN_IF_ERROR(BringIn(lane, piece, direct, &arrays));
+  const std::byte* const in = arrays.in;
   if (closed > 0) {
     arrays.carry_in = has_carry_ ? carry_.data() : nullptr;
     arrays.carry_out = carries ? carry_.data() : nullptr;
@@ -159,7 +168,7 @@ absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool d
     arrays.carry_out = nullptr;
     PREFIXD_RETURN_IF_ERROR(work_->Enqueue(*lane.lane, arrays));
   }
-  return open_.Keep(*lane.lane, lane.in.data(direct), closed, num_items);
+  return open_.Keep(*lane.lane, in, closed, num_items);
 }
 
 absl::Status PieceRunner::EnqueueCopiesOut(BorrowedLane& lane, const Piece& piece, uint64_t open_before) {

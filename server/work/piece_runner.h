@@ -1,9 +1,11 @@
 // Runs one request on borrowed lanes, piece by piece: copy in, run, copy out. A piece fits a staging block and a reply.
+// Nothing is copied in where the device works in the host's memory and the message has the piece in one aligned part.
 // What joins the pieces, a carry and the open group, stays on the device, so that an array of any length passes through
 // in bounded memory.
 //
 // Threads:   one at a time. Whoever has a piece run hands the runner over with it, and gets it back when it has run.
-// Ownership: the carry and the open group are the runner's; the blocks of a lane are lent to it for one task.
+// Ownership: the carry and the open group are the runner's; the blocks of a lane are lent to it for one task. A piece
+//            keeps the slices of its message until it is destroyed, after the kernel: a task that has run is settled.
 #ifndef PREFIXD_SERVER_WORK_PIECE_RUNNER_H_
 #define PREFIXD_SERVER_WORK_PIECE_RUNNER_H_
 
@@ -76,9 +78,12 @@ class PieceRunner {
   bool HasItems() const { return work_->shape().value_bytes > 0 || work_->shape().is_counted; }
   // Items of open group and piece that are run for good: up to a group's end, or to the array's.
   uint64_t ClosedItems(const Piece& piece) const;
-  absl::Status CopyIn(BorrowedLane& lane, const Piece& piece, bool direct);
-  absl::Status CopyIn(BorrowedLane& lane, const StagingBlock& block, const Payload& payload, uint64_t first_byte,
-                      uint64_t size_bytes, uint64_t device_offset_bytes, bool direct);
+  // Sets where the kernel finds the open group with the piece behind it, and the mask.
+  absl::Status BringIn(BorrowedLane& lane, const Piece& piece, bool direct, WorkArrays* arrays);
+  // The payload's bytes, of which each item has `alignment`: where they are, or in the block behind `offset_bytes`.
+  absl::StatusOr<const std::byte*> BringIn(BorrowedLane& lane, const StagingBlock& block, const Payload& payload,
+                                           uint64_t first_byte, uint64_t size_bytes, uint64_t alignment,
+                                           uint64_t offset_bytes, bool direct);
   absl::Status Enqueue(BorrowedLane& lane, const Piece& piece, bool direct);
   absl::Status EnqueueCopiesOut(BorrowedLane& lane, const Piece& piece, uint64_t open_before);
   // Ends a lane's task: waits for what is enqueued and takes its times.

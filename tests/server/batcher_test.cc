@@ -35,7 +35,7 @@ struct Request {
 class BatcherTest : public testing::TestWithParam<bool> {
  protected:
   BatcherTest() {
-    device_.set_direct_bytes(GetParam() ? UINT64_MAX : 0);
+    device_.set_direct_bytes(GetParam() ? DeviceInfo::kHostMemory : 0);
     lanes_ = *LanePool::Create(device_, 1, kStagingBytes);
     batcher_ =
         std::make_unique<Batcher>(lanes_.get(), absl::ZeroDuration(), [this](const absl::Status&) { ++failures_; });

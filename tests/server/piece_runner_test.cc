@@ -1,6 +1,8 @@
 // The pieces of one request on a lane: every cut gives the result of the whole array, bit for bit.
 #include "server/work/piece_runner.h"
 
+#include <algorithm>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -41,10 +43,27 @@ std::vector<size_t> RandomCuts(std::mt19937& random, size_t n) {
   return cuts;
 }
 
+// A payload cut where gRPC might: at each of the ascending `cuts`, every part in memory of its own and `shift` bytes
+// behind an aligned place. There is nothing behind a part: ASan sees who reads on.
+Payload InParts(const std::string& bytes, const std::vector<size_t>& cuts, size_t shift) {
+  auto slices = std::make_shared<std::vector<std::unique_ptr<char[]>>>();
+  Payload payload;
+  size_t begin = 0;
+  for (size_t i = 0; i <= cuts.size(); ++i) {
+    const size_t size = (i < cuts.size() ? cuts[i] : bytes.size()) - begin;
+    char* const slice = slices->emplace_back(new char[shift + size]).get() + shift;
+    bytes.copy(slice, size, begin);
+    payload.Append({slice, size});
+    begin += size;
+  }
+  payload.SetOwner(slices);
+  return payload;
+}
+
 class PieceRunnerTest : public testing::TestWithParam<bool> {
  protected:
   PieceRunnerTest() {
-    device_.set_direct_bytes(GetParam() ? UINT64_MAX : 0);
+    device_.set_direct_bytes(GetParam() ? DeviceInfo::kHostMemory : 0);
     lanes_ = *LanePool::Create(device_, 2, kStagingBytes);
   }
   ~PieceRunnerTest() override { lanes_.reset(); }
@@ -95,6 +114,25 @@ class PieceRunnerTest : public testing::TestWithParam<bool> {
     return checker.Finish();
   }
 
+  // Runs an array that is one message.
+  absl::Status RunMessage(const Spec& spec, Chunk chunk) {
+    out_.clear();
+    PREFIXD_ASSIGN_OR_RETURN(std::shared_ptr<const Work> work, MakeWork(device_, spec));
+    const uint64_t num_items = chunk.values.size() / work->item_bytes();
+    runner_ = std::make_unique<PieceRunner>(std::move(work), CallShape::kStream);
+    for (uint64_t first = 0; first < num_items;) {
+      Piece piece = runner_->Cut(chunk, first, /*ends=*/true);
+      first += piece.num_items;
+      if (first == num_items) chunk = {};  // The piece alone keeps the message.
+      std::optional<Reply> reply;
+      PREFIXD_RETURN_IF_ERROR(OnALane([&](BorrowedLane& lane) { return runner_->Run(lane, piece, stop_, &reply); }));
+      if (reply) out_ += reply->values.ToString();
+    }
+    result_ = {};
+    runner_->Describe(&result_);
+    return absl::OkStatus();
+  }
+
   template <class In, class Out>
   void CutsDoNotShow(Op op) {
     const uint32_t seed = std::random_device{}();
@@ -138,6 +176,74 @@ TEST_P(PieceRunnerTest, CutsDoNotShowInSumsOfF32) { CutsDoNotShow<float, float>(
 TEST_P(PieceRunnerTest, CutsDoNotShowInSumsOfF64) { CutsDoNotShow<double, double>(Op::kSum); }
 TEST_P(PieceRunnerTest, CutsDoNotShowInSumsOfF32ToF64) { CutsDoNotShow<float, double>(Op::kSum); }
 TEST_P(PieceRunnerTest, CutsDoNotShowInProducts) { CutsDoNotShow<float, float>(Op::kProd); }
+
+// Where the parts of a message lie changes nothing: misaligned, cut within elements, empty, many of them, one for all.
+TEST_P(PieceRunnerTest, PartsOfAMessageDoNotShow) {
+  const uint32_t seed = std::random_device{}();
+  std::mt19937 random(seed);
+  SCOPED_TRACE(StrCat("seed ", seed));
+  const size_t n = 3 * kGroupItems + random() % kGroupItems;
+  const std::string values = Bytes(RoughItems<float>(random, n, Op::kSum));
+  std::string mask(n, '\0');
+  for (char& one : mask) one = static_cast<char>(random() % 2);
+  const ScanSpec scan = {.dtype = DType::kF32};
+  const ReduceSpec reduce = {.dtype = DType::kF32};
+  const CompactSpec compact = {.dtype = DType::kF32, .mask_kind = MaskKind::kBytes};
+  ASSERT_TRUE(RunMessage(scan, {.values = Payload(values)}).ok());
+  const std::string sums = out_;
+  ASSERT_TRUE(RunMessage(reduce, {.values = Payload(values)}).ok());
+  const Value sum = result_.value;
+  ASSERT_TRUE(RunMessage(compact, {.values = Payload(values), .mask = Payload(mask)}).ok());
+  const std::string kept = out_;
+  for (const size_t num_cuts : {0, 1, 2, 20, 2000}) {
+    for (const size_t shift : {0, 1, 2, 3}) {
+      std::vector<size_t> cuts(num_cuts);
+      for (size_t& cut : cuts) cut = random() % values.size();
+      if (num_cuts > 1) cuts[1] = cuts[0];  // An empty part.
+      std::sort(cuts.begin(), cuts.end());
+      std::vector<size_t> mask_cuts = cuts;
+      for (size_t& cut : mask_cuts) cut /= sizeof(float);
+      SCOPED_TRACE(StrCat(num_cuts, " cuts, shifted by ", shift));
+      ASSERT_TRUE(RunMessage(scan, {.values = InParts(values, cuts, shift)}).ok());
+      EXPECT_TRUE(out_ == sums);
+      ASSERT_TRUE(RunMessage(reduce, {.values = InParts(values, cuts, shift)}).ok());
+      EXPECT_EQ(result_.value.bits, sum.bits);
+      ASSERT_TRUE(
+          RunMessage(compact, {.values = InParts(values, cuts, shift), .mask = InParts(mask, mask_cuts, shift)}).ok());
+      EXPECT_TRUE(out_ == kept);
+      EXPECT_EQ(result_.num_kept, kept.size() / sizeof(float));
+    }
+  }
+}
+
+// What lies in one aligned part is run there by a device that works in the host's memory. Anything else is copied.
+TEST_P(PieceRunnerTest, MessagesAreRunWhereTheyLie) {
+  const bool in_host_memory = GetParam();
+  const size_t n = 3 * kMaxReplyPayloadBytes / sizeof(int32_t);
+  const std::string values = Bytes(std::vector<int32_t>(n, 1));
+  const auto is_copied = [&](const std::vector<size_t>& cuts, size_t shift) {
+    EXPECT_TRUE(RunMessage(ReduceSpec{.dtype = DType::kI32}, {.values = InParts(values, cuts, shift)}).ok());
+    EXPECT_EQ(result_.value.As<int32_t>(), static_cast<int32_t>(n));
+    return result_.timing.host_copy_ns.has_value();
+  };
+  EXPECT_EQ(is_copied({}, 0), !in_host_memory);
+  EXPECT_EQ(is_copied({}, 4), !in_host_memory);
+  EXPECT_EQ(is_copied({kMaxReplyPayloadBytes, 2 * kMaxReplyPayloadBytes}, 0), !in_host_memory);
+  EXPECT_TRUE(is_copied({}, 2));
+  EXPECT_TRUE(is_copied({100}, 0));
+  EXPECT_TRUE(is_copied({kMaxReplyPayloadBytes + 1}, 0));
+}
+
+// A card reaches pinned memory only, and that up to its limit.
+TEST_P(PieceRunnerTest, OtherDevicesGetTheirCopy) {
+  device_.set_direct_bytes(DeviceInfo::kHostMemory - 1);
+  lanes_.reset();
+  lanes_ = *LanePool::Create(device_, 2, kStagingBytes);
+  const std::string values = Bytes(std::vector<int32_t>(1000, 1));
+  ASSERT_TRUE(RunMessage(ReduceSpec{.dtype = DType::kI32}, {.values = InParts(values, {}, 0)}).ok());
+  EXPECT_EQ(result_.value.As<int32_t>(), 1000);
+  EXPECT_TRUE(result_.timing.host_copy_ns.has_value());
+}
 
 TEST_P(PieceRunnerTest, SingleElements) {
   std::mt19937 random(7);
