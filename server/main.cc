@@ -10,5 +10,5 @@ int main(int argc, char** argv) {
   const std::variant<prefixd::Options, int> parsed = prefixd::ParseOptions(argc, argv);
   if (const int* exit_code = std::get_if<int>(&parsed)) return *exit_code;
   const auto& options = std::get<prefixd::Options>(parsed);
-  prefixd::Serve(options, [&] { return prefixd::OpenDevice(options.device); });
+  prefixd::Serve(options, [&] { return prefixd::OpenDevice(options.device, options.cpu_isa); });
 }

@@ -53,6 +53,11 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
                           name.find_first_not_of("0123456789", 5) == std::string::npos;
         return name == "auto" || name == "cpu" || cuda ? std::string() : "expected auto, cpu or cuda:N, not " + name;
       });
+  app.add_option("--cpu-isa", options.cpu_isa,
+                 "Instruction set that the CPU device uses: auto (the widest that this CPU has), sse2, avx2 or avx512; "
+                 "neon on ARM. Results are the same")
+      ->envname("PREFIXD_CPU_ISA")
+      ->check(CLI::IsMember({"auto", "sse2", "avx2", "avx512", "neon"}));
   app.add_option(
          "--lanes", options.lanes,
          "Device lanes: requests that run at the same time; large ones on a third of them while small ones come")

@@ -65,7 +65,7 @@ void Serve(const Options& options, const std::function<absl::StatusOr<std::uniqu
   absl::StatusOr<std::unique_ptr<Device>> device = open_device();
   if (device.status().code() == absl::StatusCode::kFailedPrecondition && options.device == "auto") {
     LogWarning(StrCat("serving on the CPU, for the card can't be used: ", std::string(device.status().message())));
-    device = OpenDevice("cpu");
+    device = OpenDevice("cpu", options.cpu_isa);
   }
   if (!device.ok()) {
     LogError(StrCat("can't open device ", options.device, ": ", std::string(device.status().message())));

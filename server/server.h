@@ -1,6 +1,6 @@
 // The whole server: device, lanes, budgets, services and listening sockets, from start to drained.
 //
-//   auto server = *Server::Start(options, *OpenDevice(options.device), on_device_lost);
+//   auto server = *Server::Start(options, *OpenDevice(options.device, options.cpu_isa), on_device_lost);
 //   ... until SIGTERM ...
 //   server->Drain(absl::Seconds(30), [] { return false; });
 //

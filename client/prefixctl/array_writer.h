@@ -44,7 +44,7 @@ class ArrayWriter {
   const DType dtype_;
   std::optional<uint64_t> promised_items_;  // By the .npy header.
   uint64_t bytes_written_ = 0;              // As elements.
-  std::string rest_;                        // Of an element that has not ended, for text.
+  std::string rest_;                        // The begun element, for text.
   std::string text_;
 };
 

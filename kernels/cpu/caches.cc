@@ -1,18 +1,12 @@
 #include "kernels/cpu/caches.h"
 
-#include <unistd.h>
-
-#include <algorithm>
-
 namespace prefixd::cpu {
 
 bool IsLargerThanCaches(uint64_t num_bytes) {
-  static const uint64_t cache_bytes = [] {
-    constexpr int64_t kUnknown = int64_t{32} << 20;
-    const long last_level = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return static_cast<uint64_t>(last_level > 0 ? last_level : kUnknown);
-  }();
-  return num_bytes > cache_bytes;
+  // Between the last-level caches of small and of large machines. Measured with one of 32 MiB: 16 MiB are done sooner
+  // through it, 32 MiB past it. Asking the machine does not help, since some report what other processors have as well.
+  constexpr uint64_t kCacheBytes = uint64_t{24} << 20;
+  return num_bytes > kCacheBytes;
 }
 
 }  // namespace prefixd::cpu

@@ -66,7 +66,7 @@ uint64_t CompactAll(const Kernels& kernels, const CompactArgs& args) {
     return bits;
   };
   const auto add = [](const PartBits& part, uint64_t* place) { *place += part.num_kept; };
-  const auto keep = [&](uint64_t part, uint64_t place, const PartBits& bits) {
+  const auto keep = [&](uint64_t part, uint64_t place, const PartBits& bits, uint64_t /*next*/) {
     KeepPart(kernels, args, part * part_items, PartItems(args.num_items, part_items, part), place, bits);
   };
   uint64_t kept = 0;
@@ -76,7 +76,7 @@ uint64_t CompactAll(const Kernels& kernels, const CompactArgs& args) {
   }
   for (uint64_t part = 0; part < num_parts; ++part) {
     const PartBits bits = select(part);
-    keep(part, kept, bits);
+    keep(part, kept, bits, part);
     add(bits, &kept);
   }
   return kept;

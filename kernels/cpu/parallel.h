@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <thread>
 
 namespace prefixd::cpu {
 
@@ -45,13 +46,15 @@ inline int NumThreads(uint64_t num_items, uint64_t num_parts) {
 // Says whose turn it is among parts that are numbered from 0.
 class Turns {
  public:
-  // Waits for the turn of `part`, the first moments without giving up the core.
+  // Waits for the turn of `part`, the first moments awake.
   void Await(uint64_t part) const {
     for (int spins = 0;; ++spins) {
       const uint64_t now = part_.load(std::memory_order_acquire);
       if (now == part) return;
-      if (spins < kMaxSpins) {
+      if (spins < kMaxPauses) {
         Pause();
+      } else if (spins < kMaxPauses + kMaxYields) {
+        std::this_thread::yield();
       } else {
         part_.wait(now, std::memory_order_acquire);
       }
@@ -65,7 +68,10 @@ class Turns {
   }
 
  private:
-  static constexpr int kMaxSpins = 1000;  // 10 to 50 us, what the reduction of a part takes.
+  // 10 to 50 us, what the reduction of a part takes, and some hundred more, which leave the core to who needs it: a
+  // sleeper takes as long as several parts to wake up.
+  static constexpr int kMaxPauses = 1000;
+  static constexpr int kMaxYields = 500;
 
   static void Pause() {
 #if defined(__x86_64__)
@@ -81,22 +87,26 @@ class Turns {
 // Scans parts on num_threads threads. Each part is reduced, waits for the parts before it to have been added to
 // *prefix, is added itself, and is finished behind what stood there:
 //
-//   Value reduce(part); void add(const Value&, Prefix*); void finish(part, const Prefix& before, const Value&);
+//   Value reduce(part); void add(const Value&, Prefix*); void finish(part, const Prefix& before, const Value&,
+//   next_part);
 //
 // A part is finished soon after it was reduced and by the same thread, which has it in its cache. Threads take parts in
-// order, from a counter.
+// order, from a counter; next_part is the one that the thread reduces next, and none if it is num_parts or more.
 template <class Prefix, class Reduce, class Add, class Finish>
 void Chain(int num_threads, uint64_t num_parts, Prefix* prefix, Reduce reduce, Add add, Finish finish) {
   std::atomic<uint64_t> next_part = 0;
   Turns turns;
   ParallelFor(num_threads, [&](uint64_t /*thread*/) {
-    for (uint64_t part; (part = next_part.fetch_add(1, std::memory_order_relaxed)) < num_parts;) {
+    uint64_t part = next_part.fetch_add(1, std::memory_order_relaxed);
+    while (part < num_parts) {
       auto value = reduce(part);
       turns.Await(part);
       const Prefix before = *prefix;
       add(value, prefix);
       turns.Pass(part);
-      finish(part, before, value);
+      const uint64_t next = next_part.fetch_add(1, std::memory_order_relaxed);
+      finish(part, before, value, next);
+      part = next;
     }
   });
 }

@@ -32,11 +32,13 @@ class Parts {
   uint64_t part_items() const { return part_items_; }
   uint64_t count() const { return NumParts(args_.num_items, part_items_); }
 
-  ScanPart At(uint64_t part) const {
+  // `next`: the part to fetch meanwhile; `part` itself or none for nothing.
+  ScanPart At(uint64_t part, uint64_t next) const {
     const uint64_t first = First(part);
     return {.in = static_cast<const std::byte*>(args_.in) + first * SizeOf(args_.dtype),
             .out = static_cast<std::byte*>(args_.out) + first * SizeOf(args_.output()),
             .num_items = PartItems(args_.num_items, part_items_, part),
+            .next = static_cast<const std::byte*>(args_.in) + First(next < count() ? next : part) * SizeOf(args_.dtype),
             .reverse = args_.reverse,
             .exclusive = args_.kind == ScanKind::kExclusive,
             .stream = stream_};
@@ -60,7 +62,7 @@ void ScanAll(const Kernels& kernels, const ScanArgs& args, AnyPrefix* prefix) {
   const uint64_t last = parts.count() - 1;
   const int num_threads = NumThreads(args.num_items, parts.count());
   if (num_threads == 1) {
-    for (uint64_t part = 0; part <= last; ++part) functions.scan(parts.At(part), prefix);
+    for (uint64_t part = 0; part <= last; ++part) functions.scan(parts.At(part, part), prefix);
     return;
   }
 
@@ -69,14 +71,14 @@ void ScanAll(const Kernels& kernels, const ScanArgs& args, AnyPrefix* prefix) {
     PartValues values;
     values.count = 0;
     if (part == last) return values;  // Nothing comes behind it.
-    const ScanPart p = parts.At(part);
+    const ScanPart p = parts.At(part, part);
     functions.reduce(p.in, p.num_items, p.reverse, values.bytes);
     values.count = IsOrdered(args.output(), args.op) ? parts.part_items() / kTileItems : 1;
     return values;
   };
   const auto add = [&](const PartValues& values, AnyPrefix* sum) { functions.add(values.bytes, values.count, sum); };
-  const auto finish = [&](uint64_t part, AnyPrefix before, const PartValues&) {
-    functions.scan(parts.At(part), &before);
+  const auto finish = [&](uint64_t part, AnyPrefix before, const PartValues&, uint64_t next) {
+    functions.scan(parts.At(part, next), &before);
     if (part == last) end = before;
   };
   Chain(num_threads, parts.count(), prefix, reduce, add, finish);

@@ -124,7 +124,9 @@ TEST_F(FileSourceTest, ChunksKeepWhatTheyHold) {
         int32_t value;
         std::memcpy(&value, chunk.values.data() + i * sizeof(value), sizeof(value));
         EXPECT_EQ(value, ++expected);
-        if (has_mask) EXPECT_EQ(chunk.mask[i], std::byte(value % 2));
+        if (has_mask) {
+          EXPECT_EQ(chunk.mask[i], std::byte(value % 2));
+        }
       }
     }
     EXPECT_EQ(expected, 5);

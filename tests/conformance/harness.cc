@@ -16,10 +16,15 @@ class PrintSeed : public testing::Environment {
 };
 [[maybe_unused]] const testing::Environment* const kPrintSeed = testing::AddGlobalTestEnvironment(new PrintSeed);
 
+constexpr char kCpuIsa[] = "PREFIXD_TEST_CPU_ISA";
+
 absl::StatusOr<std::unique_ptr<Device>> Open(const std::string& name) {
   if (name == "cpu") {
-    const char* const isa = std::getenv("PREFIXD_TEST_CPU_ISA");
-    return OpenDevice(name, isa == nullptr ? "auto" : isa);
+    const char* const isa = std::getenv(kCpuIsa);
+    if (isa == nullptr) return OpenDevice(name);
+    auto device = OpenDevice(name, isa);
+    if (absl::IsInvalidArgument(device.status())) return absl::NotFoundError(device.status().message());
+    return device;
   }
   if (CudaDeviceCount() == 0 && std::getenv("PREFIXD_REQUIRE_CUDA") == nullptr) {
     return absl::NotFoundError("no CUDA device here; set PREFIXD_REQUIRE_CUDA to make that a failure");
@@ -101,9 +106,12 @@ std::vector<DTypeParam> EveryFloatingDType(const std::string& device) {
 std::vector<DeviceParam> EveryDevice(const std::string& device) { return {{device}}; }
 
 std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive) {
+  // The instruction set matters to the defaults alone.
+  const bool defaults_only = std::getenv(kCpuIsa) != nullptr && device.info().direct_bytes == DeviceInfo::kHostMemory;
   std::vector<Algorithm> algorithms;
   for (const AlgorithmInfo& row : device.Algorithms()) {
-    if (row.primitive == primitive && row.stable) algorithms.push_back(row.algorithm);
+    if (row.primitive != primitive || !row.stable || (defaults_only && !FollowsNumerics(row.algorithm))) continue;
+    algorithms.push_back(row.algorithm);
   }
   return algorithms;
 }

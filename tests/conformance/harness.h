@@ -31,7 +31,8 @@ namespace prefixd::conformance {
 
 // The process's one device of this name: "cpu", with the instruction set that PREFIXD_TEST_CPU_ISA names (default: the
 // widest), or "cuda" for the first card.
-// Errors: NOT_FOUND if the name is "cuda", there is no card, and PREFIXD_REQUIRE_CUDA is not set; else OpenDevice's.
+// Errors: NOT_FOUND if the name is "cuda", there is no card, and PREFIXD_REQUIRE_CUDA is not set, or if this CPU lacks
+// the instruction set; else OpenDevice's.
 absl::StatusOr<Device*> SharedDevice(const std::string& name);
 
 // Checks a call of the suite that must not fail. Throws if it failed; the exception fails the test with the status.
@@ -182,7 +183,7 @@ class DeviceTest : public testing::TestWithParam<Param> {
  protected:
   void SetUp() override {
     const auto device = SharedDevice(this->GetParam().device);
-    // There is no card on this machine, and the message says so. PREFIXD_REQUIRE_CUDA makes that a failure.
+    // The message says what this machine lacks. PREFIXD_REQUIRE_CUDA makes a missing card a failure.
     if (absl::IsNotFound(device.status())) GTEST_SKIP() << device.status().message();
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *device;

@@ -119,9 +119,9 @@ TEST(ChainTest, AddsPartsInOrderAlsoWhereItIsNested) {
     std::vector<uint64_t> befores(kNumParts);
     const auto reduce = [](uint64_t part) { return part; };
     const auto add = [](uint64_t part, uint64_t* sum) { *sum = After(*sum, part); };
-    const auto finish = [&](uint64_t part, uint64_t before, uint64_t value) {
+    const auto finish = [&](uint64_t part, uint64_t before, uint64_t value, uint64_t next) {
       befores[part] = before;
-      wrong += value != part;
+      wrong += value != part || next <= part;
     };
     cpu::Chain(/*num_threads=*/5, kNumParts, &prefix, reduce, add, finish);
     uint64_t want = chain;
@@ -142,7 +142,7 @@ TEST(ChainTest, WaitsForAPartThatTakesLong) {
   };
   cpu::Chain(
       /*num_threads=*/2, /*num_parts=*/9, &prefix, reduce,
-      [](uint64_t part, uint64_t* sum) { *sum = After(*sum, part); }, [](uint64_t, uint64_t, uint64_t) {});
+      [](uint64_t part, uint64_t* sum) { *sum = After(*sum, part); }, [](uint64_t, uint64_t, uint64_t, uint64_t) {});
   uint64_t want = 0;
   for (uint64_t part = 0; part < 9; ++part) want = After(want, part);
   EXPECT_EQ(prefix, want);

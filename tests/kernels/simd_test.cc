@@ -107,7 +107,7 @@ TEST_P(SimdTest, StreamsAndShiftsChangeNoBitOfAScan) {
           auto prefix = Start(c.out, c.op);
           GetParam()
               .kernels->Scan(c.in, c.out, c.op)
-              .scan({in.data(), out.data(), num_items, reverse, exclusive, stream}, prefix.data());
+              .scan({in.data(), out.data(), num_items, in.data(), reverse, exclusive, stream}, prefix.data());
           const auto got = out.Take();
           if (want.empty()) want = got;
           ASSERT_EQ(got, want) << Name(c.in) << " to " << Name(c.out) << " " << Name(c.op) << ", " << num_items
@@ -128,17 +128,18 @@ TEST_P(SimdTest, PartsAddUpToTheWhole) {
     const size_t size = SizeOf(c.out);
     Results whole(num_items * size, 0), parts(num_items * size, 0);
     auto prefix = Start(c.out, c.op);
-    functions.scan({in.data(), whole.data(), num_items, false, false, false}, prefix.data());
+    functions.scan({in.data(), whole.data(), num_items, in.data(), false, false, false}, prefix.data());
 
     auto added = Start(c.out, c.op);
     std::vector<unsigned char> values(cut / kTileItems * sizeof(double));
     functions.reduce(in.data(), cut, false, values.data());
     functions.add(values.data(), IsOrdered(c.out, c.op) ? cut / kTileItems : 1, added.data());
     auto scanned = Start(c.out, c.op);
-    functions.scan({in.data(), parts.data(), cut, false, false, false}, scanned.data());
+    functions.scan({in.data(), parts.data(), cut, in.data(), false, false, false}, scanned.data());
     EXPECT_EQ(std::memcmp(added.data(), scanned.data(), size), 0) << Name(c.in) << Name(c.out) << Name(c.op);
-    functions.scan({in.data() + cut * SizeOf(c.in), parts.data() + cut * size, num_items - cut, false, false, false},
-                   added.data());
+    functions.scan(
+        {in.data() + cut * SizeOf(c.in), parts.data() + cut * size, num_items - cut, in.data(), false, false, false},
+        added.data());
     EXPECT_EQ(parts.Take(), whole.Take())
         << Name(c.in) << Name(c.out) << Name(c.op) << ", cut " << cut << " of " << num_items << ", seed " << seed_;
   }

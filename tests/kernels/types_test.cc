@@ -1,5 +1,5 @@
-#include "kernels/algorithm.h"
 #include "kernels/types.h"
+#include "kernels/algorithm.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@ constexpr int kWordItems = 64;
 constexpr uint64_t LowBits(uint64_t count) { return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
 
 // ---- Which items are kept ------------------------------------------------------------------------------------------
-// Of two vectors or two scalars of T, by IEEE rules.
+// Compares two vectors or two scalars of T by IEEE rules.
 template <Comparison kComparison, class T>
 struct Compares {
   template <class V>
@@ -56,6 +56,7 @@ PREFIXD_INLINE uint64_t BitsWhere(Vector<T> item, Vector<T> value) {
     if constexpr (sizeof(T) == 4) {
       return _mm512_cmp_ps_mask(reinterpret_cast<__m512>(item), reinterpret_cast<__m512>(value), kPredicate);
     } else {
+      static_assert(sizeof(T) == 8);
       return _mm512_cmp_pd_mask(reinterpret_cast<__m512d>(item), reinterpret_cast<__m512d>(value), kPredicate);
     }
   } else {

@@ -1,7 +1,8 @@
 // The loops of the CPU device, compiled once for each instruction set: what a set's files give to the rest.
 //
-//   const Kernels& kernels = KernelsOf(CpuIsa::kAvx2);
-//   kernels.scans->of[in][out][op].scan(part, &prefix);
+//   const Kernels& kernels = *FindIsa("avx2")->kernels;
+//   Prefix<float> prefix = PrefixOf(start, neutral);
+//   kernels.Scan(DType::kF32, DType::kF32, Op::kSum).scan(part, &prefix);
 //
 // Every function here runs on the calling thread, allocates nothing and can't fail. Pointers have no type because the
 // tables have one; they are aligned to their elements, not to vectors. The order in which floating-point sums and
@@ -20,7 +21,6 @@ namespace prefixd::cpu {
 // The items of a part stay in a core's second-level cache between their reduction and their scan. A part holds whole
 // tiles, so that its value is a list of tiles' values.
 inline constexpr uint64_t kPartBytes = uint64_t{256} << 10;
-inline constexpr uint64_t kMaxPartTiles = kPartBytes / sizeof(float) / kTileItems;
 
 // Whether T's results depend on the order in which they are combined.
 constexpr bool IsOrdered(DType out_dtype, Op op) {
@@ -54,6 +54,7 @@ struct ScanPart {
   const void* in;
   void* out;
   uint64_t num_items;
+  const void* next;  // As many bytes to bring to the second-level cache meanwhile. May be the part itself.
   bool reverse;
   bool exclusive;
   bool stream;  // Whether results go past the caches. in must not be out.

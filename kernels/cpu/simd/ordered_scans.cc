@@ -266,6 +266,7 @@ __attribute__((noinline)) void ScanTiles(const ScanPart& part, Prefix<T>* prefix
   T* out = static_cast<T*>(part.out) + (kReverse ? num_items - 1 : 0);
   alignas(kVectorBytes) T room[kLanes<T> + kLeafItems];
   T* const buffer = room + kLanes<T>;  // Before it, the result before.
+  auto next = static_cast<const In*>(part.next);
   buffer[-1] = Canonical(prefix->last);
   while (num_items > 0) {
     const Vector<T> groups = Splat(prefix->groups), tiles = Splat(TreeOf<O>(prefix->tiles));
@@ -273,6 +274,8 @@ __attribute__((noinline)) void ScanTiles(const ScanPart& part, Prefix<T>* prefix
     T tile = O::kNeutral;
     for (int leaf = 0; leaf < kJoinSlots && num_items > 0; ++leaf) {
       const int count = num_items < kLeafItems ? static_cast<int>(num_items) : kLeafItems;
+      Fetch<kLeafItems * sizeof(In)>(next);
+      next += kLeafItems;
       const T* const items = LeafItems<In, T, kReverse>(in, count, buffer);
       const T before = TreeOf<O>(leaves);
       const bool is_direct = kDirect && count == kLeafItems;

@@ -56,16 +56,18 @@ PREFIXD_INLINE V ScanLanes(V v) {
   return v;
 }
 
-// Scans items behind `before`, a key, and returns the key of what follows. in may be out.
+// Scans items behind `before`, a key, and returns the key of what follows. in may be out. `next` is fetched meanwhile.
 template <class O, class Keys, bool kStream>
 __attribute__((noinline)) typename Keys::Key ScanItems(const typename Keys::Key* in, typename Keys::Key* out,
-                                                       uint64_t num_items, typename Keys::Key before, Keys keys) {
+                                                       uint64_t num_items, typename Keys::Key before, Keys keys,
+                                                       const void* next) {
   using T = typename Keys::Key;
   using V = Vector<T>;
   constexpr int L = kLanes<T>;
   V carry = Splat(before);
   uint64_t i = 0;
   for (; i + 4 * L <= num_items; i += 4 * L) {
+    Fetch<4 * kVectorBytes>(static_cast<const T*>(next) + i);
     V v0 = ScanLanes<O>(keys.KeyOf(Load(in + i)));
     V v1 = ScanLanes<O>(keys.KeyOf(Load(in + i + L)));
     V v2 = ScanLanes<O>(keys.KeyOf(Load(in + i + 2 * L)));
@@ -102,12 +104,14 @@ typename Keys::Key ScanStaged(const ScanPart& part, Out* last, typename Keys::Ke
   Out* const buffer = room + kLanes<T>;  // Before it, the result before.
   const In* in = static_cast<const In*>(part.in) + (kReverse ? part.num_items - 1 : 0);
   Out* out = static_cast<Out*>(part.out) + (kReverse ? part.num_items - 1 : 0);
+  const auto* next = static_cast<const char*>(part.next);
   buffer[-1] = *last;
   for (uint64_t left = part.num_items; left > 0;) {
     const int count = left < kItems ? static_cast<int>(left) : kItems;
     LoadItems<In, Out, kReverse>(in, count, buffer);
     auto* const bits = reinterpret_cast<T*>(buffer);
-    before = ScanItems<O, Keys, false>(bits, bits, count, before, keys);
+    before = ScanItems<O, Keys, false>(bits, bits, count, before, keys, next);
+    next += count * sizeof(In);
     StoreItems<Out, kReverse>(buffer - part.exclusive, count, out, part.stream);
     buffer[-1] = buffer[count - 1];
     in += kReverse ? -count : count;
@@ -134,8 +138,9 @@ void Scan(const ScanPart& part, void* prefix, Keys keys) {
   if (is_direct) {
     const auto* const in = static_cast<const T*>(part.in);
     auto* const out = static_cast<T*>(part.out);
-    before = part.stream && IsAligned(out) ? ScanItems<O, Keys, true>(in, out, part.num_items, before, keys)
-                                           : ScanItems<O, Keys, false>(in, out, part.num_items, before, keys);
+    before = part.stream && IsAligned(out)
+                 ? ScanItems<O, Keys, true>(in, out, part.num_items, before, keys, part.next)
+                 : ScanItems<O, Keys, false>(in, out, part.num_items, before, keys, part.next);
   } else {
     Out canonical;  // A NaN that the caller starts with comes out canonical in an exclusive scan.
     const T bits = keys.ElementOf(before);
@@ -271,6 +276,7 @@ constexpr auto KeysOf() {
   } else if constexpr (kOp == Op::kOr) {
     return Turned<Unsigned<T>>{0};
   } else {
+    static_assert(kOp == Op::kSum || kOp == Op::kProd || kOp == Op::kXor);
     return Plain<Unsigned<T>>{};
   }
 }
@@ -286,6 +292,7 @@ constexpr auto OperatorOf() {
   } else if constexpr (kOp == Op::kXor) {
     return BitXor{};
   } else {
+    static_assert(kOp == Op::kAnd || kOp == Op::kOr);
     return BitOr{};
   }
 }

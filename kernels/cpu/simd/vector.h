@@ -97,6 +97,12 @@ PREFIXD_INLINE void StoreOrStream(Lane<V>* to, V v) {
   }
 }
 
+// Brings kBytes to the second-level cache. Any address will do: what is not there is left alone.
+template <int kBytes>
+PREFIXD_INLINE void Fetch(const void* from) {
+  for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(static_cast<const char*>(from) + i, /*rw=*/0, /*locality=*/2);
+}
+
 template <class T>
 PREFIXD_INLINE Vector<T> Splat(T x) {
   return x - Vector<T>{};  // x - (+0) has the bits of x, also where x is -0.
