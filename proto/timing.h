@@ -19,7 +19,7 @@ struct Timing {
   std::optional<int64_t> kernel_ns;  // A batch has one for all its requests.
   std::optional<int64_t> device_to_host_ns;
   std::optional<int64_t> server_total_ns;  // From the first message read to the last reply made.
-  std::string device;                      // Such as "cpu (2 threads)".
+  std::string device;                      // Such as "cpu (2 threads, avx512)".
   Algorithm algorithm = {};                // What really ran. {}: one that the reader does not know.
   uint64_t launches = 0;                   // Kernels; on the CPU, parallel loops.
   uint64_t num_items = 0;                  // Elements read.

@@ -18,13 +18,13 @@ namespace prefixd::cli {
 
 // An aligned table that grows by a row at a time:
 //
-//   cpu (2 threads), prefixd 0.1.0: median of 20 samples, each from cold caches, by the device's clock.
+//   cpu (2 threads, avx512), prefixd 0.1.0: median of 20 samples, each from cold caches, by the device's clock.
 //   GB/s: bytes read and written. Copy: the device's own copy of as many bytes, measured in between.
 //
-//   primitive  type  op   algorithm         elements  time, us   GB/s   copy  share
-//   scan       f32   sum  reduce_then_scan      2^20      4900   1.71   19.9     9%
+//   primitive  type  op   algorithm      elements  time, us   GB/s   copy  share
+//   scan       f32   sum  chained            2^20       493   17.0   40.2    42%
 //
-//   scan       f32   sum  cub                   2^20  skipped: the cpu device has no algorithm cub
+//   scan       f32   sum  cub                2^20  skipped: the cpu device has no algorithm cub
 class BenchTable {
  public:
   // Columns are as wide as what was asked for, of the server that `info` tells of, may need.

@@ -24,7 +24,7 @@ Json ToJson(const client::Timing& timing, absl::Duration wall);
 Json ToJson(const client::ServerInfo& info);
 Json AlgorithmsToJson(const client::ServerInfo& info);
 
-// Example: "1000000 f32 in 12.3ms, kernel 410us (19.5 GB/s), cpu (2 threads), reduce_then_scan"
+// Example: "1000000 f32 in 12.3ms, kernel 410us (19.5 GB/s), cpu (2 threads, avx512), chained"
 std::string SummaryLine(uint64_t num_items, DType dtype, const client::Timing& timing, absl::Duration wall);
 
 // An aligned table, with a line end behind each row.
