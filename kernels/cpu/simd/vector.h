@@ -175,7 +175,7 @@ PREFIXD_INLINE V SplatLast(V v) {
 // Bit i is set where flag i is.
 template <class F>
 PREFIXD_INLINE uint64_t Bits(F flags) {
-  constexpr size_t size = sizeof(Lane<F>);
+  [[maybe_unused]] constexpr size_t size = sizeof(Lane<F>);
 #if defined(__AVX512BW__)
   const auto v = reinterpret_cast<__m512i>(flags);
   if constexpr (size == 1) return _mm512_movepi8_mask(v);
