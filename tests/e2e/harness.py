@@ -27,16 +27,18 @@ grpc.__path__.append(os.path.join(STUBS_DIR, "grpc"))
 
 
 class Server:
-    """A prefixd on a free port of loopback. Use as a context manager; leaving it checks that it drains and exits 0."""
+    """A prefixd on a free port of loopback. Use as a context manager; leaving it checks that it drains and exits 0.
+    `under` is the command that runs the program, if it does not run by itself."""
 
-    def __init__(self, *flags, env=None, program="prefixd"):
+    def __init__(self, *flags, env=None, program="prefixd", under=(), device=DEVICE):
         self._folder = tempfile.TemporaryDirectory(prefix="prefixd_e2e_")
         folder = pathlib.Path(self._folder.name)
         self.log_path = folder / "log"
         port_file = folder / "port"
         self._log = open(self.log_path, "wb")
         self.process = subprocess.Popen(
-            [BIN_DIR / program, "--device", DEVICE, "--listen", "127.0.0.1:0", "--port-file", port_file, *flags],
+            [*under, BIN_DIR / program, "--device", device, "--listen", "127.0.0.1:0", "--port-file", port_file,
+             *flags],
             stderr=self._log, env={**os.environ, **(env or {})})
         wait_until(lambda: port_file.exists() or self.process.poll() is not None)
         if not port_file.exists():
