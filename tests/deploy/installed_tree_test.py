@@ -5,7 +5,9 @@ Environment: PREFIXD_BUILD_DIR, the build folder to install; and those of tests/
 
 import os
 import pathlib
+import platform
 import re
+import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -138,6 +140,20 @@ class InstalledTreeTest(unittest.TestCase):
             scanned = run(tree / "bin" / "prefixctl", "--server", server.address, "scan", "--type", "i64", "-",
                           input="3\n1\n2\n")
             self.assertEqual(scanned.split(), ["3", "4", "6"])
+
+    def test_it_runs_on_a_cpu_without_avx(self):
+        qemu = shutil.which("qemu-x86_64")
+        if platform.machine() not in ("x86_64", "AMD64") or qemu is None:
+            self.skipTest("needs an x86-64 and qemu-x86_64 (deploy/install_deps.sh test)")
+        os.environ["PREFIXD_BIN_DIR"] = str(tree / "bin")
+        from harness import Server
+
+        under = (qemu, "-cpu", "Nehalem")
+        with Server(under=under, device="cpu") as server:
+            ctl = (*under, tree / "bin" / "prefixctl", "--server", server.address)
+            self.assertIn("sse2", run(*ctl, "info"))
+            scanned = run(*ctl, "scan", "--type", "f32", "-", input="1\n" * 10_000)
+            self.assertEqual([float(line) for line in scanned.split()], list(range(1, 10_001)))
 
     def test_the_headers_are_below_prefixd_and_each_compiles_by_itself(self):
         include = tree / "include"
