@@ -50,7 +50,7 @@ Data::Data(uint64_t num_items, uint64_t seed)
   constexpr uint32_t kBounds[] = {42949673, 1U << 31, 4252017623};  // 1 %, 50 % and 99 % of 2^32.
   for (uint64_t i = 0; i < num_items; ++i) {
     const uint64_t random = Random(seed, i);
-    const double number = (static_cast<double>(random >> 55) - 256) / 256;
+    const double number = (2 * static_cast<double>(random >> 55) - 511) / 512;
     bits.As<uint64_t>()[i] = random;
     f32.As<float>()[i] = static_cast<float>(number);
     f64.As<double>()[i] = number;

@@ -34,7 +34,7 @@ class Memory {
 // The shares of the items that a compact keeps.
 enum class Kept { kOnePercent, kHalf, kAllButOnePercent };
 
-// Integers are random in all their bits. Floats are random multiples of 1/256 in [-1, 1), so that the sums of up to
+// Integers are random in all their bits. Floats are random odd multiples of 1/512 in (-1, 1), so that the sums of up to
 // 2^28 of them are exact in any order, and every result can be compared bit for bit.
 struct Data {
   Data(uint64_t num_items, uint64_t seed);

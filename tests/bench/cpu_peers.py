@@ -49,7 +49,7 @@ class Data:
     def __init__(self, count, seed):
         self.count = count
         self.bits = random_bits(seed, count)
-        self.f64 = ((self.bits >> np.uint64(55)).astype(np.float64) - 256) / 256
+        self.f64 = (2 * (self.bits >> np.uint64(55)).astype(np.float64) - 511) / 512
         self.f32 = self.f64.astype(np.float32)
         self.i32_factors = (self.bits.astype(np.uint32) | np.uint32(1)).view(np.int32)
         chance = random_bits(seed + 1, count).astype(np.uint32)
