@@ -56,7 +56,7 @@ absl::StatusOr<client::Chunk> FileSource::Next(size_t max_items) {
 absl::StatusOr<std::shared_ptr<const std::byte>> FileSource::ReadMask(size_t count, bool last) {
   // At the end of the values, one entry more than is due tells whether the mask ends too.
   const size_t wanted = last ? count + 1 : count;
-  const std::shared_ptr<std::byte> block = NewBlock(wanted);
+  std::shared_ptr<std::byte> block = NewBlock(wanted);
   PREFIXD_ASSIGN_OR_RETURN(const size_t mask_count, mask_->Read(wanted, block.get()));
   if (mask_count == count) return block;
   return Error(absl::StatusCode::kInvalidArgument, "MASK_LENGTH", "mask",

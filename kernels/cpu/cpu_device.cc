@@ -41,9 +41,10 @@ uint64_t MemoryBytes(int pages_of_kind) {
 // A large array takes a quarter of its first scan to get its small pages. Advice: what the kernel makes of it is its
 // own.
 void AskForHugePages(void* data, size_t size_bytes) {
-  const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + kHugePageBytes - 1) & ~(kHugePageBytes - 1);
-  const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + size_bytes) & ~(kHugePageBytes - 1);
-  if (begin < end) static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE));
+  const size_t head = -reinterpret_cast<uintptr_t>(data) % kHugePageBytes;
+  if (size_bytes < head + kHugePageBytes) return;
+  const size_t num_pages = (size_bytes - head) / kHugePageBytes;
+  static_cast<void>(madvise(static_cast<std::byte*>(data) + head, num_pages * kHugePageBytes, MADV_HUGEPAGE));
 }
 
 absl::StatusOr<Buffer> AllocateHost(size_t size_bytes) {

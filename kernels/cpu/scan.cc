@@ -29,7 +29,7 @@ class Parts {
         stream_(args.in != args.out &&
                 IsLargerThanCaches(args.num_items * (SizeOf(args.dtype) + SizeOf(args.output())))) {}
 
-  uint64_t part_items() const { return part_items_; }
+  uint64_t FullPartItems() const { return part_items_; }
   uint64_t count() const { return NumParts(args_.num_items, part_items_); }
 
   // `next`: the part to fetch meanwhile; `part` itself or none for nothing.
@@ -73,7 +73,7 @@ void ScanAll(const Kernels& kernels, const ScanArgs& args, AnyPrefix* prefix) {
     if (part == last) return values;  // Nothing comes behind it.
     const ScanPart p = parts.At(part, part);
     functions.reduce(p.in, p.num_items, p.reverse, values.bytes);
-    values.count = IsOrdered(args.output(), args.op) ? parts.part_items() / kTileItems : 1;
+    values.count = IsOrdered(args.output(), args.op) ? parts.FullPartItems() / kTileItems : 1;
     return values;
   };
   const auto add = [&](const PartValues& values, AnyPrefix* sum) { functions.add(values.bytes, values.count, sum); };

@@ -15,13 +15,10 @@ template <class V>
 PREFIXD_INLINE V Canonical(V v) {
   if constexpr (std::is_floating_point_v<V>) {
     return v == v ? v : kNan<V>;
-  } else if constexpr (std::is_arithmetic_v<V>) {
-    return v;
-  } else if constexpr (std::is_floating_point_v<Lane<V>>) {
-    return v == v ? v : Splat(kNan<Lane<V>>);
-  } else {
-    return v;
+  } else if constexpr (!std::is_arithmetic_v<V>) {
+    if constexpr (std::is_floating_point_v<Lane<V>>) v = v == v ? v : Splat(kNan<Lane<V>>);
   }
+  return v;
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ PREFIXD_INLINE uint64_t BitsWhere(Vector<T> item, Vector<T> value) {
 template <class T, Comparison kComparison>
 uint64_t Compare(const void* items, uint64_t num_items, const void* to, bool invert, uint64_t* bits) {
   using C = Compares<kComparison, T>;
-  constexpr int L = kLanes<T>;
+  constexpr int kL = kLanes<T>;
   const auto* const in = static_cast<const T*>(items);
   T value;
   __builtin_memcpy(&value, to, sizeof(value));
@@ -99,7 +99,7 @@ uint64_t Compare(const void* items, uint64_t num_items, const void* to, bool inv
   uint64_t i = 0;
   for (; i + kWordItems <= num_items; i += kWordItems) {
     uint64_t word = 0;
-    for (int k = 0; k < kWordItems; k += L) word |= BitsWhere<kComparison, T>(Load(in + i + k), values) << k;
+    for (int k = 0; k < kWordItems; k += kL) word |= BitsWhere<kComparison, T>(Load(in + i + k), values) << k;
     word ^= turned;
     *bits++ = word;
     kept += __builtin_popcountll(word);

@@ -24,12 +24,12 @@ PREFIXD_INLINE V Minus(V a, V b) {
 // For the items i of [begin, end), whose neighbours at[kNeighbour] exist.
 template <int kNeighbour, bool kStream, class T>
 PREFIXD_INLINE void Subtract(const T* in, T* out, uint64_t begin, uint64_t end) {
-  constexpr int L = kLanes<T>;
+  constexpr int kL = kLanes<T>;
   uint64_t i = begin;
   if constexpr (kStream) {
     for (; i < end && !IsAligned(out + i); ++i) out[i] = Minus(in[i], in[i + kNeighbour]);
   }
-  for (; i + L <= end; i += L) StoreOrStream<kStream>(out + i, Minus(Load(in + i), Load(in + i + kNeighbour)));
+  for (; i + kL <= end; i += kL) StoreOrStream<kStream>(out + i, Minus(Load(in + i), Load(in + i + kNeighbour)));
   for (; i < end; ++i) out[i] = Minus(in[i], in[i + kNeighbour]);
 }
 
@@ -53,17 +53,18 @@ void Difference(const void* items, void* results, uint64_t num_items, const void
 void CopyStreaming(void* results, const void* items, size_t size_bytes) {
   auto* out = static_cast<uint8_t*>(results);
   const auto* in = static_cast<const uint8_t*>(items);
+  constexpr size_t kBytes = kVectorBytes;
   size_t head = -reinterpret_cast<uintptr_t>(out) % kVectorBytes;
   if (head > size_bytes) head = size_bytes;
   __builtin_memcpy(out, in, head);
   size_t i = head;
-  for (; i + 4 * kVectorBytes <= size_bytes; i += 4 * kVectorBytes) {
-    const Bytes v0 = Load(in + i), v1 = Load(in + i + kVectorBytes);
-    const Bytes v2 = Load(in + i + 2 * kVectorBytes), v3 = Load(in + i + 3 * kVectorBytes);
+  for (; i + 4 * kBytes <= size_bytes; i += 4 * kBytes) {
+    const Bytes v0 = Load(in + i), v1 = Load(in + i + kBytes);
+    const Bytes v2 = Load(in + i + 2 * kBytes), v3 = Load(in + i + 3 * kBytes);
     Stream(out + i, v0);
-    Stream(out + i + kVectorBytes, v1);
-    Stream(out + i + 2 * kVectorBytes, v2);
-    Stream(out + i + 3 * kVectorBytes, v3);
+    Stream(out + i + kBytes, v1);
+    Stream(out + i + 2 * kBytes, v2);
+    Stream(out + i + 3 * kBytes, v3);
   }
   FinishStreaming();
   __builtin_memcpy(out + i, in + i, size_bytes - i);

@@ -70,52 +70,52 @@ PREFIXD_INLINE void AddTile(Prefix<T>* prefix, T tile) {
 // ---- A leaf in vectors ---------------------------------------------------------------------------------------------
 // The two steps of a transposition in blocks of four lanes. First lanes of two vectors alternate: those of the lower
 // half of each block, or, where lanes are as long as half a block of bytes, every other one. Then pairs of lanes do.
-template <int L, bool kIsWide>
+template <int kL, bool kIsWide>
 constexpr int LaneFrom(int i) {
-  return (i & 1 ? L : 0) + (kIsWide ? i & ~1 : (i & ~3) + (i & 3) / 2);
+  return (i & 1 ? kL : 0) + (kIsWide ? i & ~1 : (i & ~3) + (i & 3) / 2);
 }
-template <int L>
+template <int kL>
 constexpr int PairFrom(int i) {
-  return (i & 2 ? L : 0) + (i & ~3) + (i & 1);
+  return (i & 2 ? kL : 0) + (i & ~3) + (i & 1);
 }
 
 // Transposes 4 x 4 items in each block of four lanes; with two lanes, 4 x 2 in a vector.
 template <class V>
 PREFIXD_INLINE void Transpose(V& v0, V& v1, V& v2, V& v3) {
-  constexpr int L = kLanes<Lane<V>>;
-  if constexpr (L == 2) {
-    constexpr auto low = [](int i) { return i == 0 ? 0 : L; };
-    constexpr auto high = [](int i) { return i == 0 ? 1 : L + 1; };
+  constexpr int kL = kLanes<Lane<V>>;
+  if constexpr (kL == 2) {
+    constexpr auto kLow = [](int i) { return i == 0 ? 0 : kL; };
+    constexpr auto kHigh = [](int i) { return i == 0 ? 1 : kL + 1; };
     const V t0 = v0, t1 = v1, t2 = v2, t3 = v3;
-    v0 = Shuffle<low>(t0, t2);
-    v1 = Shuffle<high>(t0, t2);
-    v2 = Shuffle<low>(t1, t3);
-    v3 = Shuffle<high>(t1, t3);
+    v0 = Shuffle<kLow>(t0, t2);
+    v1 = Shuffle<kHigh>(t0, t2);
+    v2 = Shuffle<kLow>(t1, t3);
+    v3 = Shuffle<kHigh>(t1, t3);
   } else {
     constexpr bool kIsWide = sizeof(Lane<V>) == 8;
-    constexpr auto low = [](int i) { return LaneFrom<L, kIsWide>(i); };
-    constexpr auto high = [](int i) { return LaneFrom<L, kIsWide>(i) + (kIsWide ? 1 : 2); };
-    constexpr auto low_pair = [](int i) { return PairFrom<L>(i); };
-    constexpr auto high_pair = [](int i) { return PairFrom<L>(i) + 2; };
-    const V t0 = Shuffle<low>(v0, v1), t1 = Shuffle<high>(v0, v1);
-    const V t2 = Shuffle<low>(v2, v3), t3 = Shuffle<high>(v2, v3);
-    v0 = Shuffle<low_pair>(t0, t2);
-    v1 = kIsWide ? Shuffle<low_pair>(t1, t3) : Shuffle<high_pair>(t0, t2);
-    v2 = kIsWide ? Shuffle<high_pair>(t0, t2) : Shuffle<low_pair>(t1, t3);
-    v3 = Shuffle<high_pair>(t1, t3);
+    constexpr auto kLow = [](int i) { return LaneFrom<kL, kIsWide>(i); };
+    constexpr auto kHigh = [](int i) { return LaneFrom<kL, kIsWide>(i) + (kIsWide ? 1 : 2); };
+    constexpr auto kLowPair = [](int i) { return PairFrom<kL>(i); };
+    constexpr auto kHighPair = [](int i) { return PairFrom<kL>(i) + 2; };
+    const V t0 = Shuffle<kLow>(v0, v1), t1 = Shuffle<kHigh>(v0, v1);
+    const V t2 = Shuffle<kLow>(v2, v3), t3 = Shuffle<kHigh>(v2, v3);
+    v0 = Shuffle<kLowPair>(t0, t2);
+    v1 = kIsWide ? Shuffle<kLowPair>(t1, t3) : Shuffle<kHighPair>(t0, t2);
+    v2 = kIsWide ? Shuffle<kHighPair>(t0, t2) : Shuffle<kLowPair>(t1, t3);
+    v3 = Shuffle<kHighPair>(t1, t3);
   }
 }
 // The transposition that leads back. With two lanes it is another one.
 template <class V>
 PREFIXD_INLINE void TransposeBack(V& v0, V& v1, V& v2, V& v3) {
   if constexpr (kLanes<Lane<V>> == 2) {
-    constexpr auto low = [](int i) { return i == 0 ? 0 : 2; };
-    constexpr auto high = [](int i) { return i == 0 ? 1 : 3; };
+    constexpr auto kLow = [](int i) { return i == 0 ? 0 : 2; };
+    constexpr auto kHigh = [](int i) { return i == 0 ? 1 : 3; };
     const V t0 = v0, t1 = v1, t2 = v2, t3 = v3;
-    v0 = Shuffle<low>(t0, t1);
-    v1 = Shuffle<low>(t2, t3);
-    v2 = Shuffle<high>(t0, t1);
-    v3 = Shuffle<high>(t2, t3);
+    v0 = Shuffle<kLow>(t0, t1);
+    v1 = Shuffle<kLow>(t2, t3);
+    v2 = Shuffle<kHigh>(t0, t1);
+    v3 = Shuffle<kHigh>(t2, t3);
   } else {
     Transpose(v0, v1, v2, v3);
   }
@@ -124,21 +124,21 @@ PREFIXD_INLINE void TransposeBack(V& v0, V& v1, V& v2, V& v3) {
 template <class T, class O>
 struct Leaf {
   using V = Vector<T>;
-  static constexpr int L = kLanes<T>;
-  static constexpr int kQuads = kJoinSlots / L;  // Times four vectors, which hold L runs.
-  static constexpr int kLaneBlocks = L < 4 ? 1 : L / 4;
+  static constexpr int kL = kLanes<T>;
+  static constexpr int kQuads = kJoinSlots / kL;  // Times four vectors, which hold kL runs.
+  static constexpr int kLaneBlocks = kL < 4 ? 1 : kL / 4;
 
   // After the transposition the runs of a quad are in this order.
-  static constexpr int LaneOf(int run) { return L < 4 ? run : 4 * (run % kLaneBlocks) + run / kLaneBlocks; }
-  static constexpr int RunOf(int lane) { return L < 4 ? lane : (lane & 3) * kLaneBlocks + lane / 4; }
+  static constexpr int LaneOf(int run) { return kL < 4 ? run : 4 * (run % kLaneBlocks) + run / kLaneBlocks; }
+  static constexpr int RunOf(int lane) { return kL < 4 ? lane : (lane & 3) * kLaneBlocks + lane / 4; }
 
   V folds[kQuads][4];  // folds[q][j]: the fold of items 0 .. j of each run of the quad.
   V trees[kQuads];     // The tree of the leaf's runs up to each of them.
 
   PREFIXD_INLINE void Fold(const T* in) {
     for (int q = 0; q < kQuads; ++q) {
-      V v0 = Load(in + (4 * q) * L), v1 = Load(in + (4 * q + 1) * L);
-      V v2 = Load(in + (4 * q + 2) * L), v3 = Load(in + (4 * q + 3) * L);
+      V v0 = Load(in + (4 * q) * kL), v1 = Load(in + (4 * q + 1) * kL);
+      V v2 = Load(in + (4 * q + 2) * kL), v3 = Load(in + (4 * q + 3) * kL);
       Transpose(v0, v1, v2, v3);
       folds[q][0] = v0;
       folds[q][1] = O::Of(v0, v1);
@@ -150,41 +150,41 @@ struct Leaf {
   // One level of the trees of a quad's runs: the later half of each 2 * kWidth runs takes in the earlier half's tree.
   template <int kWidth>
   static PREFIXD_INLINE V Step(V v) {
-    if constexpr (kWidth < L) {
-      constexpr auto from = [](int lane) {
+    if constexpr (kWidth < kL) {
+      constexpr auto kFrom = [](int lane) {
         const int run = RunOf(lane);
-        return run & kWidth ? LaneOf((run & ~(2 * kWidth - 1)) + kWidth - 1) : L + lane;
+        return run & kWidth ? LaneOf((run & ~(2 * kWidth - 1)) + kWidth - 1) : kL + lane;
       };
-      return Step<2 * kWidth>(O::Of(Shuffle<from>(v, Splat(O::kNeutral)), v));
+      return Step<2 * kWidth>(O::Of(Shuffle<kFrom>(v, Splat(O::kNeutral)), v));
     } else {
       return v;
     }
   }
 
   PREFIXD_INLINE void Grow() {
-    constexpr auto last = [](int) { return L - 1; };
+    constexpr auto kLast = [](int) { return kL - 1; };
     for (int q = 0; q < kQuads; ++q) trees[q] = Step<1>(folds[q][3]);
     for (int width = 1; width < kQuads; width *= 2) {
       for (int q = 0; q < kQuads; ++q) {
         if ((q & width) == 0) continue;
         const V before = trees[(q & ~(2 * width - 1)) + width - 1];
-        trees[q] = O::Of(Shuffle<last>(before, before), trees[q]);
+        trees[q] = O::Of(Shuffle<kLast>(before, before), trees[q]);
       }
     }
   }
 
   // The tree of the runs before each run of a quad; neutral before the first.
   PREFIXD_INLINE V Before(int q) const {
-    constexpr auto from = [](int lane) {
+    constexpr auto kFrom = [](int lane) {
       const int run = RunOf(lane);
-      return run == 0 ? L + L - 1 : LaneOf(run - 1);
+      return run == 0 ? kL + kL - 1 : LaneOf(run - 1);
     };
-    return Shuffle<from>(trees[q], q == 0 ? Splat(O::kNeutral) : trees[q - 1]);
+    return Shuffle<kFrom>(trees[q], q == 0 ? Splat(O::kNeutral) : trees[q - 1]);
   }
 
   // The join of all runs.
   PREFIXD_INLINE T Value() const {
-    return O::Of(static_cast<T>(trees[kQuads - 1][LaneOf(L - 2)]), static_cast<T>(folds[kQuads - 1][3][L - 1]));
+    return O::Of(static_cast<T>(trees[kQuads - 1][LaneOf(kL - 2)]), static_cast<T>(folds[kQuads - 1][3][kL - 1]));
   }
 
   // Writes the scan of the leaf's items behind what stands before the leaf.
@@ -197,7 +197,7 @@ struct Leaf {
         v[j] = Canonical(O::Of(groups, O::Of(tiles, O::Of(leaves, O::Of(before, folds[q][j])))));
       }
       TransposeBack(v[0], v[1], v[2], v[3]);
-      for (int j = 0; j < 4; ++j) StoreOrStream<kStream>(out + (4 * q + j) * L, v[j]);
+      for (int j = 0; j < 4; ++j) StoreOrStream<kStream>(out + (4 * q + j) * kL, v[j]);
     }
   }
 };

@@ -12,8 +12,8 @@ PREFIXD_INLINE bool IsAligned(const void* pointer) { return reinterpret_cast<uin
 
 template <class V>
 PREFIXD_INLINE V Reversed(V v) {
-  constexpr auto from = [](int i) { return kLanes<Lane<V>> - 1 - i; };
-  return Shuffle<from>(v, v);
+  constexpr auto kFrom = [](int i) { return kLanes<Lane<V>> - 1 - i; };
+  return Shuffle<kFrom>(v, v);
 }
 
 // Copies count items, converted; with kReverse, *from is the first and the others stand before it.
@@ -29,19 +29,19 @@ __attribute__((noinline)) void LoadItems(const In* from, int count, T* to) {
 // Copies count items; with kReverse, *to takes the first and the others go before it. Streams where `to` is aligned.
 template <class T, bool kReverse>
 __attribute__((noinline)) void StoreItems(const T* from, int count, T* to, bool stream) {
-  constexpr int L = kLanes<T>;
+  constexpr int kL = kLanes<T>;
   int i = 0;
   if constexpr (kReverse) {
     if (stream && IsAligned(to + 1)) {
-      for (; i + L <= count; i += L) Stream(to - i - (L - 1), Reversed(Load(from + i)));
+      for (; i + kL <= count; i += kL) Stream(to - i - (kL - 1), Reversed(Load(from + i)));
     }
-    for (; i + L <= count; i += L) Store(to - i - (L - 1), Reversed(Load(from + i)));
+    for (; i + kL <= count; i += kL) Store(to - i - (kL - 1), Reversed(Load(from + i)));
     for (; i < count; ++i) to[-i] = from[i];
   } else {
     if (stream && IsAligned(to)) {
-      for (; i + L <= count; i += L) Stream(to + i, Load(from + i));
+      for (; i + kL <= count; i += kL) Stream(to + i, Load(from + i));
     }
-    for (; i + L <= count; i += L) Store(to + i, Load(from + i));
+    for (; i + kL <= count; i += kL) Store(to + i, Load(from + i));
     for (; i < count; ++i) to[i] = from[i];
   }
 }

@@ -17,16 +17,16 @@ PREFIXD_INLINE V WithIdentity(V v) {
   if constexpr (O::template kIdentity<T> == 0) {
     return v;
   } else {
-    constexpr auto from = [](int i) { return i % kPeriod < kCount ? i : kLanes<T> + i; };
-    return v | Shuffle<from>(Splat(O::template kIdentity<T>), V{});
+    constexpr auto kFrom = [](int i) { return i % kPeriod < kCount ? i : kLanes<T> + i; };
+    return v | Shuffle<kFrom>(Splat(O::template kIdentity<T>), V{});
   }
 }
 
 template <class O, int kCount, class V>
 PREFIXD_INLINE V StepInBlocks(V v) {
-  constexpr int size = sizeof(Lane<V>);
-  if constexpr (kCount * size < kBlockBytes) {
-    const V before = WithIdentity<O, kCount, kBlockBytes / size>(ShiftInBlocks<kCount * size>(v));
+  constexpr int kSize = sizeof(Lane<V>);
+  if constexpr (kCount * kSize < kBlockBytes) {
+    const V before = WithIdentity<O, kCount, kBlockBytes / kSize>(ShiftInBlocks<kCount * kSize>(v));
     return StepInBlocks<O, 2 * kCount>(O::Of(before, v));
   } else {
     return v;
@@ -44,9 +44,9 @@ template <class O, class V>
 PREFIXD_INLINE V ScanLanes(V v) {
   v = StepInBlocks<O, 1>(v);
   if constexpr (kBlocks > 1) {
-    constexpr int per_block = kBlockBytes / static_cast<int>(sizeof(Lane<V>));
-    constexpr auto last_of_block = [](int i) { return i | (per_block - 1); };
-    V before = ShiftBlocksUp<O, 1>(Shuffle<last_of_block>(v, v));
+    constexpr int kPerBlock = kBlockBytes / static_cast<int>(sizeof(Lane<V>));
+    constexpr auto kLastOfBlock = [](int i) { return i | (kPerBlock - 1); };
+    V before = ShiftBlocksUp<O, 1>(Shuffle<kLastOfBlock>(v, v));
     if constexpr (kBlocks > 2) {
       before = O::Of(before, ShiftBlocksUp<O, 1>(before));
       before = O::Of(before, ShiftBlocksUp<O, 2>(before));
@@ -63,15 +63,15 @@ __attribute__((noinline)) typename Keys::Key ScanItems(const typename Keys::Key*
                                                        const void* next) {
   using T = typename Keys::Key;
   using V = Vector<T>;
-  constexpr int L = kLanes<T>;
+  constexpr uint64_t kL = kLanes<T>;
   V carry = Splat(before);
   uint64_t i = 0;
-  for (; i + 4 * L <= num_items; i += 4 * L) {
+  for (; i + 4 * kL <= num_items; i += 4 * kL) {
     Fetch<4 * kVectorBytes>(static_cast<const T*>(next) + i);
     V v0 = ScanLanes<O>(keys.KeyOf(Load(in + i)));
-    V v1 = ScanLanes<O>(keys.KeyOf(Load(in + i + L)));
-    V v2 = ScanLanes<O>(keys.KeyOf(Load(in + i + 2 * L)));
-    V v3 = ScanLanes<O>(keys.KeyOf(Load(in + i + 3 * L)));
+    V v1 = ScanLanes<O>(keys.KeyOf(Load(in + i + kL)));
+    V v2 = ScanLanes<O>(keys.KeyOf(Load(in + i + 2 * kL)));
+    V v3 = ScanLanes<O>(keys.KeyOf(Load(in + i + 3 * kL)));
     const V t0 = SplatLast(v0);
     const V t01 = O::Of(t0, SplatLast(v1));
     const V t2 = SplatLast(v2);
@@ -80,12 +80,12 @@ __attribute__((noinline)) typename Keys::Key ScanItems(const typename Keys::Key*
     v3 = O::Of(O::Of(t01, t2), v3);
     v2 = O::Of(t01, v2);
     StoreOrStream<kStream>(out + i, keys.ElementOf(O::Of(carry, v0)));
-    StoreOrStream<kStream>(out + i + L, keys.ElementOf(O::Of(carry, v1)));
-    StoreOrStream<kStream>(out + i + 2 * L, keys.ElementOf(O::Of(carry, v2)));
-    StoreOrStream<kStream>(out + i + 3 * L, keys.ElementOf(O::Of(carry, v3)));
+    StoreOrStream<kStream>(out + i + kL, keys.ElementOf(O::Of(carry, v1)));
+    StoreOrStream<kStream>(out + i + 2 * kL, keys.ElementOf(O::Of(carry, v2)));
+    StoreOrStream<kStream>(out + i + 3 * kL, keys.ElementOf(O::Of(carry, v3)));
     carry = O::Of(carry, t0123);  // The only step that waits for the one before.
   }
-  for (; i + L <= num_items; i += L) {
+  for (; i + kL <= num_items; i += kL) {
     const V v = O::Of(carry, ScanLanes<O>(keys.KeyOf(Load(in + i))));
     StoreOrStream<kStream>(out + i, keys.ElementOf(v));
     carry = SplatLast(v);
@@ -160,19 +160,19 @@ template <class O, class Keys>
 __attribute__((noinline)) typename Keys::Key ReduceItems(const typename Keys::Key* in, uint64_t num_items, Keys keys) {
   using T = typename Keys::Key;
   using V = Vector<T>;
-  constexpr int L = kLanes<T>;
+  constexpr uint64_t kL = kLanes<T>;
   const V identity = Splat(O::template kIdentity<T>);
   V v0 = identity, v1 = identity, v2 = identity, v3 = identity;
   uint64_t i = 0;
-  for (; i + 4 * L <= num_items; i += 4 * L) {
+  for (; i + 4 * kL <= num_items; i += 4 * kL) {
     v0 = O::Of(v0, keys.KeyOf(Load(in + i)));
-    v1 = O::Of(v1, keys.KeyOf(Load(in + i + L)));
-    v2 = O::Of(v2, keys.KeyOf(Load(in + i + 2 * L)));
-    v3 = O::Of(v3, keys.KeyOf(Load(in + i + 3 * L)));
+    v1 = O::Of(v1, keys.KeyOf(Load(in + i + kL)));
+    v2 = O::Of(v2, keys.KeyOf(Load(in + i + 2 * kL)));
+    v3 = O::Of(v3, keys.KeyOf(Load(in + i + 3 * kL)));
   }
   const V all = O::Of(O::Of(v0, v1), O::Of(v2, v3));
   T value = all[0];
-  for (int lane = 1; lane < L; ++lane) value = O::Of(value, static_cast<T>(all[lane]));
+  for (uint64_t lane = 1; lane < kL; ++lane) value = O::Of(value, static_cast<T>(all[lane]));
   for (; i < num_items; ++i) value = O::Of(value, keys.KeyOf(in[i]));
   return value;
 }
@@ -185,7 +185,7 @@ __attribute__((noinline)) uint64_t SumWide(const In* in, uint64_t num_items) {
   using T = Unsigned<In>;
   using Half = Vector<T>;
   using Wide = Vector<typename IntegersOf<2 * sizeof(T)>::Unsigned>;
-  constexpr int L = kLanes<T>;
+  constexpr int kL = kLanes<T>;
   constexpr int kBits = 8 * sizeof(T);
   constexpr uint64_t kChunk = sizeof(T) == 1 ? 128 : 16384;  // Vectors that a lane has room for.
   constexpr T kOffset = kIsSignedLane<In> ? kTopBit<T> : T{0};
@@ -195,20 +195,20 @@ __attribute__((noinline)) uint64_t SumWide(const In* in, uint64_t num_items) {
   };
   Vector<uint64_t> sum = {};
   uint64_t i = 0;
-  while (i + L <= num_items) {
+  while (i + kL <= num_items) {
     Wide w0 = {}, w1 = {};
-    uint64_t vectors = (num_items - i) / L;
+    uint64_t vectors = (num_items - i) / kL;
     if (vectors > kChunk) vectors = kChunk;
     uint64_t k = 0;
     for (; k + 2 <= vectors; k += 2) {
-      w0 += add_pairs(reinterpret_cast<Wide>(Half(Load(reinterpret_cast<const T*>(in) + i + k * L) ^ kOffset)), kBits);
-      w1 += add_pairs(reinterpret_cast<Wide>(Half(Load(reinterpret_cast<const T*>(in) + i + k * L + L) ^ kOffset)),
+      w0 += add_pairs(reinterpret_cast<Wide>(Half(Load(reinterpret_cast<const T*>(in) + i + k * kL) ^ kOffset)), kBits);
+      w1 += add_pairs(reinterpret_cast<Wide>(Half(Load(reinterpret_cast<const T*>(in) + i + k * kL + kL) ^ kOffset)),
                       kBits);
     }
     if (k < vectors) {
-      w0 += add_pairs(reinterpret_cast<Wide>(Half(Load(reinterpret_cast<const T*>(in) + i + k * L) ^ kOffset)), kBits);
+      w0 += add_pairs(reinterpret_cast<Wide>(Half(Load(reinterpret_cast<const T*>(in) + i + k * kL) ^ kOffset)), kBits);
     }
-    i += vectors * L;
+    i += vectors * kL;
     for (const Wide wide : {w0, w1}) {
       if constexpr (sizeof(T) == 4) {
         sum += wide;
@@ -254,8 +254,8 @@ uint64_t IndexOfLargest(const void* items, uint64_t num_items, Keys keys) {
     if (here <= largest) continue;
     largest = here;
     index = first;
-    constexpr int L = kLanes<T>;
-    while (index + L <= first + count && Bits(keys.KeyOf(Load(in + index)) == Splat(largest)) == 0) index += L;
+    constexpr int kL = kLanes<T>;
+    while (index + kL <= first + count && Bits(keys.KeyOf(Load(in + index)) == Splat(largest)) == 0) index += kL;
     while (keys.KeyOf(in[index]) != largest) ++index;
   }
   return index;

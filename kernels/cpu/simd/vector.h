@@ -133,8 +133,8 @@ PREFIXD_INLINE V ShiftInBlocks(V v) {
 #elif defined(__SSE2__)
   return reinterpret_cast<V>(_mm_slli_si128(reinterpret_cast<__m128i>(v), kBytes));
 #else
-  constexpr auto from = [](int i) { return i < kBytes ? kVectorBytes + i : i - kBytes; };
-  return reinterpret_cast<V>(Shuffle<from>(reinterpret_cast<Bytes>(v), Bytes{}));
+  constexpr auto kFrom = [](int i) { return i < kBytes ? kVectorBytes + i : i - kBytes; };
+  return reinterpret_cast<V>(Shuffle<kFrom>(reinterpret_cast<Bytes>(v), Bytes{}));
 #endif
 }
 
@@ -155,48 +155,48 @@ PREFIXD_INLINE V ShiftBlocks([[maybe_unused]] V v) {
 // The last lane, in every lane.
 template <class V>
 PREFIXD_INLINE V SplatLast(V v) {
-  constexpr int per_block = kBlockBytes / static_cast<int>(sizeof(Lane<V>));
+  constexpr int kPerBlock = kBlockBytes / static_cast<int>(sizeof(Lane<V>));
 #if defined(__AVX512BW__)
-  constexpr auto in_block = [](int i) { return i | (per_block - 1); };
-  const V t = Shuffle<in_block>(v, v);
+  constexpr auto kInBlock = [](int i) { return i | (kPerBlock - 1); };
+  const V t = Shuffle<kInBlock>(v, v);
   const auto words = reinterpret_cast<__m512i>(t);
   return reinterpret_cast<V>(_mm512_shuffle_i64x2(words, words, 0xff));
 #elif defined(__AVX2__)
-  constexpr auto in_block = [](int i) { return i | (per_block - 1); };
-  const V t = Shuffle<in_block>(v, v);
+  constexpr auto kInBlock = [](int i) { return i | (kPerBlock - 1); };
+  const V t = Shuffle<kInBlock>(v, v);
   const auto words = reinterpret_cast<__m256i>(t);
   return reinterpret_cast<V>(_mm256_permute2x128_si256(words, words, 0x11));
 #else
-  constexpr auto last = [](int) { return per_block - 1; };
-  return Shuffle<last>(v, v);
+  constexpr auto kLast = [](int) { return kPerBlock - 1; };
+  return Shuffle<kLast>(v, v);
 #endif
 }
 
 // Bit i is set where flag i is.
 template <class F>
 PREFIXD_INLINE uint64_t Bits(F flags) {
-  [[maybe_unused]] constexpr size_t size = sizeof(Lane<F>);
+  [[maybe_unused]] constexpr size_t kSize = sizeof(Lane<F>);
 #if defined(__AVX512BW__)
   const auto v = reinterpret_cast<__m512i>(flags);
-  if constexpr (size == 1) return _mm512_movepi8_mask(v);
-  if constexpr (size == 2) return _mm512_movepi16_mask(v);
-  if constexpr (size == 4) return _mm512_movepi32_mask(v);
-  if constexpr (size == 8) return _mm512_movepi64_mask(v);
+  if constexpr (kSize == 1) return _mm512_movepi8_mask(v);
+  if constexpr (kSize == 2) return _mm512_movepi16_mask(v);
+  if constexpr (kSize == 4) return _mm512_movepi32_mask(v);
+  if constexpr (kSize == 8) return _mm512_movepi64_mask(v);
 #elif defined(__AVX2__)
   const auto v = reinterpret_cast<__m256i>(flags);
-  if constexpr (size == 1) return static_cast<uint32_t>(_mm256_movemask_epi8(v));
-  if constexpr (size == 2) {
+  if constexpr (kSize == 1) return static_cast<uint32_t>(_mm256_movemask_epi8(v));
+  if constexpr (kSize == 2) {
     return static_cast<uint32_t>(
         _mm_movemask_epi8(_mm_packs_epi16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1))));
   }
-  if constexpr (size == 4) return static_cast<uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(v)));
-  if constexpr (size == 8) return static_cast<uint32_t>(_mm256_movemask_pd(reinterpret_cast<__m256d>(v)));
+  if constexpr (kSize == 4) return static_cast<uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(v)));
+  if constexpr (kSize == 8) return static_cast<uint32_t>(_mm256_movemask_pd(reinterpret_cast<__m256d>(v)));
 #elif defined(__SSE2__)
   const auto v = reinterpret_cast<__m128i>(flags);
-  if constexpr (size == 1) return static_cast<uint32_t>(_mm_movemask_epi8(v));
-  if constexpr (size == 2) return static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(v, _mm_setzero_si128())));
-  if constexpr (size == 4) return static_cast<uint32_t>(_mm_movemask_ps(reinterpret_cast<__m128>(v)));
-  if constexpr (size == 8) return static_cast<uint32_t>(_mm_movemask_pd(reinterpret_cast<__m128d>(v)));
+  if constexpr (kSize == 1) return static_cast<uint32_t>(_mm_movemask_epi8(v));
+  if constexpr (kSize == 2) return static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(v, _mm_setzero_si128())));
+  if constexpr (kSize == 4) return static_cast<uint32_t>(_mm_movemask_ps(reinterpret_cast<__m128>(v)));
+  if constexpr (kSize == 8) return static_cast<uint32_t>(_mm_movemask_pd(reinterpret_cast<__m128d>(v)));
 #else
   uint64_t bits = 0;
   for (int i = 0; i < kLanes<Lane<F>>; ++i) bits |= static_cast<uint64_t>(flags[i] & 1) << i;
