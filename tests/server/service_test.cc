@@ -292,7 +292,7 @@ TEST_F(ServiceTest, ABenchmarkStreamsItsMeasurements) {
   EXPECT_EQ(responses[0].primitive(), v1::PRIMITIVE_SCAN);
   EXPECT_EQ(responses[0].dtype(), v1::DTYPE_F32);
   EXPECT_EQ(responses[0].op(), v1::OP_SUM);
-  EXPECT_EQ(responses[0].algorithm().strategy(), v1::STRATEGY_REDUCE_THEN_SCAN);
+  EXPECT_EQ(responses[0].algorithm().strategy(), v1::STRATEGY_CHAINED);
   EXPECT_EQ(responses[0].num_items(), 100u);
   EXPECT_EQ(responses[0].device(), "fake");
   EXPECT_EQ(responses[0].measurement().num_bytes(), 800u);

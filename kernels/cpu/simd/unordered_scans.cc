@@ -189,9 +189,9 @@ __attribute__((noinline)) uint64_t SumWide(const In* in, uint64_t num_items) {
   constexpr int kBits = 8 * sizeof(T);
   constexpr uint64_t kChunk = sizeof(T) == 1 ? 128 : 16384;  // Vectors that a lane has room for.
   constexpr T kOffset = kIsSignedLane<In> ? kTopBit<T> : T{0};
-  const auto add_pairs = [](auto v, int bits) __attribute__((always_inline)) {
-    const auto low = v & static_cast<Lane<decltype(v)>>((uint64_t{1} << bits) - 1);
-    return low + (v >> bits);
+  const auto add_pairs = []<class V>(V v, int bits) __attribute__((always_inline)) {
+    const V low = Splat(static_cast<Lane<V>>((uint64_t{1} << bits) - 1));
+    return (v & low) + (v >> Splat(static_cast<Lane<V>>(bits)));
   };
   Vector<uint64_t> sum = {};
   uint64_t i = 0;
