@@ -214,7 +214,7 @@ __attribute__((noinline)) void ScanShortLeaf(int num_items, T* values) {
       fold = O::Of(fold, values[i]);
       values[i] = O::Of(before, fold);
     }
-    AddSlot<O>(&runs, fold);
+    if (first + kRunItems < num_items) AddSlot<O>(&runs, fold);  // A tree has room for 31.
   }
 }
 
