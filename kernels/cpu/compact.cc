@@ -69,16 +69,17 @@ uint64_t CompactAll(const Kernels& kernels, const CompactArgs& args) {
   const auto keep = [&](uint64_t part, uint64_t place, const PartBits& bits, uint64_t /*next*/) {
     KeepPart(kernels, args, part * part_items, PartItems(args.num_items, part_items, part), place, bits);
   };
+  const auto whole = [&](uint64_t part, uint64_t* place) {
+    const PartBits bits = select(part);
+    keep(part, *place, bits, part);
+    add(bits, place);
+  };
   uint64_t kept = 0;
   if (num_threads > 1) {
-    Chain(num_threads, num_parts, &kept, select, add, keep);
+    Chain(num_threads, num_parts, &kept, select, add, keep, whole);
     return kept;
   }
-  for (uint64_t part = 0; part < num_parts; ++part) {
-    const PartBits bits = select(part);
-    keep(part, kept, bits, part);
-    add(bits, &kept);
-  }
+  for (uint64_t part = 0; part < num_parts; ++part) whole(part, &kept);
   return kept;
 }
 

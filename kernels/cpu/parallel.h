@@ -61,6 +61,8 @@ class Turns {
     }
   }
 
+  bool IsNow(uint64_t part) const { return part_.load(std::memory_order_acquire) == part; }
+
   // Ends the turn of `part`. What its owner did before happens before what the next one does after its Await.
   void Pass(uint64_t part) {
     part_.store(part + 1, std::memory_order_release);
@@ -90,15 +92,24 @@ class Turns {
 //   Value reduce(part); void add(const Value&, Prefix*); void finish(part, const Prefix& before, const Value&,
 //   next_part);
 //
+// A part whose turn it is when a thread takes it is done at once by whole(part, Prefix*), which adds it, too: a thread
+// that runs alone, because others have the cores, does nothing twice.
+//
 // A part is finished soon after it was reduced and by the same thread, which has it in its cache. Threads take parts in
 // order, from a counter; next_part is the one that the thread reduces next, and none if it is num_parts or more.
-template <class Prefix, class Reduce, class Add, class Finish>
-void Chain(int num_threads, uint64_t num_parts, Prefix* prefix, Reduce reduce, Add add, Finish finish) {
+template <class Prefix, class Reduce, class Add, class Finish, class Whole>
+void Chain(int num_threads, uint64_t num_parts, Prefix* prefix, Reduce reduce, Add add, Finish finish, Whole whole) {
   std::atomic<uint64_t> next_part = 0;
   Turns turns;
   ParallelFor(num_threads, [&](uint64_t /*thread*/) {
     uint64_t part = next_part.fetch_add(1, std::memory_order_relaxed);
     while (part < num_parts) {
+      if (turns.IsNow(part)) {
+        whole(part, prefix);
+        turns.Pass(part);
+        part = next_part.fetch_add(1, std::memory_order_relaxed);
+        continue;
+      }
       auto value = reduce(part);
       turns.Await(part);
       const Prefix before = *prefix;

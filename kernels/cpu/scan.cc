@@ -81,7 +81,11 @@ void ScanAll(const Kernels& kernels, const ScanArgs& args, AnyPrefix* prefix) {
     functions.scan(parts.At(part, next), &before);
     if (part == last) end = before;
   };
-  Chain(num_threads, parts.count(), prefix, reduce, add, finish);
+  const auto whole = [&](uint64_t part, AnyPrefix* before) {
+    functions.scan(parts.At(part, part), before);
+    if (part == last) end = *before;
+  };
+  Chain(num_threads, parts.count(), prefix, reduce, add, finish, whole);
   *prefix = end;
 }
 

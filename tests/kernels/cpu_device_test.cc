@@ -123,7 +123,11 @@ TEST(ChainTest, AddsPartsInOrderAlsoWhereItIsNested) {
       befores[part] = before;
       wrong += value != part || next <= part;
     };
-    cpu::Chain(/*num_threads=*/5, kNumParts, &prefix, reduce, add, finish);
+    const auto whole = [&](uint64_t part, uint64_t* before) {
+      befores[part] = *before;
+      add(part, before);
+    };
+    cpu::Chain(/*num_threads=*/5, kNumParts, &prefix, reduce, add, finish, whole);
     uint64_t want = chain;
     for (uint64_t part = 0; part < kNumParts; ++part) {
       wrong += befores[part] != want;
@@ -137,12 +141,13 @@ TEST(ChainTest, AddsPartsInOrderAlsoWhereItIsNested) {
 TEST(ChainTest, WaitsForAPartThatTakesLong) {
   uint64_t prefix = 0;
   const auto reduce = [](uint64_t part) {
-    if (part == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));  // Longer than Turns spins.
+    if (part == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));  // Longer than Turns spins.
     return part;
   };
   cpu::Chain(
       /*num_threads=*/2, /*num_parts=*/9, &prefix, reduce,
-      [](uint64_t part, uint64_t* sum) { *sum = After(*sum, part); }, [](uint64_t, uint64_t, uint64_t, uint64_t) {});
+      [](uint64_t part, uint64_t* sum) { *sum = After(*sum, part); }, [](uint64_t, uint64_t, uint64_t, uint64_t) {},
+      [](uint64_t part, uint64_t* sum) { *sum = After(*sum, part); });
   uint64_t want = 0;
   for (uint64_t part = 0; part < 9; ++part) want = After(want, part);
   EXPECT_EQ(prefix, want);
