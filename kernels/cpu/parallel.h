@@ -61,6 +61,7 @@ class Turns {
     }
   }
 
+  // Whether Await would return at once.
   bool IsNow(uint64_t part) const { return part_.load(std::memory_order_acquire) == part; }
 
   // Ends the turn of `part`. What its owner did before happens before what the next one does after its Await.
@@ -89,11 +90,13 @@ class Turns {
 // Scans parts on num_threads threads. Each part is reduced, waits for the parts before it to have been added to
 // *prefix, is added itself, and is finished behind what stood there:
 //
-//   Value reduce(part); void add(const Value&, Prefix*); void finish(part, const Prefix& before, const Value&,
-//   next_part);
+//   Value reduce(part);
+//   void add(const Value&, Prefix*);
+//   void finish(part, const Prefix& before, const Value&, next_part);
+//   void whole(part, Prefix*);
 //
-// A part whose turn it is when a thread takes it is done at once by whole(part, Prefix*), which adds it, too: a thread
-// that runs alone, because others have the cores, does nothing twice.
+// A part whose turn it is when a thread takes it is finished and added at once, by `whole`. So a thread that runs
+// alone, because others have the cores, does nothing twice.
 //
 // A part is finished soon after it was reduced and by the same thread, which has it in its cache. Threads take parts in
 // order, from a counter; next_part is the one that the thread reduces next, and none if it is num_parts or more.

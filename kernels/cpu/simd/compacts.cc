@@ -243,21 +243,16 @@ void KeepIndicesOf(uint64_t first, const uint64_t* bits, uint64_t num_items, voi
 }
 
 // ---- The table -----------------------------------------------------------------------------------------------------
-template <size_t kBytes>
-using Word =
-    std::conditional_t<kBytes == 1, uint8_t,
-                       std::conditional_t<kBytes == 2, uint16_t, std::conditional_t<kBytes == 4, uint32_t, uint64_t>>>;
-
 constexpr CompactTable MakeTable() {
   CompactTable table = {};
 #define PREFIXD_SET_COMPARISON(enumerator, name) \
   compare[static_cast<int>(Comparison::enumerator)] = Compare<T, Comparison::enumerator>;
-#define PREFIXD_SET(name, type)                                           \
-  {                                                                       \
-    using T = type;                                                       \
-    auto& compare = table.compare[static_cast<int>(DType::name)];         \
-    PREFIXD_COMPARISONS(PREFIXD_SET_COMPARISON)                           \
-    table.keep[static_cast<int>(DType::name)] = Keep<Word<sizeof(type)>>; \
+#define PREFIXD_SET(name, type)                                       \
+  {                                                                   \
+    using T = type;                                                   \
+    auto& compare = table.compare[static_cast<int>(DType::name)];     \
+    PREFIXD_COMPARISONS(PREFIXD_SET_COMPARISON)                       \
+    table.keep[static_cast<int>(DType::name)] = Keep<Unsigned<type>>; \
   }
   PREFIXD_FOR_EACH_DTYPE(PREFIXD_SET)
 #undef PREFIXD_SET

@@ -10,18 +10,14 @@ namespace {
 
 // The type in which T is subtracted: signed integers would overflow.
 template <class T>
-using Subtracts =
-    std::conditional_t<kIsFloating<T>, T,
-                       std::conditional_t<sizeof(T) == 1, uint8_t,
-                                          std::conditional_t<sizeof(T) == 2, uint16_t,
-                                                             std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>>;
+using Subtracts = std::conditional_t<kIsFloating<T>, T, Unsigned<T>>;
 
 template <class V>
 PREFIXD_INLINE V Minus(V a, V b) {
   return Canonical(static_cast<V>(a - b));
 }
 
-// For the items i of [begin, end), whose neighbours at[kNeighbour] exist.
+// For the items i of [begin, end), whose neighbours in[i + kNeighbour] exist.
 template <int kNeighbour, bool kStream, class T>
 PREFIXD_INLINE void Subtract(const T* in, T* out, uint64_t begin, uint64_t end) {
   constexpr int kL = kLanes<T>;

@@ -12,39 +12,6 @@
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
 
-template <int kBytes>
-struct IntegersOf;
-template <>
-struct IntegersOf<1> {
-  using Signed = int8_t;
-  using Unsigned = uint8_t;
-  using Ordered = uint8_t;  // Every x86 finds the maximum of these lanes in one instruction.
-};
-template <>
-struct IntegersOf<2> {
-  using Signed = int16_t;
-  using Unsigned = uint16_t;
-  using Ordered = int16_t;
-};
-template <>
-struct IntegersOf<4> {
-  using Signed = int32_t;
-  using Unsigned = uint32_t;
-  using Ordered = int32_t;
-};
-template <>
-struct IntegersOf<8> {
-  using Signed = int64_t;
-  using Unsigned = uint64_t;
-  using Ordered = int64_t;
-};
-template <class T>
-using Unsigned = typename IntegersOf<sizeof(T)>::Unsigned;
-template <class T>
-using Signed = typename IntegersOf<sizeof(T)>::Signed;
-template <class T>
-using Ordered = typename IntegersOf<sizeof(T)>::Ordered;
-
 template <class T>
 constexpr bool kIsSignedLane = T(-1) < T(0);
 template <class T>

@@ -50,11 +50,39 @@ constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 template <class V>
 using Lane = std::remove_cv_t<std::remove_reference_t<decltype(std::declval<V&>()[0])>>;
 
-// The integers in which comparisons of T say yes (-1) or no (0).
+// The integers of kBytes. Ordered are those whose larger one is found soonest.
+template <int kBytes>
+struct IntegersOf;
+template <>
+struct IntegersOf<1> {
+  using Signed = int8_t;
+  using Unsigned = uint8_t;
+  using Ordered = uint8_t;  // Every x86 finds the maximum of these lanes in one instruction.
+};
+template <>
+struct IntegersOf<2> {
+  using Signed = int16_t;
+  using Unsigned = uint16_t;
+  using Ordered = int16_t;
+};
+template <>
+struct IntegersOf<4> {
+  using Signed = int32_t;
+  using Unsigned = uint32_t;
+  using Ordered = int32_t;
+};
+template <>
+struct IntegersOf<8> {
+  using Signed = int64_t;
+  using Unsigned = uint64_t;
+  using Ordered = int64_t;
+};
 template <class T>
-using Flag = std::conditional_t<
-    sizeof(T) == 1, int8_t,
-    std::conditional_t<sizeof(T) == 2, int16_t, std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>>;
+using Unsigned = typename IntegersOf<sizeof(T)>::Unsigned;
+template <class T>
+using Signed = typename IntegersOf<sizeof(T)>::Signed;
+template <class T>
+using Ordered = typename IntegersOf<sizeof(T)>::Ordered;
 
 template <class T>
 PREFIXD_INLINE Vector<T> Load(const T* from) {
@@ -117,12 +145,6 @@ PREFIXD_INLINE V Shuffle(V a, V b) {
   (std::make_integer_sequence<int, kLanes<Lane<V>>>{});
 }
 
-// yes where the flag is set, else no.
-template <class V>
-PREFIXD_INLINE V Select(Vector<Flag<Lane<V>>> flags, V yes, V no) {
-  return flags ? yes : no;
-}
-
 // Lanes of each block move up by kBytes; zeros come in.
 template <int kBytes, class V>
 PREFIXD_INLINE V ShiftInBlocks(V v) {
@@ -156,19 +178,16 @@ PREFIXD_INLINE V ShiftBlocks([[maybe_unused]] V v) {
 template <class V>
 PREFIXD_INLINE V SplatLast(V v) {
   constexpr int kPerBlock = kBlockBytes / static_cast<int>(sizeof(Lane<V>));
+  constexpr auto kLastOfBlock = [](int i) { return i | (kPerBlock - 1); };
+  const V last = Shuffle<kLastOfBlock>(v, v);
 #if defined(__AVX512BW__)
-  constexpr auto kInBlock = [](int i) { return i | (kPerBlock - 1); };
-  const V t = Shuffle<kInBlock>(v, v);
-  const auto words = reinterpret_cast<__m512i>(t);
+  const auto words = reinterpret_cast<__m512i>(last);
   return reinterpret_cast<V>(_mm512_shuffle_i64x2(words, words, 0xff));
 #elif defined(__AVX2__)
-  constexpr auto kInBlock = [](int i) { return i | (kPerBlock - 1); };
-  const V t = Shuffle<kInBlock>(v, v);
-  const auto words = reinterpret_cast<__m256i>(t);
+  const auto words = reinterpret_cast<__m256i>(last);
   return reinterpret_cast<V>(_mm256_permute2x128_si256(words, words, 0x11));
 #else
-  constexpr auto kLast = [](int) { return kPerBlock - 1; };
-  return Shuffle<kLast>(v, v);
+  return last;
 #endif
 }
 
