@@ -69,9 +69,9 @@ uint64_t CompactAll(const Kernels& kernels, const CompactArgs& args) {
   const auto keep = [&](uint64_t part, uint64_t place, const PartBits& bits, uint64_t /*next*/) {
     KeepPart(kernels, args, part * part_items, PartItems(args.num_items, part_items, part), place, bits);
   };
-  const auto whole = [&](uint64_t part, uint64_t* place) {
+  const auto whole = [&](uint64_t part, uint64_t* place, uint64_t next) {
     const PartBits bits = select(part);
-    keep(part, *place, bits, part);
+    keep(part, *place, bits, next);
     add(bits, place);
   };
   uint64_t kept = 0;
@@ -79,7 +79,7 @@ uint64_t CompactAll(const Kernels& kernels, const CompactArgs& args) {
     Chain(num_threads, num_parts, &kept, select, add, keep, whole);
     return kept;
   }
-  for (uint64_t part = 0; part < num_parts; ++part) whole(part, &kept);
+  for (uint64_t part = 0; part < num_parts; ++part) whole(part, &kept, part + 1);
   return kept;
 }
 

@@ -93,7 +93,7 @@ class Turns {
 //   Value reduce(part);
 //   void add(const Value&, Prefix*);
 //   void finish(part, const Prefix& before, const Value&, next_part);
-//   void whole(part, Prefix*);
+//   void whole(part, Prefix*, next_part);
 //
 // A part whose turn it is when a thread takes it is finished and added at once, by `whole`. So a thread that runs
 // alone, because others have the cores, does nothing twice.
@@ -108,9 +108,10 @@ void Chain(int num_threads, uint64_t num_parts, Prefix* prefix, Reduce reduce, A
     uint64_t part = next_part.fetch_add(1, std::memory_order_relaxed);
     while (part < num_parts) {
       if (turns.IsNow(part)) {
-        whole(part, prefix);
+        const uint64_t next = next_part.fetch_add(1, std::memory_order_relaxed);
+        whole(part, prefix, next);
         turns.Pass(part);
-        part = next_part.fetch_add(1, std::memory_order_relaxed);
+        part = next;
         continue;
       }
       auto value = reduce(part);

@@ -81,8 +81,8 @@ void ScanAll(const Kernels& kernels, const ScanArgs& args, AnyPrefix* prefix) {
     functions.scan(parts.At(part, next), &before);
     if (part == last) end = before;
   };
-  const auto whole = [&](uint64_t part, AnyPrefix* before) {
-    functions.scan(parts.At(part, part), before);
+  const auto whole = [&](uint64_t part, AnyPrefix* before, uint64_t next) {
+    functions.scan(parts.At(part, next), before);
     if (part == last) end = *before;
   };
   Chain(num_threads, parts.count(), prefix, reduce, add, finish, whole);

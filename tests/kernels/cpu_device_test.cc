@@ -123,8 +123,9 @@ TEST(ChainTest, AddsPartsInOrderAlsoWhereItIsNested) {
       befores[part] = before;
       wrong += value != part || next <= part;
     };
-    const auto whole = [&](uint64_t part, uint64_t* before) {
+    const auto whole = [&](uint64_t part, uint64_t* before, uint64_t next) {
       befores[part] = *before;
+      wrong += next <= part;
       add(part, before);
     };
     cpu::Chain(/*num_threads=*/5, kNumParts, &prefix, reduce, add, finish, whole);
@@ -147,7 +148,7 @@ TEST(ChainTest, WaitsForAPartThatTakesLong) {
   cpu::Chain(
       /*num_threads=*/2, /*num_parts=*/9, &prefix, reduce,
       [](uint64_t part, uint64_t* sum) { *sum = After(*sum, part); }, [](uint64_t, uint64_t, uint64_t, uint64_t) {},
-      [](uint64_t part, uint64_t* sum) { *sum = After(*sum, part); });
+      [](uint64_t part, uint64_t* sum, uint64_t) { *sum = After(*sum, part); });
   uint64_t want = 0;
   for (uint64_t part = 0; part < 9; ++part) want = After(want, part);
   EXPECT_EQ(prefix, want);
