@@ -3,8 +3,10 @@
 #define PREFIXD_CLIENT_CHUNK_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -54,9 +56,18 @@ class ChunkSource {
   virtual void Interrupt() {}
 };
 
-// Where the arrays of a result go, a piece at a time, whichever primitive they are of. Each may be empty, or
-// end within an element, whose rest begins the next piece.
-using ResultSink = absl::FunctionRef<absl::Status(Bytes values, Bytes indices)>;
+// Bytes that follow one another, in the pieces in which they came. A piece may end within an element.
+using Pieces = absl::Span<const std::string_view>;
+
+inline uint64_t NumBytes(Pieces pieces) {
+  uint64_t num_bytes = 0;
+  for (const std::string_view piece : pieces) num_bytes += piece.size();
+  return num_bytes;
+}
+
+// Where the arrays of a result go, a message at a time, whichever primitive they are of. Each is whole elements, or
+// empty.
+using ResultSink = absl::FunctionRef<absl::Status(Pieces values, Pieces indices)>;
 
 }  // namespace prefixd::client
 

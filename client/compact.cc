@@ -98,7 +98,8 @@ absl::StatusOr<std::unique_ptr<CompactStream>> OpenCompact(const Connection& con
 
 absl::StatusOr<Timing> RunChunks(const Connection& connection, const CompactSpec& spec, ChunkSource& source,
                                  ResultSink sink, const CallOptions& call) {
-  return CompactChunks(connection, spec, source, sink, call);
+  return CallForKept(connection, spec, source, Lender(), call,
+                     [&](const Payload& kept, const Payload& places) { return sink(kept.parts(), places.parts()); });
 }
 
 }  // namespace internal

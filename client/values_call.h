@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -55,16 +54,12 @@ absl::StatusOr<Timing> CallForValues(const Connection& connection, const Spec& s
                        [&](const Payload& elements) { return sink(joined(elements)); });
 }
 
-// As above, but gives the sink the results as they came, in parts.
+// As above, but gives the sink the results in the pieces in which they came.
 template <class Spec>
 absl::StatusOr<Timing> RunForValues(const Connection& connection, const Spec& spec, ChunkSource& source,
                                     ResultSink sink, const CallOptions& call) {
-  return CallForValues(connection, spec, source, Lender(), call, [&](const Payload& elements) -> absl::Status {
-    for (const std::string_view part : elements.parts()) {
-      PREFIXD_RETURN_IF_ERROR(sink({reinterpret_cast<const std::byte*>(part.data()), part.size()}, {}));
-    }
-    return absl::OkStatus();
-  });
+  return CallForValues(connection, spec, source, Lender(), call,
+                       [&](const Payload& elements) { return sink(elements.parts(), {}); });
 }
 
 template <class Spec, class Reply>

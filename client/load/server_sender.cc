@@ -110,8 +110,8 @@ absl::StatusOr<Outcome> ServerSender::SendTo(client::Client& client, const Prepa
   }
   RepeatedSource source(block, SizeOf(operation.dtype), num_bytes);
   Outcome outcome = {.num_bytes = num_bytes};
-  const auto receive = [&](Bytes values, Bytes indices) {
-    outcome.num_bytes += values.size() + indices.size();
+  const auto receive = [&](client::Pieces values, client::Pieces indices) {
+    outcome.num_bytes += client::NumBytes(values) + client::NumBytes(indices);
     return absl::OkStatus();
   };
   PREFIXD_ASSIGN_OR_RETURN(outcome.timing, client.RunChunks(prepared.spec, source, receive, call_));

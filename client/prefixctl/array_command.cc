@@ -93,7 +93,7 @@ absl::Status RunToOutput(const GlobalFlags& global, const ArrayFlags& flags, con
                                                           NumItemsOf(spec), job.deadline));
   FileSource source(*job.reader, nullptr, *job.progress);
   client::Client client = MakeClient(global);
-  const auto write = [&](client::Bytes values, client::Bytes) { return writer->Write(values); };
+  const auto write = [&](client::Pieces values, client::Pieces) { return writer->Write(values); };
   PREFIXD_ASSIGN_OR_RETURN(const client::Timing timing, client.RunChunks(spec, source, write, job.Call()));
   PREFIXD_RETURN_IF_ERROR(writer->Close());
   PREFIXD_RETURN_IF_ERROR(writer->Commit());

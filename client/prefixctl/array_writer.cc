@@ -24,34 +24,35 @@ absl::StatusOr<std::unique_ptr<ArrayWriter>> ArrayWriter::Open(const std::string
   return writer;
 }
 
-absl::Status ArrayWriter::Write(client::Bytes elements) {
-  bytes_written_ += elements.size();
-  if (format_ != Format::kText) {
-    return file_->Write({reinterpret_cast<const char*>(elements.data()), elements.size()});
-  }
-  const size_t item_bytes = SizeOf(dtype_);
+absl::Status ArrayWriter::Write(client::Pieces elements) {
+  bytes_written_ += client::NumBytes(elements);
+  if (format_ != Format::kText) return file_->Write(elements);
   text_.clear();
-  const auto append = [&](const void* element) {
-    AppendNumber(dtype_, static_cast<const std::byte*>(element), &text_);
+  for (const std::string_view piece : elements) AppendText(piece);
+  return file_->Write(text_);
+}
+
+void ArrayWriter::AppendText(std::string_view elements) {
+  const size_t item_bytes = SizeOf(dtype_);
+  const auto append = [&](const char* element) {
+    AppendNumber(dtype_, reinterpret_cast<const std::byte*>(element), &text_);
     text_ += '\n';
   };
   if (!rest_.empty()) {
     const size_t missing = std::min(item_bytes - rest_.size(), elements.size());
-    rest_.append(reinterpret_cast<const char*>(elements.data()), missing);
+    rest_.append(elements.substr(0, missing));
     elements.remove_prefix(missing);
-    if (rest_.size() < item_bytes) return absl::OkStatus();
+    if (rest_.size() < item_bytes) return;
     append(rest_.data());
     rest_.clear();
   }
   for (; elements.size() >= item_bytes; elements.remove_prefix(item_bytes)) append(elements.data());
-  rest_.assign(reinterpret_cast<const char*>(elements.data()), elements.size());
-  return file_->Write(text_);
+  rest_ = elements;
 }
 
 absl::Status ArrayWriter::Close() {
-  const uint64_t items_written = bytes_written_ / SizeOf(dtype_);
-  if (promised_items_ && *promised_items_ != items_written) {
-    PREFIXD_RETURN_IF_ERROR(file_->Rewrite(FormatNpyHeader(dtype_, items_written)));
+  if (promised_items_ && *promised_items_ != items_written()) {
+    PREFIXD_RETURN_IF_ERROR(file_->Rewrite(FormatNpyHeader(dtype_, items_written())));
   }
   return file_->Close();
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,7 +29,8 @@ class ArrayWriter {
                                                            absl::Time deadline = absl::InfiniteFuture());
 
   // The next elements, cut anywhere: where they end within one, its rest comes next.
-  absl::Status Write(client::Bytes elements);
+  absl::Status Write(client::Pieces elements);
+  uint64_t items_written() const { return bytes_written_ / SizeOf(dtype_); }  // Whole ones.
   // Everything is in the file, which has not yet its name.
   // Needs: whole elements were written.
   absl::Status Close();
@@ -38,6 +40,8 @@ class ArrayWriter {
  private:
   ArrayWriter(std::unique_ptr<OutputFile> file, Format format, DType dtype)
       : file_(std::move(file)), format_(format), dtype_(dtype) {}
+
+  void AppendText(std::string_view elements);
 
   std::unique_ptr<OutputFile> file_;
   const Format format_;

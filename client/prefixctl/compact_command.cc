@@ -57,19 +57,18 @@ absl::Status RunCompact(const GlobalFlags& global, const CompactFlags& flags) {
   }
   FileSource source(*job.reader, mask.get(), *job.progress);
   client::Client client = MakeClient(global);
-  uint64_t count = 0;
-  const auto write = [&](client::Bytes values, client::Bytes indices) {
-    count += values.size() / SizeOf(dtype);
+  const auto write = [&](client::Pieces values, client::Pieces indices) {
     absl::Status status = values_writer->Write(values);
     if (status.ok() && indices_writer) status = indices_writer->Write(indices);
     return status;
   };
-  PREFIXD_ASSIGN_OR_RETURN(const client::Timing timing, client.CompactChunks(spec, source, write, job.Call()));
+  PREFIXD_ASSIGN_OR_RETURN(const client::Timing timing, client.RunChunks(spec, source, write, job.Call()));
   // Neither gets its name before both are complete.
   PREFIXD_RETURN_IF_ERROR(values_writer->Close());
   if (indices_writer) PREFIXD_RETURN_IF_ERROR(indices_writer->Close());
   PREFIXD_RETURN_IF_ERROR(values_writer->Commit());
   if (indices_writer) PREFIXD_RETURN_IF_ERROR(indices_writer->Commit());
+  const uint64_t count = values_writer->items_written();
   Json json;
   json["count"] = count;
   return Report(global, job, StrCat("compact: kept ", count, " of "), source.items_read(), timing, std::move(json));

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <filesystem>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -235,14 +237,19 @@ absl::Status OutputFile::WaitForRoom() {
   }
 }
 
-absl::Status OutputFile::Write(std::string_view bytes) {
+absl::Status OutputFile::Write(absl::Span<const std::string_view> pieces) {
   const bool bounded = may_wait_ && deadline_ != absl::InfiniteFuture();
-  while (!bytes.empty()) {
+  std::vector<iovec> vectors;
+  for (const std::string_view piece : pieces) {
+    if (!piece.empty()) vectors.push_back({const_cast<char*>(piece.data()), piece.size()});
+  }
+  absl::Span<iovec> rest = absl::MakeSpan(vectors);
+  while (!rest.empty()) {
     // A pipe with room takes so much at once. More would wait for its reader, and the pipe may be shared: it is not
     // ours to set not to block.
-    const size_t part_bytes = bounded ? std::min<size_t>(bytes.size(), PIPE_BUF) : bytes.size();
     if (bounded) PREFIXD_RETURN_IF_ERROR(WaitForRoom());
-    const ssize_t count = write(fd_, bytes.data(), part_bytes);
+    ssize_t count = bounded ? write(fd_, rest[0].iov_base, std::min<size_t>(rest[0].iov_len, PIPE_BUF))
+                            : writev(fd_, rest.data(), static_cast<int>(std::min<size_t>(rest.size(), IOV_MAX)));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) {  // A pipe that does not block, because its owner or Open has set it so.
       PREFIXD_RETURN_IF_ERROR(WaitForRoom());
@@ -252,7 +259,11 @@ absl::Status OutputFile::Write(std::string_view bytes) {
       return Error(absl::StatusCode::kCancelled, kClosedPipe, "", StrCat(name_, " was closed"));
     }
     if (count < 0) return FileError("cannot write", name_);
-    bytes.remove_prefix(count);
+    while (!rest.empty() && static_cast<size_t>(count) >= rest[0].iov_len) {
+      count -= static_cast<ssize_t>(rest[0].iov_len);
+      rest.remove_prefix(1);
+    }
+    if (count > 0) rest[0] = {static_cast<char*>(rest[0].iov_base) + count, rest[0].iov_len - count};
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 
 namespace prefixd::cli {
 
@@ -57,7 +58,9 @@ class OutputFile {
                                                           absl::Time deadline = absl::InfiniteFuture());
   ~OutputFile();  // Removes what was not committed.
 
-  absl::Status Write(std::string_view bytes);
+  // Bytes that follow one another, at once where the file takes them: large writes cost a regular file least.
+  absl::Status Write(absl::Span<const std::string_view> pieces);
+  absl::Status Write(std::string_view bytes) { return Write(absl::MakeConstSpan(&bytes, 1)); }
   // Overwrites the first bytes. Needs: can_rewrite().
   absl::Status Rewrite(std::string_view bytes);
   bool can_rewrite() const { return !temporary_.empty(); }

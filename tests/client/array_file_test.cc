@@ -98,12 +98,16 @@ TEST(ArrayFiles, RoundTripInEveryFormatAndType) {
           auto writer = ArrayWriter::Open(path, FormatOf(path), kDTypeOf<T>,
                                           length_known ? std::optional<uint64_t>(num_items) : std::nullopt);
           ASSERT_TRUE(writer.ok()) << writer.status();
-          const client::Bytes bytes = client::AsBytes<T>(values);
-          for (client::Bytes rest = bytes; !rest.empty();) {  // Cut anywhere, also within elements.
-            const size_t cut = std::min<size_t>(random() % (random() % 8 == 0 ? 5000 : 12), rest.size());
-            ASSERT_TRUE((*writer)->Write(rest.subspan(0, cut)).ok());
-            rest.remove_prefix(cut);
+          std::string_view rest(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+          while (!rest.empty()) {  // Cut anywhere, also within elements.
+            std::vector<std::string_view> pieces(random() % 4);
+            for (std::string_view& piece : pieces) {
+              piece = rest.substr(0, random() % (random() % 8 == 0 ? 5000 : 12));
+              rest.remove_prefix(piece.size());
+            }
+            ASSERT_TRUE((*writer)->Write(pieces).ok());
           }
+          EXPECT_EQ((*writer)->items_written(), num_items);
           ASSERT_TRUE((*writer)->Close().ok());
           ASSERT_TRUE((*writer)->Commit().ok());
           const auto dtype = FormatOf(path) == Format::kNpy ? std::nullopt : std::optional(kDTypeOf<T>);
@@ -333,8 +337,9 @@ TEST(ArrayWriter, NpyIntoAPipeNeedsTheLength) {
 TEST(ArrayWriter, FullDiskIsAnError) {
   auto writer = ArrayWriter::Open("/dev/full", Format::kRaw, DType::kF32, std::nullopt);
   ASSERT_TRUE(writer.ok()) << writer.status();
-  const std::vector<float> values(100000);
-  absl::Status status = (*writer)->Write(client::AsBytes<float>(values));
+  const std::string values(400'000, '\0');
+  const std::vector<std::string_view> pieces = {values};
+  absl::Status status = (*writer)->Write(pieces);
   if (status.ok()) status = (*writer)->Close();
   EXPECT_THAT(status.message(), AllOf(HasSubstr("/dev/full"), HasSubstr("No space")));
 }

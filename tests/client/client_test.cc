@@ -51,8 +51,8 @@ TEST(ClientRunChunks, ServesEveryPrimitive) {
   for (const Spec& spec : specs) {
     size_t received_bytes = 0;
     MemorySource source(AsBytes<int64_t>(values), sizeof(int64_t));
-    const auto timing = client.RunChunks(spec, source, [&](Bytes kept, Bytes indices) {
-      received_bytes += kept.size() + indices.size();
+    const auto timing = client.RunChunks(spec, source, [&](Pieces kept, Pieces indices) {
+      received_bytes += NumBytes(kept) + NumBytes(indices);
       return absl::OkStatus();
     });
     ASSERT_TRUE(timing.ok()) << timing.status();
@@ -62,7 +62,7 @@ TEST(ClientRunChunks, ServesEveryPrimitive) {
   EXPECT_THAT(sizes, ElementsAre(24, 0, 8, 24));
 }
 
-// The sink's pieces are the reply's own, cut where its message was, and all of them in order.
+// The sink's pieces are the replies' own, cut where their messages were, and all of them in order.
 TEST(ClientRunChunks, GivesTheSinkWhatCame) {
   FakeServer server;
   server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) { return SumScan(rpc); };
@@ -70,15 +70,19 @@ TEST(ClientRunChunks, GivesTheSinkWhatCame) {
   const std::vector<int64_t> values = RandomInts(3 * kUnaryItems, 1);
   MemorySource source(AsBytes<int64_t>(values), sizeof(int64_t));
   std::string received;
+  size_t num_messages = 0;
   size_t num_pieces = 0;
-  const auto timing = client.RunChunks(ScanSpec{.dtype = DType::kI64}, source, [&](Bytes part, Bytes) {
-    received.append(reinterpret_cast<const char*>(part.data()), part.size());
-    ++num_pieces;
+  const auto timing = client.RunChunks(ScanSpec{.dtype = DType::kI64}, source, [&](Pieces values, Pieces) {
+    for (const std::string_view piece : values) received.append(piece);
+    EXPECT_EQ(received.size() % sizeof(int64_t), 0u);
+    ++num_messages;
+    num_pieces += values.size();
     return absl::OkStatus();
   });
   ASSERT_TRUE(timing.ok()) << timing.status();
   EXPECT_TRUE(received == Data(PrefixSums(values)));
-  EXPECT_GT(num_pieces, 3u);
+  EXPECT_GT(num_messages, 1u);
+  EXPECT_GT(num_pieces, num_messages);
 }
 
 TEST(ClientRunChunks, EndsWithTheSinksError) {
@@ -87,12 +91,12 @@ TEST(ClientRunChunks, EndsWithTheSinksError) {
   Client client(server.address());
   const std::vector<int64_t> values = RandomInts(3 * kUnaryItems, 1);
   MemorySource source(AsBytes<int64_t>(values), sizeof(int64_t));
-  int num_pieces = 0;
-  const auto timing = client.RunChunks(ScanSpec{.dtype = DType::kI64}, source, [&](Bytes, Bytes) {
-    return ++num_pieces == 2 ? absl::DataLossError("full") : absl::OkStatus();
+  int num_messages = 0;
+  const auto timing = client.RunChunks(ScanSpec{.dtype = DType::kI64}, source, [&](Pieces, Pieces) {
+    return ++num_messages == 2 ? absl::DataLossError("full") : absl::OkStatus();
   });
   EXPECT_EQ(timing.status(), absl::DataLossError("full"));
-  EXPECT_EQ(num_pieces, 2);
+  EXPECT_EQ(num_messages, 2);
 }
 
 TEST(Client, ServesManyThreads) {
