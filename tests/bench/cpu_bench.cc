@@ -1,11 +1,13 @@
 // The CPU device beside its peers, in one process and in interleaved rounds.
 //
-//   cpu_bench [--filter REGEX] [--log2-items N,...] [--threads N] [--csv PATH] [--peers PATH]
+//   cpu_bench [--filter REGEX] [--log2-items N,...] [--threads N] [--isa NAME] [--csv PATH] [--peers PATH]
+//   cpu_bench --every-case --log2-items 12,14,16,18,20
 //
 // The peers: plain loops, std:: algorithms with and without a policy, oneTBB; and from cpu_peers.py, numpy and others.
 // Each time is the median of the rounds; every sample has cold caches. GB/s counts the bytes that must move, read and
 // written. "share" is that rate over the rate of the best copy of as many elements with up to as many threads: memcpy,
 // memcpy in pieces, or stores that go past the caches. "/loop" and the like say how many times as fast prefixd is.
+// --every-case asks another question, whether a caller ever loses by calling prefixd: its samples are of several calls.
 //
 // Before anything is timed, every result is compared bit for bit with the plain loop's.
 #include <tbb/info.h>
@@ -52,6 +54,9 @@ void AddFlags(CLI::App& app, Options* options) {
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   app.add_option("--seed", options->seed, "The seed of the data, which --peers must share")->capture_default_str();
+  app.add_option("--isa", options->isa, "The instruction set: auto, sse2, avx2, avx512, neon")->capture_default_str();
+  app.add_flag("--every-case", options->every_case,
+               "Instead: every type, operator and kind beside the plain loop; prints where prefixd is slower");
   app.add_option("--filter", options->filter,
                  "Only cases whose name this regular expression finds, such as '^scan (f32|i32) sum$'")
       ->check(CLI::Validator(ValidRegex, "REGEX"));
@@ -64,18 +69,25 @@ void AddFlags(CLI::App& app, Options* options) {
 void Measure(const Options& options, int log2_items, const std::vector<PeerFigure>& peers) {
   const uint64_t num_items = uint64_t{1} << log2_items;
   Suite suite(options, num_items);
-  AddScanCases(suite);
-  AddReduceCases(suite);
-  AddCompactCases(suite);
-  AddDifferenceCases(suite);
+  if (options.every_case) {
+    AddEveryScan(suite);
+    AddEveryReduce(suite);
+    AddEveryCompact(suite);
+    AddEveryDifference(suite);
+  } else {
+    AddScanCases(suite);
+    AddReduceCases(suite);
+    AddCompactCases(suite);
+    AddDifferenceCases(suite);
+  }
   if (suite.rows().empty()) Fail("--filter keeps no case");
-  suite.AddCopies();
-  std::printf("# %s: 2^%d items, median of %d rounds, seed %llu; all results are right\n", ProcessorName().c_str(),
-              log2_items, options.rounds, static_cast<unsigned long long>(options.seed));
+  if (!options.every_case) suite.AddCopies();
+  std::printf("# %s: %s, 2^%d items, median of %d rounds, seed %llu; all results are right\n", ProcessorName().c_str(),
+              suite.device_name().c_str(), log2_items, options.rounds, static_cast<unsigned long long>(options.seed));
   std::fflush(stdout);
   suite.Measure();
   const std::vector<Line> lines = LinesOf(suite, peers);
-  PrintTables(lines);
+  options.every_case ? PrintSlower(lines) : PrintTables(lines);
   if (!options.csv.empty()) AppendCsv(options.csv, num_items, lines);
 }
 

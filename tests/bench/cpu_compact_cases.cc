@@ -60,7 +60,7 @@ void AddStd(Case* made, const T* in, const S& select, uint64_t n, T* out) {
                               }});
 }
 
-template <class T, Selector kSelector, bool kInvert = false, bool kIndices = false>
+template <class T, Selector kSelector, bool kInvert = false, bool kIndices = false, Beside kBeside = Beside::kAll>
 void AddCase(Suite& suite, Kept kept = Kept::kHalf) {
   const std::string name = StrCat("compact ", Name(kDTypeOf<T>), " ", NameOf(kSelector), NameOf(kept),
                                   kInvert ? " inverted" : "", kIndices ? " with indices" : "");
@@ -83,16 +83,18 @@ void AddCase(Suite& suite, Kept kept = Kept::kHalf) {
                .number_bytes = kIndices ? n * sizeof(uint64_t) : 0};
   const CompactArgs args = ArgsOf<T, kSelector, kInvert, kIndices>(data, select);
   made.contenders = {{kLoop, Threads::kOne, [=] { return CompactByLoop<kIndices>(in, select, n, out, indices); }},
-                     {kPrefixd, Threads::kAnyNumber,
-                      [=, &suite] {
+                     {kPrefixd, Threads::kAnyNumber, [=, &suite] {
                         uint64_t found = 0;
                         CompactArgs call = args;
                         call.count = &found;
                         Check(suite.lane().Compact(call));
                         return found;
-                      }},
-                     {kTbb, Threads::kAnyNumber, [=] { return CompactByTbb<kIndices>(in, select, n, out, indices); }}};
-  if constexpr (kSelector == Selector::kPredicate && !kIndices) AddStd(&made, in, select, n, out);
+                      }}};
+  if constexpr (kBeside == Beside::kAll) {
+    made.contenders.push_back(
+        {kTbb, Threads::kAnyNumber, [=] { return CompactByTbb<kIndices>(in, select, n, out, indices); }});
+    if constexpr (kSelector == Selector::kPredicate && !kIndices) AddStd(&made, in, select, n, out);
+  }
   suite.Add(made);
 }
 
@@ -103,7 +105,14 @@ void AddSelectors(Suite& suite) {
   AddCase<T, Selector::kBitMask>(suite);
 }
 
-template <class T>
+template <class T, Selector kSelector>
+void AddEveryForm(Suite& suite) {
+  AddCase<T, kSelector, false, false, Beside::kLoop>(suite);
+  AddCase<T, kSelector, true, false, Beside::kLoop>(suite);
+  AddCase<T, kSelector, false, true, Beside::kLoop>(suite);
+}
+
+template <class T, Beside kBeside = Beside::kAll>
 void AddDifferenceCase(Suite& suite) {
   const uint64_t n = suite.data().num_items;
   const T* const in = suite.data().In<T>();
@@ -125,15 +134,34 @@ void AddDifferenceCase(Suite& suite) {
                .value_bytes = n * sizeof(T)};
   made.contenders = {
       {kLoop, Threads::kOne, returning_0([=] { DifferenceByLoop(in, out, n); })},
-      {kPrefixd, Threads::kAnyNumber, returning_0([=, &suite] { Check(suite.lane().Difference(args)); })},
-      {kStd, Threads::kOne, returning_0([=] { std::adjacent_difference(in, in + n, out, Less<T>{}); })},
-      {kStdPar, Threads::kAnyNumber,
-       returning_0([=] { std::adjacent_difference(std::execution::par_unseq, in, in + n, out, Less<T>{}); })},
-      {kTbb, Threads::kAnyNumber, returning_0([=] { DifferenceByTbb(in, out, n); })}};
+      {kPrefixd, Threads::kAnyNumber, returning_0([=, &suite] { Check(suite.lane().Difference(args)); })}};
+  if constexpr (kBeside == Beside::kAll) {
+    made.contenders.push_back(
+        {kStd, Threads::kOne, returning_0([=] { std::adjacent_difference(in, in + n, out, Less<T>{}); })});
+    made.contenders.push_back({kStdPar, Threads::kAnyNumber, returning_0([=] {
+                                 std::adjacent_difference(std::execution::par_unseq, in, in + n, out, Less<T>{});
+                               })});
+    made.contenders.push_back({kTbb, Threads::kAnyNumber, returning_0([=] { DifferenceByTbb(in, out, n); })});
+  }
   suite.Add(made);
 }
 
 }  // namespace
+
+void AddEveryCompact(Suite& suite) {
+#define PREFIXD_ADD(name, type)                    \
+  AddEveryForm<type, Selector::kPredicate>(suite); \
+  AddEveryForm<type, Selector::kByteMask>(suite);  \
+  AddEveryForm<type, Selector::kBitMask>(suite);
+  PREFIXD_FOR_EACH_DTYPE(PREFIXD_ADD)
+#undef PREFIXD_ADD
+}
+
+void AddEveryDifference(Suite& suite) {
+#define PREFIXD_ADD(name, type) AddDifferenceCase<type, Beside::kLoop>(suite);
+  PREFIXD_FOR_EACH_DTYPE(PREFIXD_ADD)
+#undef PREFIXD_ADD
+}
 
 void AddCompactCases(Suite& suite) {
   AddSelectors<float>(suite);

@@ -41,6 +41,7 @@ Data::Data(uint64_t num_items, uint64_t seed)
       f32(num_items * sizeof(float)),
       f64(num_items * sizeof(double)),
       f32_factors(num_items * sizeof(float)),
+      f64_factors(num_items * sizeof(double)),
       i32_factors(num_items * sizeof(int32_t)),
       byte_masks{Memory(num_items), Memory(num_items), Memory(num_items)},
       bit_mask((num_items + 7) / 8),
@@ -55,6 +56,7 @@ Data::Data(uint64_t num_items, uint64_t seed)
     f32.As<float>()[i] = static_cast<float>(number);
     f64.As<double>()[i] = number;
     f32_factors.As<float>()[i] = Factor(i, random >> 63 != 0);
+    f64_factors.As<double>()[i] = f32_factors.As<float>()[i];
     i32_factors.As<uint32_t>()[i] = static_cast<uint32_t>(random) | 1;
     const auto chance = static_cast<uint32_t>(Random(seed + 1, i));
     for (int k = 0; k < 3; ++k) byte_masks[k].As<uint8_t>()[i] = chance < kBounds[k] ? 1 : 0;

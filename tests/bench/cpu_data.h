@@ -44,6 +44,7 @@ struct Data {
   Memory f32;
   Memory f64;
   Memory f32_factors;    // 1 and -1, and in every 128 items a 2 and later a half: products are exact and stay small.
+  Memory f64_factors;    // The same numbers.
   Memory i32_factors;    // Odd: products do not vanish.
   Memory byte_masks[3];  // By Kept.
   Memory bit_mask;       // Half.
@@ -65,9 +66,10 @@ struct Data {
   const T* Factors() const {
     if constexpr (std::is_same_v<T, float>) {
       return f32_factors.As<T>();
+    } else if constexpr (std::is_same_v<T, double>) {
+      return f64_factors.As<T>();
     } else {
-      static_assert(sizeof(T) == 4);
-      return i32_factors.As<T>();
+      return sizeof(T) == 4 ? i32_factors.As<T>() : bits.As<T>();
     }
   }
   const uint8_t* ByteMask(Kept kept) const { return byte_masks[static_cast<int>(kept)].As<uint8_t>(); }

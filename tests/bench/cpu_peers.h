@@ -37,6 +37,10 @@ struct Combine {
       return b < a ? b : a;
     } else if constexpr (kOp == Op::kMax) {
       return a < b ? b : a;
+    } else if constexpr (kOp == Op::kAnd) {
+      return a & b;
+    } else if constexpr (kOp == Op::kOr) {
+      return a | b;
     } else if constexpr (kOp == Op::kXor) {
       return a ^ b;
     } else if constexpr (kIsFloating<Out>) {

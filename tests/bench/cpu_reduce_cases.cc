@@ -1,5 +1,6 @@
 // The reduces that cpu_bench measures.
 #include <string>
+#include <type_traits>
 
 #include "base/status.h"
 #include "tests/bench/cpu_peers.h"
@@ -38,7 +39,7 @@ Case MakeCase(Suite& suite) {
       .contenders = {{kPrefixd, Threads::kAnyNumber, work}}};
 }
 
-template <Op kOp, class In, class Out>
+template <Op kOp, class In, class Out, Beside kBeside = Beside::kAll>
 void AddCase(Suite& suite) {
   Case made = MakeCase<kOp, In, Out>(suite);
   const uint64_t n = suite.data().num_items;
@@ -55,16 +56,18 @@ void AddCase(Suite& suite) {
   const Combine<kOp, Out> combine;
   made.contenders.insert(made.contenders.begin(),
                          {kLoop, Threads::kOne, storing([=] { return ReduceByLoop<kOp>(in, n, start); })});
-  made.contenders.push_back({kStd, Threads::kOne, storing([=] { return std::reduce(in, in + n, start, combine); })});
-  made.contenders.push_back({kStdPar, Threads::kAnyNumber, storing([=] {
-                               return std::reduce(std::execution::par_unseq, in, in + n, start, combine);
-                             })});
-  made.contenders.push_back({kTbb, Threads::kAnyNumber, storing([=] { return ReduceByTbb<kOp>(in, n, start); })});
+  if constexpr (kBeside == Beside::kAll) {
+    made.contenders.push_back({kStd, Threads::kOne, storing([=] { return std::reduce(in, in + n, start, combine); })});
+    made.contenders.push_back({kStdPar, Threads::kAnyNumber, storing([=] {
+                                 return std::reduce(std::execution::par_unseq, in, in + n, start, combine);
+                               })});
+    made.contenders.push_back({kTbb, Threads::kAnyNumber, storing([=] { return ReduceByTbb<kOp>(in, n, start); })});
+  }
   suite.Add(made);
 }
 
 // With the index.
-template <Op kOp, class T>
+template <Op kOp, class T, Beside kBeside = Beside::kAll>
 void AddBestCase(Suite& suite) {
   Case made = MakeCase<kOp, T, T>(suite);
   const uint64_t n = suite.data().num_items;
@@ -79,14 +82,40 @@ void AddBestCase(Suite& suite) {
   };
   made.contenders.insert(made.contenders.begin(),
                          {kLoop, Threads::kOne, storing([=] { return BestByLoop<kOp>(in, n); })});
-  made.contenders.push_back({kStd, Threads::kOne, storing([=] { return BestByStd<kOp>(in, n); })});
-  made.contenders.push_back(
-      {kStdPar, Threads::kAnyNumber, storing([=] { return BestByStd<kOp>(in, n, std::execution::par_unseq); })});
-  made.contenders.push_back({kTbb, Threads::kAnyNumber, storing([=] { return BestByTbb<kOp>(in, n); })});
+  if constexpr (kBeside == Beside::kAll) {
+    made.contenders.push_back({kStd, Threads::kOne, storing([=] { return BestByStd<kOp>(in, n); })});
+    made.contenders.push_back(
+        {kStdPar, Threads::kAnyNumber, storing([=] { return BestByStd<kOp>(in, n, std::execution::par_unseq); })});
+    made.contenders.push_back({kTbb, Threads::kAnyNumber, storing([=] { return BestByTbb<kOp>(in, n); })});
+  }
   suite.Add(made);
 }
 
+template <Op kOp, class In, class Out>
+void AddIfServed(Suite& suite) {
+  if constexpr (IsSupported(Primitive::kReduce, kDTypeOf<In>, kDTypeOf<Out>, kOp)) {
+    if constexpr ((kOp == Op::kMin || kOp == Op::kMax) && std::is_same_v<In, Out>) {
+      AddBestCase<kOp, In, Beside::kLoop>(suite);
+    } else if constexpr (kOp != Op::kMin && kOp != Op::kMax) {
+      AddCase<kOp, In, Out, Beside::kLoop>(suite);
+    }
+  }
+}
+
+template <class In, class Out>
+void AddEveryOp(Suite& suite) {
+#define PREFIXD_ADD(op, name) AddIfServed<Op::op, In, Out>(suite);
+  PREFIXD_OPS(PREFIXD_ADD)
+#undef PREFIXD_ADD
+}
+
 }  // namespace
+
+void AddEveryReduce(Suite& suite) {
+#define PREFIXD_ADD(name, type, out_name, out_type) AddEveryOp<type, out_type>(suite);
+  PREFIXD_FOR_EACH_OUTPUT(PREFIXD_ADD)
+#undef PREFIXD_ADD
+}
 
 void AddReduceCases(Suite& suite) {
 #define PREFIXD_ADD(dtype, type) AddCase<Op::kSum, type, type>(suite);

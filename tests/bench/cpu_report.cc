@@ -162,6 +162,23 @@ void PrintTables(const std::vector<Line>& lines) {
   std::fflush(stdout);
 }
 
+void PrintSlower(const std::vector<Line>& lines) {
+  std::vector<Line> slower;
+  size_t num_rows = 0;
+  for (const Line& line : lines) {
+    if (line.over_loop == 0 || line.who != kPrefixd) continue;
+    ++num_rows;
+    if (line.over_loop < 1) slower.push_back(line);
+  }
+  std::ranges::sort(slower, {}, &Line::over_loop);
+  for (const Line& line : slower) {
+    std::printf("%-40s %7d thread%s %9.3f ms %8.2f times the loop's rate\n", line.what.c_str(), line.threads,
+                line.threads == 1 ? " " : "s", line.ms, line.over_loop);
+  }
+  std::printf("%zu of %zu rows are slower than the loop\n", slower.size(), num_rows);
+  std::fflush(stdout);
+}
+
 void AppendCsv(const std::string& path, uint64_t num_items, const std::vector<Line>& lines) {
   std::ofstream file(path, std::ios::app);
   if (file && file.tellp() == 0) {

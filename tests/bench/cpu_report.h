@@ -49,6 +49,10 @@ std::vector<Line> LinesOf(const Suite& suite, const std::vector<PeerFigure>& pee
 
 void PrintTables(const std::vector<Line>& lines);
 
+// Prints the rows in which prefixd is slower than the plain loop on one thread, the worst first, and how many there
+// are.
+void PrintSlower(const std::vector<Line>& lines);
+
 // Appends; begins with a line of names if the file is empty. Ends the process with a message if it can't be written.
 void AppendCsv(const std::string& path, uint64_t num_items, const std::vector<Line>& lines);
 

@@ -1,6 +1,7 @@
 // The scans that cpu_bench measures.
 #include <algorithm>
 #include <string>
+#include <type_traits>
 
 #include "base/status.h"
 #include "tests/bench/cpu_peers.h"
@@ -22,7 +23,7 @@ std::string NameOf(Place place) {
   return name;
 }
 
-template <class S>
+template <class S, Beside kBeside = Beside::kAll>
 void AddCase(Suite& suite, Place place = Place::kOutOfPlace) {
   using In = typename S::In;
   using Out = typename S::Out;
@@ -54,18 +55,43 @@ void AddCase(Suite& suite, Place place = Place::kOutOfPlace) {
                .value_bytes = n * sizeof(Out),
                .source = place == Place::kInPlace ? source : nullptr};
   made.contenders = {{kLoop, Threads::kOne, returning_0([=] { ScanByLoop<S>(in, out, n); })},
-                     {kPrefixd, Threads::kAnyNumber, returning_0([=, &suite] { Check(suite.lane().Scan(args)); })},
-                     {kStd, Threads::kOne, returning_0([=] { ScanByStd<S>(in, out, n); })},
-                     {kTbb, Threads::kAnyNumber, returning_0([=] { ScanByTbb<S>(in, out, n); })}};
-  // The parallel scan of floats in libstdc++ 12 begins its parts with 0: right for a sum, wrong for min and max.
-  if constexpr (S::kOp == Op::kSum || !kIsFloating<Out>) {
-    made.contenders.push_back(
-        {kStdPar, Threads::kAnyNumber, returning_0([=] { ScanByStd<S>(in, out, n, std::execution::par); })});
+                     {kPrefixd, Threads::kAnyNumber, returning_0([=, &suite] { Check(suite.lane().Scan(args)); })}};
+  if constexpr (kBeside == Beside::kAll) {
+    made.contenders.push_back({kStd, Threads::kOne, returning_0([=] { ScanByStd<S>(in, out, n); })});
+    made.contenders.push_back({kTbb, Threads::kAnyNumber, returning_0([=] { ScanByTbb<S>(in, out, n); })});
+    // The parallel scan of floats in libstdc++ 12 begins its parts with 0: right for a sum, wrong for min and max.
+    if constexpr (S::kOp == Op::kSum || !kIsFloating<Out>) {
+      made.contenders.push_back(
+          {kStdPar, Threads::kAnyNumber, returning_0([=] { ScanByStd<S>(in, out, n, std::execution::par); })});
+    }
   }
   suite.Add(made);
 }
 
+template <Op kOp, class In, class Out>
+void AddEveryKind(Suite& suite) {
+  if constexpr (IsSupported(Primitive::kScan, kDTypeOf<In>, kDTypeOf<Out>, kOp)) {
+    AddCase<ScanOf<In, Out, kOp>, Beside::kLoop>(suite);
+    AddCase<ScanOf<In, Out, kOp, ScanKind::kExclusive>, Beside::kLoop>(suite);
+    AddCase<ScanOf<In, Out, kOp, ScanKind::kInclusive, true>, Beside::kLoop>(suite);
+    if constexpr (std::is_same_v<In, Out>) AddCase<ScanOf<In, Out, kOp>, Beside::kLoop>(suite, Place::kInPlace);
+  }
+}
+
+template <class In, class Out>
+void AddEveryOp(Suite& suite) {
+#define PREFIXD_ADD(op, name) AddEveryKind<Op::op, In, Out>(suite);
+  PREFIXD_OPS(PREFIXD_ADD)
+#undef PREFIXD_ADD
+}
+
 }  // namespace
+
+void AddEveryScan(Suite& suite) {
+#define PREFIXD_ADD(name, type, out_name, out_type) AddEveryOp<type, out_type>(suite);
+  PREFIXD_FOR_EACH_OUTPUT(PREFIXD_ADD)
+#undef PREFIXD_ADD
+}
 
 void AddScanCases(Suite& suite) {
   AddCase<ScanOf<float, float, Op::kSum>>(suite);

@@ -15,9 +15,10 @@ namespace prefixd::bench {
 namespace {
 
 constexpr int kPoison = 0xa5;
+constexpr uint64_t kTimedItems = uint64_t{1} << 18;  // A sample of --every-case, in one call or several.
 
-std::unique_ptr<Device> OpenCpu() {
-  auto device = OpenDevice("cpu");
+std::unique_ptr<Device> OpenCpu(const std::string& isa) {
+  auto device = OpenDevice("cpu", isa);
   Check(device.status());
   return *std::move(device);
 }
@@ -51,8 +52,9 @@ void Check(const absl::Status& status) {
 Suite::Suite(const Options& options, uint64_t num_items)
     : options_(options),
       filter_(options.filter),
+      num_calls_(options.every_case ? std::max<uint64_t>(1, kTimedItems / num_items) : 1),
       data_(num_items, options.seed),
-      device_(OpenCpu()),
+      device_(OpenCpu(options.isa)),
       lane_(LaneOf(*device_)),
       flush_(device_->info().cache_flush_bytes),
       expected_values_(num_items * sizeof(uint64_t)),
@@ -132,12 +134,15 @@ void Suite::AddCopies() {
 
 double Suite::TimeOnce(const Row& row) {
   if (row.source != nullptr) std::memcpy(data_.values.data(), row.source, row.copy_bytes);
-  // A read leaves no lines behind that would have to be written back while the row is timed.
-  ReadAll(team_, options_.threads, flush_.data(), flush_.size_bytes());
+  if (num_calls_ == 1) {
+    // A read leaves no lines behind that would have to be written back while the row is timed.
+    ReadAll(team_, options_.threads, flush_.data(), flush_.size_bytes());
+  }
   return Arena(row.threads).execute([&] {
     const auto begin = std::chrono::steady_clock::now();
-    row.work();
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    for (uint64_t call = 0; call < num_calls_; ++call) row.work();
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
+    return time.count() / static_cast<double>(num_calls_);
   });
 }
 

@@ -34,6 +34,9 @@ struct Contender {
   std::function<uint64_t()> work;
 };
 
+// Whom a case is measured beside: everybody, or the plain loop alone.
+enum class Beside { kAll, kLoop };
+
 inline constexpr char kPrefixd[] = "prefixd";
 inline constexpr char kLoop[] = "loop";
 inline constexpr char kStd[] = "std";
@@ -70,6 +73,8 @@ struct Options {
   int rounds = 9;
   int threads = 0;
   uint64_t seed = 1;
+  std::string isa = "auto";
+  bool every_case = false;
   std::string filter;
   std::string csv;
   std::string peers;
@@ -89,11 +94,13 @@ class Suite {
   // Adds the copies of all lengths that the cases so far ask for.
   void AddCopies();
 
-  // Times every row once in each round, from cold and clean caches. The first round is not counted.
+  // Times every row once in each round, from cold and clean caches; with --every-case several calls, of which all but
+  // the first have what the caches hold. The first round is not counted.
   void Measure();
 
   const Data& data() const { return data_; }
   Lane& lane() { return *lane_; }
+  const std::string& device_name() const { return device_->info().name; }
   const std::vector<Row>& rows() const { return rows_; }
 
  private:
@@ -103,6 +110,7 @@ class Suite {
 
   const Options& options_;
   const std::regex filter_;
+  const uint64_t num_calls_;  // Of a sample. Several find the data, and the code, in the caches.
   const Data data_;
   const std::unique_ptr<Device> device_;
   const std::unique_ptr<Lane> lane_;
@@ -125,6 +133,12 @@ void AddScanCases(Suite& suite);
 void AddReduceCases(Suite& suite);
 void AddCompactCases(Suite& suite);
 void AddDifferenceCases(Suite& suite);
+
+// Every type, operator and kind, beside the plain loop alone.
+void AddEveryScan(Suite& suite);
+void AddEveryReduce(Suite& suite);
+void AddEveryCompact(Suite& suite);
+void AddEveryDifference(Suite& suite);
 
 }  // namespace prefixd::bench
 
