@@ -2,8 +2,8 @@
 #include "kernels/cpu/simd/kernels.h"
 
 #include "kernels/cpu/simd/canonical.h"
-#include "kernels/cpu/simd/staging.h"
 #include "kernels/cpu/simd/tables.h"
+#include "kernels/cpu/simd/vector.h"
 
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {

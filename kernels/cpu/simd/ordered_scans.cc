@@ -6,8 +6,8 @@
 // leaf is the same for all its items, and is added vertically, too.
 #include "kernels/cpu/simd/canonical.h"
 #include "kernels/cpu/simd/kernels.h"
-#include "kernels/cpu/simd/staging.h"
 #include "kernels/cpu/simd/tables.h"
+#include "kernels/cpu/simd/vector.h"
 
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
@@ -121,7 +121,8 @@ PREFIXD_INLINE void TransposeBack(V& v0, V& v1, V& v2, V& v3) {
   }
 }
 
-template <class T, class O>
+// kReverse: the leaf's last item in memory comes first.
+template <class T, class O, bool kReverse>
 struct Leaf {
   using V = Vector<T>;
   static constexpr int kL = kLanes<T>;
@@ -132,13 +133,18 @@ struct Leaf {
   static constexpr int LaneOf(int run) { return kL < 4 ? run : 4 * (run % kLaneBlocks) + run / kLaneBlocks; }
   static constexpr int RunOf(int lane) { return kL < 4 ? lane : (lane & 3) * kLaneBlocks + lane / 4; }
 
+  // Where the items of a vector lie, of which `first` is the first in the order of the scan.
+  static constexpr int PlaceOf(int first) { return kReverse ? kLeafItems - kL - first : first; }
+  static PREFIXD_INLINE V Turned(V v) { return kReverse ? Reversed(v) : v; }
+
   V folds[kQuads][4];  // folds[q][j]: the fold of items 0 .. j of each run of the quad.
   V trees[kQuads];     // The tree of the leaf's runs up to each of them.
 
-  PREFIXD_INLINE void Fold(const T* in) {
+  template <class In>
+  PREFIXD_INLINE void Fold(const In* in) {
     for (int q = 0; q < kQuads; ++q) {
-      V v0 = Load(in + (4 * q) * kL), v1 = Load(in + (4 * q + 1) * kL);
-      V v2 = Load(in + (4 * q + 2) * kL), v3 = Load(in + (4 * q + 3) * kL);
+      V v0 = Turned(LoadAs<T>(in + PlaceOf((4 * q) * kL))), v1 = Turned(LoadAs<T>(in + PlaceOf((4 * q + 1) * kL)));
+      V v2 = Turned(LoadAs<T>(in + PlaceOf((4 * q + 2) * kL))), v3 = Turned(LoadAs<T>(in + PlaceOf((4 * q + 3) * kL)));
       Transpose(v0, v1, v2, v3);
       folds[q][0] = v0;
       folds[q][1] = O::Of(v0, v1);
@@ -187,9 +193,10 @@ struct Leaf {
     return O::Of(static_cast<T>(trees[kQuads - 1][LaneOf(kL - 2)]), static_cast<T>(folds[kQuads - 1][3][kL - 1]));
   }
 
-  // Writes the scan of the leaf's items behind what stands before the leaf.
-  template <bool kStream>
-  PREFIXD_INLINE void Write(V leaves, V tiles, V groups, T* out) const {
+  // Calls store(i, v) for the results of the items from the i-th on, in the order of the scan, behind what stands
+  // before the leaf.
+  template <class Store>
+  PREFIXD_INLINE void Write(V leaves, V tiles, V groups, Store store) const {
     for (int q = 0; q < kQuads; ++q) {
       const V before = Before(q);
       V v[4];
@@ -197,7 +204,7 @@ struct Leaf {
         v[j] = Canonical(O::Of(groups, O::Of(tiles, O::Of(leaves, O::Of(before, folds[q][j])))));
       }
       TransposeBack(v[0], v[1], v[2], v[3]);
-      for (int j = 0; j < 4; ++j) StoreOrStream<kStream>(out + (4 * q + j) * kL, v[j]);
+      for (int j = 0; j < 4; ++j) store((4 * q + j) * kL, v[j]);
     }
   }
 };
@@ -219,108 +226,127 @@ __attribute__((noinline)) void ScanShortLeaf(int num_items, T* values) {
 }
 
 // ---- Parts ---------------------------------------------------------------------------------------------------------
-// Where a leaf's items come from: in place, or through a buffer if they are to be converted or turned round.
-template <class In, class T, bool kReverse>
-PREFIXD_INLINE const T* LeafItems(const In* in, int count, T* buffer) {
-  if constexpr (std::is_same_v<In, T> && !kReverse) {
-    if (count == kLeafItems) return in;
-  }
-  LoadItems<In, T, kReverse>(in, count, buffer);
-  return buffer;
+// Copies the items of a leaf that is cut short, converted, in the order of the scan.
+template <bool kReverse, class In, class T>
+__attribute__((noinline)) void CopyShortLeaf(const In* in, int count, T* out) {
+  for (int i = 0; i < count; ++i) out[i] = static_cast<T>(in[kReverse ? count - 1 - i : i]);
 }
 
 template <class In, class T, class O, bool kReverse>
 __attribute__((noinline)) void ReduceTiles(const In* in, uint64_t num_items, T* values) {
-  if (kReverse) in += num_items - 1;
-  alignas(kVectorBytes) T buffer[kLeafItems];
-  while (num_items > 0) {
+  for (uint64_t done = 0; done < num_items;) {
     PrefixTree<T> leaves = EmptyTree<O, T>();
     T tile = O::kNeutral;
-    for (int leaf = 0; leaf < kJoinSlots && num_items > 0; ++leaf) {
-      const int count = num_items < kLeafItems ? static_cast<int>(num_items) : kLeafItems;
-      const T* const items = LeafItems<In, T, kReverse>(in, count, buffer);
+    for (int leaf = 0; leaf < kJoinSlots && done < num_items; ++leaf) {
+      const uint64_t left = num_items - done;
+      const int count = left < kLeafItems ? static_cast<int>(left) : kLeafItems;
+      const In* const items = in + (kReverse ? left - count : done);
       T value;
       if (count == kLeafItems) {
-        Leaf<T, O> l;
+        Leaf<T, O, kReverse> l;
         l.Fold(items);
         l.Grow();
         value = l.Value();
       } else {
+        T buffer[kLeafItems];
+        CopyShortLeaf<kReverse>(items, count, buffer);
         ScanShortLeaf<O>(count, buffer);
         value = buffer[count - 1];
       }
       tile = O::Of(TreeOf<O>(leaves), value);
       if (leaf < kJoinSlots - 1) AddSlot<O>(&leaves, value);
-      in += kReverse ? -count : count;
-      num_items -= count;
+      done += count;
     }
     *values++ = tile;
   }
 }
 
-// kDirect: items and results lie as the scan goes, and results have the place of their items.
-template <class In, class T, class O, bool kReverse, bool kDirect, bool kStream>
+// Scans a leaf that is cut short, and returns its value. last: the result before it, for an exclusive scan.
+template <class O, bool kReverse, bool kExclusive, class In, class T>
+__attribute__((noinline)) T WriteShortLeaf(const In* in, int count, T leaves, T tiles, T groups, T last, T* out) {
+  T buffer[kLeafItems];
+  CopyShortLeaf<kReverse>(in, count, buffer);
+  ScanShortLeaf<O>(count, buffer);
+  for (int i = 0; i < count; ++i) {
+    const T result = Canonical(O::Of(groups, O::Of(tiles, O::Of(leaves, buffer[i]))));
+    out[kReverse ? count - 1 - i : i] = kExclusive ? last : result;
+    last = result;
+  }
+  return buffer[count - 1];
+}
+
+template <class In, class T, class O, bool kReverse, bool kExclusive, bool kStream>
 __attribute__((noinline)) void ScanTiles(const ScanPart& part, Prefix<T>* prefix) {
-  uint64_t num_items = part.num_items;
-  const In* in = static_cast<const In*>(part.in) + (kReverse ? num_items - 1 : 0);
-  T* out = static_cast<T*>(part.out) + (kReverse ? num_items - 1 : 0);
-  alignas(kVectorBytes) T room[kLanes<T> + kLeafItems];
-  T* const buffer = room + kLanes<T>;  // Before it, the result before.
-  auto next = static_cast<const In*>(part.next);
-  buffer[-1] = Canonical(prefix->last);
-  while (num_items > 0) {
-    const Vector<T> groups = Splat(prefix->groups), tiles = Splat(TreeOf<O>(prefix->tiles));
+  const auto* const in = static_cast<const In*>(part.in);
+  auto* const out = static_cast<T*>(part.out);
+  // Where there is no other part to fetch, this one's items a little ahead: a leaf's loads begin at once and end at
+  // once, which is not what the hardware foresees.
+  constexpr int kAhead = 8192 / sizeof(In);
+  const auto* next = static_cast<const In*>(part.next);
+  if (next == in) next += kReverse ? -kAhead : kAhead;
+  constexpr int kL = kLanes<T>;
+  using TheLeaf = Leaf<T, O, kReverse>;
+  alignas(kVectorBytes) T room[kL + kLeafItems];
+  T* const results = room + kL;  // Of an exclusive scan. Before them, the result before.
+  results[-1] = Canonical(prefix->last);
+  for (uint64_t done = 0; done < part.num_items;) {
+    const T groups = prefix->groups;
+    const T tiles = TreeOf<O>(prefix->tiles);
     PrefixTree<T> leaves = EmptyTree<O, T>();
     T tile = O::kNeutral;
-    for (int leaf = 0; leaf < kJoinSlots && num_items > 0; ++leaf) {
-      const int count = num_items < kLeafItems ? static_cast<int>(num_items) : kLeafItems;
-      Fetch<kLeafItems * sizeof(In)>(next);
-      next += kLeafItems;
-      const T* const items = LeafItems<In, T, kReverse>(in, count, buffer);
+    for (int leaf = 0; leaf < kJoinSlots && done < part.num_items; ++leaf) {
+      const uint64_t left = part.num_items - done;
+      const int count = left < kLeafItems ? static_cast<int>(left) : kLeafItems;
+      const uint64_t first = kReverse ? left - count : done;
+      Fetch<kLeafItems * sizeof(In)>(next + first);
       const T before = TreeOf<O>(leaves);
-      const bool is_direct = kDirect && count == kLeafItems;
       T value;
       if (count == kLeafItems) {
-        Leaf<T, O> l;
-        l.Fold(items);
+        TheLeaf l;
+        l.Fold(in + first);
         l.Grow();
         value = l.Value();
-        l.template Write<kDirect && kStream>(Splat(before), tiles, groups, is_direct ? out : buffer);
-      } else {
-        ScanShortLeaf<O>(count, buffer);
-        value = buffer[count - 1];
-        for (int i = 0; i < count; ++i) {
-          buffer[i] = Canonical(O::Of(groups[0], O::Of(tiles[0], O::Of(before, buffer[i]))));
+        const auto store = [to = out + first](int i, Vector<T> v) __attribute__((always_inline)) {
+          StoreOrStream<kStream>(to + TheLeaf::PlaceOf(i), TheLeaf::Turned(v));
+        };
+        if constexpr (kExclusive) {
+          l.Write(Splat(before), Splat(tiles), Splat(groups), [&](int i, Vector<T> v) { Store(results + i, v); });
+          for (int i = 0; i < kLeafItems; i += kL) store(i, Load(results - 1 + i));
+          results[-1] = results[kLeafItems - 1];
+        } else {
+          l.Write(Splat(before), Splat(tiles), Splat(groups), store);
         }
-      }
-      if (!is_direct) {
-        StoreItems<T, kReverse>(buffer - part.exclusive, count, out, part.stream);
-        buffer[-1] = buffer[count - 1];
+      } else {
+        value =
+            WriteShortLeaf<O, kReverse, kExclusive>(in + first, count, before, tiles, groups, results[-1], out + first);
       }
       tile = O::Of(before, value);
       if (leaf < kJoinSlots - 1) AddSlot<O>(&leaves, value);
-      in += kReverse ? -count : count;
-      out += kReverse ? -count : count;
-      num_items -= count;
+      done += count;
     }
     AddTile<O>(prefix, tile);
   }
 }
 
+template <class In, class T, class O, bool kReverse, bool kExclusive>
+PREFIXD_INLINE void ScanTo(const ScanPart& part, bool stream, Prefix<T>* prefix) {
+  stream ? ScanTiles<In, T, O, kReverse, kExclusive, true>(part, prefix)
+         : ScanTiles<In, T, O, kReverse, kExclusive, false>(part, prefix);
+}
+
 template <class In, class T, class O>
 void Scan(const ScanPart& part, void* prefix) {
   auto* const typed = static_cast<Prefix<T>*>(prefix);
-  if constexpr (std::is_same_v<In, T>) {
-    if (!part.reverse && !part.exclusive) {
-      part.stream&& IsAligned(part.out) ? ScanTiles<In, T, O, false, true, true>(part, typed)
-                                        : ScanTiles<In, T, O, false, true, false>(part, typed);
-      if (part.stream) FinishStreaming();
-      return;
-    }
+  // Vectors of a reverse scan are counted from the end.
+  const bool stream = part.stream && IsAligned(static_cast<T*>(part.out) + (part.reverse ? part.num_items : 0));
+  if (part.reverse) {
+    part.exclusive ? ScanTo<In, T, O, true, true>(part, stream, typed)
+                   : ScanTo<In, T, O, true, false>(part, stream, typed);
+  } else {
+    part.exclusive ? ScanTo<In, T, O, false, true>(part, stream, typed)
+                   : ScanTo<In, T, O, false, false>(part, stream, typed);
   }
-  part.reverse ? ScanTiles<In, T, O, true, false, false>(part, typed)
-               : ScanTiles<In, T, O, false, false, false>(part, typed);
-  if (part.stream) FinishStreaming();
+  if (stream) FinishStreaming();
 }
 
 template <class In, class T, class O>

@@ -3,7 +3,6 @@
 
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/lane_operators.h"
-#include "kernels/cpu/simd/staging.h"
 
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
@@ -56,70 +55,103 @@ PREFIXD_INLINE V ScanLanes(V v) {
   return v;
 }
 
-// Scans items behind `before`, a key, and returns the key of what follows. in may be out. `next` is fetched meanwhile.
-template <class O, class Keys, bool kStream>
+// Scans items behind `before`, a key, and returns the key of what follows. With kReverse the last item comes first. in
+// may be out. `next` is fetched meanwhile.
+template <class O, class Keys, bool kReverse, bool kStream>
 __attribute__((noinline)) typename Keys::Key ScanItems(const typename Keys::Key* in, typename Keys::Key* out,
-                                                       uint64_t num_items, typename Keys::Key before, Keys keys,
-                                                       const void* next) {
+                                                       uint64_t num_items, bool exclusive, typename Keys::Key before,
+                                                       Keys keys, const void* next) {
   using T = typename Keys::Key;
   using V = Vector<T>;
   constexpr uint64_t kL = kLanes<T>;
+  // Where the kL items from i on lie, in the order of the scan.
+  const auto place = [=](uint64_t i) { return kReverse ? num_items - kL - i : i; };
+  const auto scan_at = [=](uint64_t i) __attribute__((always_inline)) {
+    const V v = Load(in + place(i));
+    return ScanLanes<O>(keys.KeyOf(kReverse ? Reversed(v) : v));
+  };
+  const auto write = [=](uint64_t i, V key) __attribute__((always_inline)) {
+    const V v = keys.ElementOf(key);
+    StoreOrStream<kStream>(out + place(i), kReverse ? Reversed(v) : v);
+  };
   V carry = Splat(before);
   uint64_t i = 0;
   for (; i + 4 * kL <= num_items; i += 4 * kL) {
-    Fetch<4 * kVectorBytes>(static_cast<const T*>(next) + i);
-    V v0 = ScanLanes<O>(keys.KeyOf(Load(in + i)));
-    V v1 = ScanLanes<O>(keys.KeyOf(Load(in + i + kL)));
-    V v2 = ScanLanes<O>(keys.KeyOf(Load(in + i + 2 * kL)));
-    V v3 = ScanLanes<O>(keys.KeyOf(Load(in + i + 3 * kL)));
+    Fetch<4 * kVectorBytes>(static_cast<const T*>(next) + (kReverse ? num_items - 4 * kL - i : i));
+    V v0 = scan_at(i);
+    V v1 = scan_at(i + kL);
+    V v2 = scan_at(i + 2 * kL);
+    V v3 = scan_at(i + 3 * kL);
     const V t0 = SplatLast(v0);
     const V t01 = O::Of(t0, SplatLast(v1));
     const V t2 = SplatLast(v2);
     const V t0123 = O::Of(t01, O::Of(t2, SplatLast(v3)));
-    v1 = O::Of(t0, v1);
-    v3 = O::Of(O::Of(t01, t2), v3);
-    v2 = O::Of(t01, v2);
-    StoreOrStream<kStream>(out + i, keys.ElementOf(O::Of(carry, v0)));
-    StoreOrStream<kStream>(out + i + kL, keys.ElementOf(O::Of(carry, v1)));
-    StoreOrStream<kStream>(out + i + 2 * kL, keys.ElementOf(O::Of(carry, v2)));
-    StoreOrStream<kStream>(out + i + 3 * kL, keys.ElementOf(O::Of(carry, v3)));
+    v0 = O::Of(carry, v0);
+    v1 = O::Of(carry, O::Of(t0, v1));
+    v2 = O::Of(carry, O::Of(t01, v2));
+    v3 = O::Of(carry, O::Of(O::Of(t01, t2), v3));
+    if (exclusive) {
+      v3 = ShiftIn(v2, v3);
+      v2 = ShiftIn(v1, v2);
+      v1 = ShiftIn(v0, v1);
+      v0 = ShiftIn(carry, v0);
+    }
+    write(i, v0);
+    write(i + kL, v1);
+    write(i + 2 * kL, v2);
+    write(i + 3 * kL, v3);
     carry = O::Of(carry, t0123);  // The only step that waits for the one before.
   }
   for (; i + kL <= num_items; i += kL) {
-    const V v = O::Of(carry, ScanLanes<O>(keys.KeyOf(Load(in + i))));
-    StoreOrStream<kStream>(out + i, keys.ElementOf(v));
+    const V v = O::Of(carry, scan_at(i));
+    write(i, exclusive ? ShiftIn(carry, v) : v);
     carry = SplatLast(v);
   }
   T last = carry[0];
-  for (; i < num_items; ++i) out[i] = keys.ElementOf(last = O::Of(last, keys.KeyOf(in[i])));
+  for (; i < num_items; ++i) {
+    const uint64_t at = kReverse ? num_items - 1 - i : i;
+    const T value = O::Of(last, keys.KeyOf(in[at]));
+    out[at] = keys.ElementOf(exclusive ? last : value);
+    last = value;
+  }
   return last;
 }
 
-// The scan of a part whose results are not the items' neighbours: through a buffer.
-template <class In, class Out, bool kReverse, class O, class Keys>
-typename Keys::Key ScanStaged(const ScanPart& part, Out* last, typename Keys::Key before, Keys keys) {
+// Copies count items, converted.
+template <class In, class Out>
+__attribute__((noinline)) void Convert(const In* in, int count, Out* out) {
+  for (int i = 0; i < count; ++i) out[i] = static_cast<Out>(in[i]);
+}
+
+// Scans a part that is converted on the way, through a buffer that stays in the first-level cache.
+template <class In, class Out, bool kReverse, bool kStream, class O, class Keys>
+typename Keys::Key ScanConverted(const ScanPart& part, typename Keys::Key before, Keys keys) {
   using T = typename Keys::Key;
-  constexpr int kItems = 8192 / sizeof(T);
-  alignas(kVectorBytes) Out room[kLanes<T> + kItems];
-  Out* const buffer = room + kLanes<T>;  // Before it, the result before.
-  const In* in = static_cast<const In*>(part.in) + (kReverse ? part.num_items - 1 : 0);
-  Out* out = static_cast<Out*>(part.out) + (kReverse ? part.num_items - 1 : 0);
-  const auto* next = static_cast<const char*>(part.next);
-  buffer[-1] = *last;
-  for (uint64_t left = part.num_items; left > 0;) {
+  constexpr int kItems = 2048 / sizeof(T);  // Short: while one is scanned, loads of the next can begin.
+  alignas(kVectorBytes) Out buffer[kItems];
+  const auto* next = static_cast<const In*>(part.next);
+  for (uint64_t done = 0; done < part.num_items; done += kItems) {
+    const uint64_t left = part.num_items - done;
     const int count = left < kItems ? static_cast<int>(left) : kItems;
-    LoadItems<In, Out, kReverse>(in, count, buffer);
-    auto* const bits = reinterpret_cast<T*>(buffer);
-    before = ScanItems<O, Keys, false>(bits, bits, count, before, keys, next);
-    next += count * sizeof(In);
-    StoreItems<Out, kReverse>(buffer - part.exclusive, count, out, part.stream);
-    buffer[-1] = buffer[count - 1];
-    in += kReverse ? -count : count;
-    out += kReverse ? -count : count;
-    left -= count;
+    const uint64_t first = kReverse ? left - count : done;
+    Convert(static_cast<const In*>(part.in) + first, count, buffer);
+    Fetch<kItems * sizeof(In)>(next + first);
+    before =
+        ScanItems<O, Keys, kReverse, kStream>(reinterpret_cast<const T*>(buffer), static_cast<T*>(part.out) + first,
+                                              count, part.exclusive, before, keys, /*next=*/buffer);
   }
-  *last = buffer[-1];
   return before;
+}
+
+template <class In, class Out, bool kReverse, bool kStream, class O, class Keys>
+typename Keys::Key ScanPartOf(const ScanPart& part, typename Keys::Key before, Keys keys) {
+  using T = typename Keys::Key;
+  if constexpr (std::is_same_v<In, Out>) {
+    return ScanItems<O, Keys, kReverse, kStream>(static_cast<const T*>(part.in), static_cast<T*>(part.out),
+                                                 part.num_items, part.exclusive, before, keys, part.next);
+  } else {
+    return ScanConverted<In, Out, kReverse, kStream, O>(part, before, keys);
+  }
 }
 
 template <class T>
@@ -133,24 +165,20 @@ template <class In, class Out, class O, class Keys>
 void Scan(const ScanPart& part, void* prefix, Keys keys) {
   using T = typename Keys::Key;
   Out* const last = &static_cast<Prefix<Out>*>(prefix)->last;
-  T before = keys.KeyOf(BitsOf<T>(last));
-  const bool is_direct = std::is_same_v<In, Out> && !part.reverse && !part.exclusive;
-  if (is_direct) {
-    const auto* const in = static_cast<const T*>(part.in);
-    auto* const out = static_cast<T*>(part.out);
-    before = part.stream && IsAligned(out)
-                 ? ScanItems<O, Keys, true>(in, out, part.num_items, before, keys, part.next)
-                 : ScanItems<O, Keys, false>(in, out, part.num_items, before, keys, part.next);
+  const T before = keys.KeyOf(BitsOf<T>(last));
+  // Vectors of a reverse scan are counted from the end.
+  const bool stream = part.stream && IsAligned(static_cast<T*>(part.out) + (part.reverse ? part.num_items : 0));
+  T key;
+  if (part.reverse) {
+    key = stream ? ScanPartOf<In, Out, true, true, O>(part, before, keys)
+                 : ScanPartOf<In, Out, true, false, O>(part, before, keys);
   } else {
-    Out canonical;  // A NaN that the caller starts with comes out canonical in an exclusive scan.
-    const T bits = keys.ElementOf(before);
-    __builtin_memcpy(&canonical, &bits, sizeof(bits));
-    before = part.reverse ? ScanStaged<In, Out, true, O>(part, &canonical, before, keys)
-                          : ScanStaged<In, Out, false, O>(part, &canonical, before, keys);
+    key = stream ? ScanPartOf<In, Out, false, true, O>(part, before, keys)
+                 : ScanPartOf<In, Out, false, false, O>(part, before, keys);
   }
-  const T bits = keys.ElementOf(before);
+  const T bits = keys.ElementOf(key);
   __builtin_memcpy(last, &bits, sizeof(bits));
-  if (part.stream) FinishStreaming();
+  if (stream) FinishStreaming();
 }
 
 // ---- Reduce --------------------------------------------------------------------------------------------------------
@@ -234,7 +262,7 @@ __attribute__((noinline)) Out ProductWide(const In* in, uint64_t num_items) {
   T value = 1;
   for (uint64_t i = 0; i < num_items; i += kItems) {
     const int count = num_items - i < kItems ? static_cast<int>(num_items - i) : kItems;
-    LoadItems<In, Out, false>(in + i, count, buffer);
+    Convert(in + i, count, buffer);
     value *= ReduceItems<Multiply>(reinterpret_cast<const T*>(buffer), count, Plain<T>{});
   }
   return static_cast<Out>(value);

@@ -91,10 +91,25 @@ PREFIXD_INLINE Vector<T> Load(const T* from) {
   return v;
 }
 
+// Loads as many items of In as there are lanes of T, converted.
+template <class T, class In>
+PREFIXD_INLINE Vector<T> LoadAs(const In* from) {
+  if constexpr (std::is_same_v<In, T>) {
+    return Load(from);
+  } else {
+    typedef In Items __attribute__((vector_size(sizeof(In) * kLanes<T>)));
+    Items items;
+    __builtin_memcpy(&items, from, sizeof(items));
+    return __builtin_convertvector(items, Vector<T>);
+  }
+}
+
 template <class V>
 PREFIXD_INLINE void Store(Lane<V>* to, V v) {
   __builtin_memcpy(to, &v, sizeof(v));
 }
+
+PREFIXD_INLINE bool IsAligned(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % kVectorBytes == 0; }
 
 // Stores past the caches. Needs: `to` is aligned to a vector; FinishStreaming before another thread reads it.
 template <class V>
@@ -172,6 +187,41 @@ PREFIXD_INLINE V ShiftBlocks([[maybe_unused]] V v) {
 #else
   return V{};
 #endif
+}
+
+// Lanes move up by one; the last of `before` comes in.
+template <class V>
+PREFIXD_INLINE V ShiftIn(V before, V v) {
+  [[maybe_unused]] constexpr int kSize = sizeof(Lane<V>);
+#if defined(__AVX512BW__)
+  const auto low = reinterpret_cast<__m512i>(before);
+  const auto high = reinterpret_cast<__m512i>(v);
+  if constexpr (kSize == 8) return reinterpret_cast<V>(_mm512_alignr_epi64(high, low, 7));
+  if constexpr (kSize == 4) return reinterpret_cast<V>(_mm512_alignr_epi32(high, low, 15));
+  if constexpr (kSize < 4) {
+    const __m512i blocks_before = _mm512_alignr_epi64(high, low, 6);
+    return reinterpret_cast<V>(_mm512_alignr_epi8(high, blocks_before, kBlockBytes - kSize));
+  }
+#elif defined(__AVX2__)
+  const auto low = reinterpret_cast<__m256i>(before);
+  const auto high = reinterpret_cast<__m256i>(v);
+  const __m256i blocks_before = _mm256_permute2x128_si256(low, high, 0x21);
+  return reinterpret_cast<V>(_mm256_alignr_epi8(high, blocks_before, kBlockBytes - kSize));
+#elif defined(__SSE2__)
+  return reinterpret_cast<V>(_mm_or_si128(_mm_slli_si128(reinterpret_cast<__m128i>(v), kSize),
+                                          _mm_srli_si128(reinterpret_cast<__m128i>(before), kBlockBytes - kSize)));
+#else
+  constexpr int kL = kLanes<Lane<V>>;
+  constexpr auto kFrom = [](int i) { return kL - 1 + i; };
+  return Shuffle<kFrom>(before, v);
+#endif
+}
+
+// Lanes in the opposite order.
+template <class V>
+PREFIXD_INLINE V Reversed(V v) {
+  constexpr auto kFrom = [](int i) { return kLanes<Lane<V>> - 1 - i; };
+  return Shuffle<kFrom>(v, v);
 }
 
 // The last lane, in every lane.
