@@ -2,7 +2,9 @@
 // else is written. What they compute is compared with an oracle in conformance/.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -114,6 +116,65 @@ TEST_P(SimdTest, StreamsAndShiftsChangeNoBitOfAScan) {
                                << " items, reverse " << reverse << ", exclusive " << exclusive << ", stream " << stream
                                << ", shift " << shift << ", seed " << seed_;
         }
+      }
+    }
+  }
+}
+
+// Random floats, of which one in `rarity` is a NaN of any kind, an infinity or a zero of either sign.
+template <class T>
+std::vector<T> SpecialItems(size_t num_items, unsigned rarity, std::mt19937_64* random) {
+  const T kSpecial[] = {
+      std::numeric_limits<T>::quiet_NaN(), -std::numeric_limits<T>::quiet_NaN(), T{0}, T(-0.0), T{0}, T(-0.0),
+      std::numeric_limits<T>::infinity(),  -std::numeric_limits<T>::infinity()};
+  // Without NaNs, which end the search, half of the time.
+  const unsigned first = (*random)() % 2 == 0 ? 2 : 0;
+  std::vector<T> items(num_items);
+  for (T& item : items) {
+    const auto size = static_cast<T>((*random)() % 1000 + 1);
+    item = (*random)() % rarity == 0 ? kSpecial[first + (*random)() % (8 - first)]
+           : (*random)() % 2 == 0    ? size
+                                     : -size;
+  }
+  return items;
+}
+
+// The larger of two floats, or the smaller, in NUMERICS.md's order: a NaN is either, and -0 is below +0.
+template <class T>
+T Extremum(Op op, T a, T b) {
+  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
+  if (a == b) return std::signbit(a) == (op == Op::kMin) ? a : b;
+  return (a < b) == (op == Op::kMin) ? a : b;
+}
+
+template <class T>
+void CheckExtrema(const Kernels& kernels, Op op, unsigned rarity, unsigned seed) {
+  std::mt19937_64 random(seed);
+  const DType dtype = kDTypeOf<T>;
+  const std::vector<T> items = SpecialItems<T>(1 + random() % 3000, rarity, &random);
+  const bool reverse = random() % 2 == 0, exclusive = random() % 2 == 0;
+  std::vector<T> want(items.size()), got(items.size());
+  T value = Neutral(op, dtype).As<T>();
+  for (size_t i = 0; i < items.size(); ++i) {
+    const size_t at = reverse ? items.size() - 1 - i : i;
+    if (exclusive) want[at] = value;
+    value = Extremum(op, value, items[at]);
+    if (!exclusive) want[at] = value;
+  }
+  auto prefix = Start(dtype, op);
+  kernels.Scan(dtype, dtype, op)
+      .scan({items.data(), got.data(), items.size(), items.data(), reverse, exclusive, false}, prefix.data());
+  EXPECT_EQ(std::memcmp(got.data(), want.data(), items.size() * sizeof(T)), 0)
+      << Name(dtype) << " " << Name(op) << ", " << items.size() << " items, one in " << rarity << " special, reverse "
+      << reverse << ", exclusive " << exclusive << ", seed " << seed;
+}
+
+TEST_P(SimdTest, TheLargestFloatIsFoundAmongNansAndZeros) {
+  for (int round = 0; round < 40; ++round) {
+    for (const Op op : {Op::kMin, Op::kMax}) {
+      for (const unsigned rarity : {1, 7, 200, 5000}) {
+        CheckExtrema<float>(*GetParam().kernels, op, rarity, static_cast<unsigned>(random_()));
+        CheckExtrema<double>(*GetParam().kernels, op, rarity, static_cast<unsigned>(random_()));
       }
     }
   }

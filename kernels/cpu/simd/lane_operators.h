@@ -62,11 +62,31 @@ struct Largest {
   }
 };
 
+// The float whose bits T has, and the bits of infinity.
+template <class T>
+using FloatOf = std::conditional_t<sizeof(T) == 4, float, double>;
+template <class T>
+constexpr T kInfinity = sizeof(T) == 4 ? static_cast<T>(0x7f800000) : static_cast<T>(0x7ff0000000000000);
+
+// The larger of two floats that need no keys (FloatKeys), by their bits.
+struct LargestFloat {
+  template <class T>
+  static constexpr T kIdentity = kTopBit<T> | kInfinity<T>;
+  template <class V>
+  static PREFIXD_INLINE V Of(V a, V b) {
+    using F = Vector<FloatOf<Lane<V>>>;
+    const F x = reinterpret_cast<F>(a);
+    const F y = reinterpret_cast<F>(b);
+    return reinterpret_cast<V>(x > y ? x : y);
+  }
+};
+
 // ---- Keys ----------------------------------------------------------------------------------------------------------
 // Elements are their own keys.
 template <class T>
 struct Plain {
   using Key = T;
+  static constexpr bool kTriesItems = false;
   template <class V>
   PREFIXD_INLINE V KeyOf(V v) const {
     return v;
@@ -81,6 +101,7 @@ struct Plain {
 template <class T>
 struct Turned {
   using Key = T;
+  static constexpr bool kTriesItems = false;
   T mask;
   template <class V>
   PREFIXD_INLINE V KeyOf(V v) const {
@@ -98,22 +119,38 @@ template <class T>
 struct FloatKeys {
   static_assert(kIsSignedLane<T>);
   using Key = T;
+  static constexpr bool kTriesItems = kVectorBytes < 64;  // AVX-512 compares integers of any length as fast as floats.
   T mask;
 
   static constexpr T kMagnitude = static_cast<T>(~kTopBit<T>);
-  static constexpr T kInfinity = sizeof(T) == 4 ? static_cast<T>(0x7f800000) : static_cast<T>(0x7ff0000000000000);
   static constexpr T kNan = sizeof(T) == 4 ? static_cast<T>(0x7fc00000) : static_cast<T>(0x7ff8000000000000);
 
   template <class V>
   PREFIXD_INLINE V KeyOf(V bits) const {
     const V key = ((bits >> (8 * sizeof(T) - 1)) & kMagnitude) ^ bits ^ mask;
-    return (bits & kMagnitude) > kInfinity ? kMagnitude - (key ^ key) : key;
+    return (bits & kMagnitude) > kInfinity<T> ? kMagnitude - (key ^ key) : key;
   }
   template <class V>
   PREFIXD_INLINE V ElementOf(V key) const {
     const V turned = key ^ mask;
     const V bits = ((turned >> (8 * sizeof(T) - 1)) & kMagnitude) ^ turned;
-    return (bits & kMagnitude) > kInfinity ? kNan - (key ^ key) : bits;
+    return (bits & kMagnitude) > kInfinity<T> ? kNan - (key ^ key) : bits;
+  }
+
+  // Where there is neither a NaN nor a -0, items need no keys: the machine's own comparison is the order. The largest
+  // of the flipped items is the flipped extremum; flipped twice, an item is itself.
+  template <class V>
+  PREFIXD_INLINE V Flipped(V bits) const {
+    return bits ^ (mask & kTopBit<T>);
+  }
+  // Whether any of the items of some vectors does.
+  template <class... V>
+  static PREFIXD_INLINE bool NeedKeys(V... bits) {
+    const auto needs_key = [](auto v) __attribute__((always_inline)) {
+      const auto item = reinterpret_cast<Vector<FloatOf<T>>>(v);
+      return (item != item) | (v == Splat(kTopBit<T>));
+    };
+    return Bits((needs_key(bits) | ...)) != 0;
   }
 };
 

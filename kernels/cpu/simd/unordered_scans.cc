@@ -55,6 +55,27 @@ PREFIXD_INLINE V ScanLanes(V v) {
   return v;
 }
 
+// Makes what was scanned lane by lane, four vectors that follow one another, the scan behind *carry, which is in all
+// lanes, and *carry what is behind it.
+template <class O, class V>
+PREFIXD_INLINE void JoinVectors(V (&v)[4], bool exclusive, V* carry) {
+  const V t0 = SplatLast(v[0]);
+  const V t01 = O::Of(t0, SplatLast(v[1]));
+  const V t2 = SplatLast(v[2]);
+  const V t0123 = O::Of(t01, O::Of(t2, SplatLast(v[3])));
+  v[0] = O::Of(*carry, v[0]);
+  v[1] = O::Of(*carry, O::Of(t0, v[1]));
+  v[2] = O::Of(*carry, O::Of(t01, v[2]));
+  v[3] = O::Of(*carry, O::Of(O::Of(t01, t2), v[3]));
+  if (exclusive) {
+    v[3] = ShiftIn(v[2], v[3]);
+    v[2] = ShiftIn(v[1], v[2]);
+    v[1] = ShiftIn(v[0], v[1]);
+    v[0] = ShiftIn(*carry, v[0]);
+  }
+  *carry = O::Of(*carry, t0123);  // The only step that waits for the one before.
+}
+
 // Scans items behind `before`, a key, and returns the key of what follows. With kReverse the last item comes first. in
 // may be out. `next` is fetched meanwhile.
 template <class O, class Keys, bool kReverse, bool kStream>
@@ -66,45 +87,40 @@ __attribute__((noinline)) typename Keys::Key ScanItems(const typename Keys::Key*
   constexpr uint64_t kL = kLanes<T>;
   // Where the kL items from i on lie, in the order of the scan.
   const auto place = [=](uint64_t i) { return kReverse ? num_items - kL - i : i; };
-  const auto scan_at = [=](uint64_t i) __attribute__((always_inline)) {
+  const auto load = [=](uint64_t i) __attribute__((always_inline)) {
     const V v = Load(in + place(i));
-    return ScanLanes<O>(keys.KeyOf(kReverse ? Reversed(v) : v));
+    return kReverse ? Reversed(v) : v;
   };
-  const auto write = [=](uint64_t i, V key) __attribute__((always_inline)) {
-    const V v = keys.ElementOf(key);
+  const auto write = [=](uint64_t i, V v) __attribute__((always_inline)) {
     StoreOrStream<kStream>(out + place(i), kReverse ? Reversed(v) : v);
   };
   V carry = Splat(before);
+  [[maybe_unused]] V item = keys.ElementOf(carry);  // In its place where Keys::kTriesItems.
   uint64_t i = 0;
   for (; i + 4 * kL <= num_items; i += 4 * kL) {
     Fetch<4 * kVectorBytes>(static_cast<const T*>(next) + (kReverse ? num_items - 4 * kL - i : i));
-    V v0 = scan_at(i);
-    V v1 = scan_at(i + kL);
-    V v2 = scan_at(i + 2 * kL);
-    V v3 = scan_at(i + 3 * kL);
-    const V t0 = SplatLast(v0);
-    const V t01 = O::Of(t0, SplatLast(v1));
-    const V t2 = SplatLast(v2);
-    const V t0123 = O::Of(t01, O::Of(t2, SplatLast(v3)));
-    v0 = O::Of(carry, v0);
-    v1 = O::Of(carry, O::Of(t0, v1));
-    v2 = O::Of(carry, O::Of(t01, v2));
-    v3 = O::Of(carry, O::Of(O::Of(t01, t2), v3));
-    if (exclusive) {
-      v3 = ShiftIn(v2, v3);
-      v2 = ShiftIn(v1, v2);
-      v1 = ShiftIn(v0, v1);
-      v0 = ShiftIn(carry, v0);
+    V v[4];
+    for (int k = 0; k < 4; ++k) v[k] = load(i + k * kL);
+    if constexpr (Keys::kTriesItems) {
+      if (!Keys::NeedKeys(v[0], v[1], v[2], v[3], item)) {
+        V largest = keys.Flipped(item);
+        for (int k = 0; k < 4; ++k) v[k] = ScanLanes<LargestFloat>(keys.Flipped(v[k]));
+        JoinVectors<LargestFloat>(v, exclusive, &largest);
+        for (int k = 0; k < 4; ++k) write(i + k * kL, keys.Flipped(v[k]));
+        item = keys.Flipped(largest);
+        continue;
+      }
+      carry = keys.KeyOf(item);
     }
-    write(i, v0);
-    write(i + kL, v1);
-    write(i + 2 * kL, v2);
-    write(i + 3 * kL, v3);
-    carry = O::Of(carry, t0123);  // The only step that waits for the one before.
+    for (int k = 0; k < 4; ++k) v[k] = ScanLanes<O>(keys.KeyOf(v[k]));
+    JoinVectors<O>(v, exclusive, &carry);
+    for (int k = 0; k < 4; ++k) write(i + k * kL, keys.ElementOf(v[k]));
+    if constexpr (Keys::kTriesItems) item = keys.ElementOf(carry);
   }
+  if constexpr (Keys::kTriesItems) carry = keys.KeyOf(item);
   for (; i + kL <= num_items; i += kL) {
-    const V v = O::Of(carry, scan_at(i));
-    write(i, exclusive ? ShiftIn(carry, v) : v);
+    const V v = O::Of(carry, ScanLanes<O>(keys.KeyOf(load(i))));
+    write(i, keys.ElementOf(exclusive ? ShiftIn(carry, v) : v));
     carry = SplatLast(v);
   }
   T last = carry[0];

@@ -220,6 +220,14 @@ PREFIXD_INLINE V ShiftIn(V before, V v) {
 // Lanes in the opposite order.
 template <class V>
 PREFIXD_INLINE V Reversed(V v) {
+#if defined(__SSE2__) && !defined(__AVX2__)
+  if constexpr (sizeof(Lane<V>) <= 2) {  // SSE2 has no shuffle of bytes, and the compiler moves them one by one.
+    auto words = reinterpret_cast<__m128i>(v);
+    if constexpr (sizeof(Lane<V>) == 1) words = _mm_or_si128(_mm_slli_epi16(words, 8), _mm_srli_epi16(words, 8));
+    words = _mm_shufflehi_epi16(_mm_shufflelo_epi16(words, 0x1b), 0x1b);
+    return reinterpret_cast<V>(_mm_shuffle_epi32(words, 0x4e));
+  }
+#endif
   constexpr auto kFrom = [](int i) { return kLanes<Lane<V>> - 1 - i; };
   return Shuffle<kFrom>(v, v);
 }
