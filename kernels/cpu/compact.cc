@@ -58,7 +58,7 @@ void KeepPart(const Kernels& kernels, const CompactArgs& args, uint64_t first, u
 uint64_t CompactAll(const Kernels& kernels, const CompactArgs& args) {
   const uint64_t part_items = PartItemsOf(args);
   const uint64_t num_parts = NumParts(args.num_items, part_items);
-  const int num_threads = NumThreads(args.num_items, num_parts);
+  const int num_threads = NumThreads(num_parts);
   const auto select = [&](uint64_t part) {
     PartBits bits;
     bits.num_kept =

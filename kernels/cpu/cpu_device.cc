@@ -68,7 +68,7 @@ void CopyInParallel(const cpu::Kernels& kernels, std::byte* dst, const std::byte
     stream ? kernels.copy_streaming(dst + first, src + first, num_bytes)
            : static_cast<void>(std::memcpy(dst + first, src + first, num_bytes));
   };
-  cpu::ParallelFor(cpu::NumParts(size_bytes, cpu::kPartBytes), copy);
+  cpu::ForParts(cpu::NumParts(size_bytes, cpu::kPartBytes), copy);
 }
 
 // Everything has run when a call returns, so that there is nothing to synchronize.

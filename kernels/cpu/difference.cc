@@ -12,7 +12,6 @@ namespace {
 void DifferenceAll(const Kernels& kernels, const DifferenceArgs& args, const void* edge) {
   const uint64_t size = SizeOf(args.dtype);
   const uint64_t part_items = kPartBytes / size;
-  const uint64_t num_parts = NumParts(args.num_items, part_items);
   const bool stream = IsLargerThanCaches(2 * args.num_items * size);
   const auto* const in = static_cast<const std::byte*>(args.in);
   auto* const out = static_cast<std::byte*>(args.out);
@@ -25,8 +24,7 @@ void DifferenceAll(const Kernels& kernels, const DifferenceArgs& args, const voi
     kernels.differences->of[static_cast<int>(args.dtype)](in + begin * size, out + begin * size, end - begin, neighbour,
                                                           args.reverse, stream);
   };
-  if (NumThreads(args.num_items, num_parts) > 1) return ParallelFor(num_parts, run);
-  for (uint64_t part = 0; part < num_parts; ++part) run(part);
+  ForParts(NumParts(args.num_items, part_items), run);
 }
 
 }  // namespace

@@ -36,11 +36,18 @@ void ParallelFor(uint64_t num_parts, const std::function<void(uint64_t)>& body);
 // Threads that ParallelFor uses.
 int Concurrency();
 
-// Threads for an array cut in num_parts: shorter arrays are done before another thread has woken up.
-inline int NumThreads(uint64_t num_items, uint64_t num_parts) {
-  constexpr uint64_t kMinItems = uint64_t{1} << 16;
-  if (num_items < kMinItems || num_parts < 2) return 1;
-  return static_cast<int>(std::min(num_parts, static_cast<uint64_t>(Concurrency())));
+// Threads for an array cut in num_parts. Each has at least 8: it takes as long as some of them to wake one up.
+inline int NumThreads(uint64_t num_parts) {
+  constexpr uint64_t kMinPartsOfThread = 8;
+  const uint64_t num_threads = std::min(num_parts / kMinPartsOfThread, static_cast<uint64_t>(Concurrency()));
+  return std::max(1, static_cast<int>(num_threads));
+}
+
+// Calls body(part) for every part of an array, on as many threads as pay. As ParallelFor.
+template <class Body>
+void ForParts(uint64_t num_parts, const Body& body) {
+  if (NumThreads(num_parts) > 1) return ParallelFor(num_parts, body);
+  for (uint64_t part = 0; part < num_parts; ++part) body(part);
 }
 
 // Says whose turn it is among parts that are numbered from 0.

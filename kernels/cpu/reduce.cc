@@ -13,14 +13,6 @@ const void* ItemAt(const ReduceArgs& args, uint64_t item) {
   return static_cast<const std::byte*>(args.in) + item * SizeOf(args.dtype);
 }
 
-// Calls body(part) for the parts of an array, each on any thread.
-template <class Body>
-void ForParts(const ReduceArgs& args, uint64_t part_items, Body body) {
-  const uint64_t num_parts = NumParts(args.num_items, part_items);
-  if (NumThreads(args.num_items, num_parts) > 1) return ParallelFor(num_parts, body);
-  for (uint64_t part = 0; part < num_parts; ++part) body(part);
-}
-
 // The value of the array behind `start`.
 template <class T>
 T Combine(const Kernels& kernels, const ReduceArgs& args, T start) {
@@ -29,7 +21,7 @@ T Combine(const Kernels& kernels, const ReduceArgs& args, T start) {
   const bool is_ordered = IsOrdered(args.output(), args.op);
   const uint64_t value_items = is_ordered ? kTileItems : part_items;  // How many items a value is of.
   std::vector<T> values(NumParts(args.num_items, value_items));
-  ForParts(args, part_items, [&](uint64_t part) {
+  ForParts(NumParts(args.num_items, part_items), [&](uint64_t part) {
     const uint64_t first = part * part_items;
     functions.reduce(ItemAt(args, first), PartItems(args.num_items, part_items, part), /*reverse=*/false,
                      &values[first / value_items]);
@@ -46,7 +38,7 @@ ReduceState FindExtremum(const Kernels& kernels, const ReduceArgs& args, const R
   const auto find = std::is_same_v<O, Min> ? kernels.extrema->min[dtype] : kernels.extrema->max[dtype];
   const uint64_t part_items = kPartBytes / SizeOf(args.dtype);
   std::vector<uint64_t> indices(NumParts(args.num_items, part_items));
-  ForParts(args, part_items, [&](uint64_t part) {
+  ForParts(indices.size(), [&](uint64_t part) {
     const uint64_t first = part * part_items;
     indices[part] = first + find(ItemAt(args, first), PartItems(args.num_items, part_items, part));
   });

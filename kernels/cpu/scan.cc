@@ -60,7 +60,7 @@ void ScanAll(const Kernels& kernels, const ScanArgs& args, AnyPrefix* prefix) {
   const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op);
   const Parts parts(args);
   const uint64_t last = parts.count() - 1;
-  const int num_threads = NumThreads(args.num_items, parts.count());
+  const int num_threads = NumThreads(parts.count());
   if (num_threads == 1) {
     for (uint64_t part = 0; part <= last; ++part) functions.scan(parts.At(part, part), prefix);
     return;

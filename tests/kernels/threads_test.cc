@@ -1,0 +1,175 @@
+// Arrays that several threads share have the bits that one thread gives them: every type and operator, more threads
+// than cores. What one thread computes is compared with an oracle in conformance/.
+#include <gtest/gtest.h>
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/simd/kernels.h"
+#include "kernels/device.h"
+
+namespace prefixd {
+namespace {
+
+constexpr int kNumThreads = 4;
+// Enough for all threads, and some parts more.
+constexpr size_t kArrayBytes = 36 * cpu::kPartBytes;
+
+class ThreadsTest : public testing::Test {
+ protected:
+  ThreadsTest() {
+    RecordProperty("seed", std::to_string(seed_));
+    for (size_t i = 0; i < items_.size(); i += 4) {
+      const auto random = static_cast<uint32_t>(random_() >> 7);
+      std::memcpy(&items_[i], &random, sizeof(random));
+    }
+  }
+
+  uint64_t Below(uint64_t bound) { return random_() % bound; }
+  bool Coin() { return Below(2) != 0; }
+
+  // As many items of such a size as an array holds, less a few.
+  uint64_t NumItems(size_t item_bytes) { return kArrayBytes / item_bytes - Below(cpu::kPartBytes / item_bytes); }
+
+  // Runs `work`, which leaves its results in *results and what else comes out in *rest, on one thread and on several.
+  void Compare(const std::string& what, std::vector<std::byte>* results, std::vector<std::byte>* rest,
+               const std::function<absl::Status()>& work) {
+    std::vector<std::byte> one_results, one_rest;
+    for (const int num_threads : {1, kNumThreads}) {
+      results->assign(results->size(), std::byte{0xa5});
+      tbb::task_arena arena(num_threads);
+      ASSERT_EQ(arena.execute(cpu::Concurrency), num_threads);
+      const absl::Status status = arena.execute(work);
+      ASSERT_TRUE(status.ok()) << what << ": " << status;
+      if (num_threads == 1) {
+        one_results = *results;
+        one_rest = *rest;
+      }
+    }
+    EXPECT_TRUE(*results == one_results) << what << ", seed " << seed_;
+    EXPECT_TRUE(*rest == one_rest) << what << ", seed " << seed_;
+  }
+
+  const unsigned seed_ = std::random_device()();
+  std::mt19937_64 random_{seed_};
+  const tbb::global_control allowed_{tbb::global_control::max_allowed_parallelism, kNumThreads};
+  std::vector<std::byte> items_ = std::vector<std::byte>(kArrayBytes);
+  std::unique_ptr<Device> device_ = *OpenDevice("cpu");
+  std::unique_ptr<Lane> lane_ = *device_->CreateLane();
+};
+
+// Calls f(dtype, output, op) for all that a primitive serves.
+template <class F>
+void ForEveryCombination(Primitive primitive, F f) {
+  for (int i = 0; i < kNumOps; ++i) {
+    const Op op = static_cast<Op>(i);
+#define PREFIXD_CALL(name, type, out_name, out_type) \
+  if (IsSupported(primitive, DType::name, DType::out_name, op)) f(DType::name, DType::out_name, op);
+    PREFIXD_FOR_EACH_OUTPUT(PREFIXD_CALL)
+#undef PREFIXD_CALL
+  }
+}
+
+template <class F>
+void ForEveryType(F f) {
+#define PREFIXD_CALL(name, type) f(DType::name);
+  PREFIXD_FOR_EACH_DTYPE(PREFIXD_CALL)
+#undef PREFIXD_CALL
+}
+
+TEST_F(ThreadsTest, Scan) {
+  ForEveryCombination(Primitive::kScan, [&](DType dtype, DType out_dtype, Op op) {
+    std::vector<std::byte> carry(SizeOf(out_dtype));
+    ScanArgs args;
+    args.dtype = dtype;
+    args.out_dtype = out_dtype;
+    args.op = op;
+    args.kind = Coin() ? ScanKind::kInclusive : ScanKind::kExclusive;
+    args.reverse = Coin();
+    args.num_items = NumItems(std::max(SizeOf(dtype), SizeOf(out_dtype)));
+    args.init = Neutral(op, out_dtype);
+    args.carry_out = carry.data();
+    std::vector<std::byte> results(args.num_items * SizeOf(out_dtype));
+    const bool in_place = dtype == out_dtype && Coin();
+    args.in = in_place ? results.data() : items_.data();
+    args.out = results.data();
+    Compare(StrCat("scan ", Name(dtype), " to ", Name(out_dtype), " ", Name(op), " reverse ", args.reverse,
+                   " in place ", in_place, " ", Name(args.kind)),
+            &results, &carry, [&] {
+              if (in_place) std::memcpy(results.data(), items_.data(), results.size());
+              return lane_->Scan(args);
+            });
+  });
+}
+
+TEST_F(ThreadsTest, Reduce) {
+  ForEveryCombination(Primitive::kReduce, [&](DType dtype, DType out_dtype, Op op) {
+    std::vector<std::byte> results, rest(SizeOf(out_dtype) + sizeof(uint64_t));
+    ReduceArgs args;
+    args.dtype = dtype;
+    args.out_dtype = out_dtype;
+    args.op = op;
+    args.in = items_.data();
+    args.num_items = NumItems(SizeOf(dtype));
+    args.init = {Neutral(op, out_dtype), ReduceState::kNothing};
+    Compare(StrCat("reduce ", Name(dtype), " to ", Name(out_dtype), " ", Name(op)), &results, &rest, [&] {
+      ReduceState state;
+      args.state_out = &state;
+      const absl::Status status = lane_->Reduce(args);
+      std::memcpy(rest.data(), &state.value.bits, SizeOf(out_dtype));
+      std::memcpy(&rest[SizeOf(out_dtype)], &state.position, sizeof(state.position));
+      return status;
+    });
+  });
+}
+
+TEST_F(ThreadsTest, Compact) {
+  ForEveryType([&](DType dtype) {
+    for (const Selector selector : {Selector::kPredicate, Selector::kByteMask, Selector::kBitMask}) {
+      CompactArgs args;
+      args.dtype = dtype;
+      args.selector = selector;
+      args.comparison = Comparison::kGreater;
+      args.invert = Coin();
+      args.in = items_.data();
+      args.mask = selector == Selector::kPredicate ? nullptr : items_.data();
+      args.num_items = NumItems(SizeOf(dtype));
+      // Indices, and behind them values.
+      std::vector<std::byte> results(args.num_items * (sizeof(uint64_t) + SizeOf(dtype))), count(sizeof(uint64_t));
+      args.indices = results.data();
+      args.values = results.data() + args.num_items * sizeof(uint64_t);
+      args.count = reinterpret_cast<uint64_t*>(count.data());
+      Compare(StrCat("compact ", Name(dtype), " ", static_cast<int>(selector)), &results, &count,
+              [&] { return lane_->Compact(args); });
+    }
+  });
+}
+
+TEST_F(ThreadsTest, Difference) {
+  ForEveryType([&](DType dtype) {
+    std::vector<std::byte> carry(SizeOf(dtype));
+    DifferenceArgs args;
+    args.dtype = dtype;
+    args.reverse = Coin();
+    args.in = items_.data();
+    args.num_items = NumItems(SizeOf(dtype));
+    args.init = Neutral(Op::kSum, dtype);
+    args.carry_out = carry.data();
+    std::vector<std::byte> results(args.num_items * SizeOf(dtype));
+    args.out = results.data();
+    Compare(StrCat("difference ", Name(dtype)), &results, &carry, [&] { return lane_->Difference(args); });
+  });
+}
+
+}  // namespace
+}  // namespace prefixd
