@@ -145,12 +145,16 @@ typename Keys::Key ScanConverted(const ScanPart& part, typename Keys::Key before
   using T = typename Keys::Key;
   constexpr int kItems = 2048 / sizeof(T);  // Short: while one is scanned, loads of the next can begin.
   alignas(kVectorBytes) Out buffer[kItems];
+  const auto* const in = static_cast<const In*>(part.in);
   const auto* next = static_cast<const In*>(part.next);
+  // Where there is no other part to fetch, this one's items a little ahead: that stages follow each other backwards, in
+  // which items stand forwards, is not what the hardware foresees.
+  if (kReverse && next == in) next -= 8192 / sizeof(In);
   for (uint64_t done = 0; done < part.num_items; done += kItems) {
     const uint64_t left = part.num_items - done;
     const int count = left < kItems ? static_cast<int>(left) : kItems;
     const uint64_t first = kReverse ? left - count : done;
-    Convert(static_cast<const In*>(part.in) + first, count, buffer);
+    Convert(in + first, count, buffer);
     Fetch<kItems * sizeof(In)>(next + first);
     before =
         ScanItems<O, Keys, kReverse, kStream>(reinterpret_cast<const T*>(buffer), static_cast<T*>(part.out) + first,
