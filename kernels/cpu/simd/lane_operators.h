@@ -45,6 +45,12 @@ struct BitOr {
     return static_cast<V>(a | b);
   }
 };
+struct BitAnd {
+  template <class V>
+  static PREFIXD_INLINE V Of(V a, V b) {
+    return static_cast<V>(a & b);
+  }
+};
 struct BitXor {
   template <class T>
   static constexpr T kIdentity = 0;

@@ -133,6 +133,55 @@ __attribute__((noinline)) typename Keys::Key ScanItems(const typename Keys::Key*
   return last;
 }
 
+template <class T>
+T BitsOf(const void* from) {
+  T bits;
+  __builtin_memcpy(&bits, from, sizeof(bits));
+  return bits;
+}
+
+// Scans a part without vectors, in runs of four items that do not wait for the run before: for lanes of 64 bits where a
+// vector has so few of them that its steps cost more.
+template <class In, class Out, bool kReverse, class O, class Keys>
+__attribute__((noinline)) typename Keys::Key ScanRuns(const ScanPart& part, typename Keys::Key before, Keys keys) {
+  using T = typename Keys::Key;
+  const auto* const in = static_cast<const In*>(part.in) + (kReverse ? part.num_items - 1 : 0);
+  auto* const out = static_cast<T*>(part.out) + (kReverse ? part.num_items - 1 : 0);
+  const auto key_at = [=](uint64_t i) __attribute__((always_inline)) {
+    const auto item = static_cast<Out>(kReverse ? *(in - i) : in[i]);
+    return keys.KeyOf(BitsOf<T>(&item));
+  };
+  const auto write = [=](uint64_t i, T key) __attribute__((always_inline)) {
+    *(kReverse ? out - i : out + i) = keys.ElementOf(key);
+  };
+  uint64_t i = 0;
+  for (; i + 4 <= part.num_items; i += 4) {
+    const T k0 = key_at(i);
+    const T k1 = O::Of(k0, key_at(i + 1));
+    const T k2 = O::Of(k1, key_at(i + 2));
+    const T k3 = O::Of(k2, key_at(i + 3));
+    const T all = O::Of(before, k3);
+    if (part.exclusive) {
+      write(i, before);
+      write(i + 1, O::Of(before, k0));
+      write(i + 2, O::Of(before, k1));
+      write(i + 3, O::Of(before, k2));
+    } else {
+      write(i, O::Of(before, k0));
+      write(i + 1, O::Of(before, k1));
+      write(i + 2, O::Of(before, k2));
+      write(i + 3, all);
+    }
+    before = all;
+  }
+  for (; i < part.num_items; ++i) {
+    const T value = O::Of(before, key_at(i));
+    write(i, part.exclusive ? before : value);
+    before = value;
+  }
+  return before;
+}
+
 // Copies count items, converted.
 template <class In, class Out>
 __attribute__((noinline)) void Convert(const In* in, int count, Out* out) {
@@ -163,22 +212,35 @@ typename Keys::Key ScanConverted(const ScanPart& part, typename Keys::Key before
   return before;
 }
 
+// The same. Operators on bits need no keys here.
+template <class In, class Out, bool kReverse, class O, class Keys>
+typename Keys::Key ScanRunsByBits(const ScanPart& part, typename Keys::Key before, Keys keys) {
+  if constexpr (std::is_same_v<O, BitOr>) {
+    const auto bits = keys.ElementOf(before);
+    const Plain<typename Keys::Key> plain;
+    return keys.KeyOf(keys.mask == 0 ? ScanRuns<In, Out, kReverse, BitOr>(part, bits, plain)
+                                     : ScanRuns<In, Out, kReverse, BitAnd>(part, bits, plain));
+  } else {
+    return ScanRuns<In, Out, kReverse, O>(part, before, keys);
+  }
+}
+
 template <class In, class Out, bool kReverse, bool kStream, class O, class Keys>
 typename Keys::Key ScanPartOf(const ScanPart& part, typename Keys::Key before, Keys keys) {
   using T = typename Keys::Key;
+  if constexpr (sizeof(T) == 8 && kVectorBytes < 64 && !kIsFloating<Out>) {
+    // As measured: vectors have no product of 64 bits, SSE2 no comparison; conversions, turns and shifts cost more than
+    // they gain, unless memory waits anyway and results go past the caches.
+    constexpr bool kHasStep = !std::is_same_v<O, Multiply> && !(std::is_same_v<O, Largest> && kVectorBytes == 16);
+    constexpr bool kPay = std::is_same_v<In, Out> && kHasStep && (kStream || (kVectorBytes == 32 && !kReverse));
+    if (!kPay || (part.exclusive && !kStream)) return ScanRunsByBits<In, Out, kReverse, O>(part, before, keys);
+  }
   if constexpr (std::is_same_v<In, Out>) {
     return ScanItems<O, Keys, kReverse, kStream>(static_cast<const T*>(part.in), static_cast<T*>(part.out),
                                                  part.num_items, part.exclusive, before, keys, part.next);
   } else {
     return ScanConverted<In, Out, kReverse, kStream, O>(part, before, keys);
   }
-}
-
-template <class T>
-T BitsOf(const void* from) {
-  T bits;
-  __builtin_memcpy(&bits, from, sizeof(bits));
-  return bits;
 }
 
 template <class In, class Out, class O, class Keys>
