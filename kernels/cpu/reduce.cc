@@ -2,8 +2,8 @@
 
 #include <cstddef>
 #include <cstring>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "kernels/cpu/operators.h"
 
 namespace prefixd::cpu {
@@ -13,6 +13,10 @@ const void* ItemAt(const ReduceArgs& args, uint64_t item) {
   return static_cast<const std::byte*>(args.in) + item * SizeOf(args.dtype);
 }
 
+// One of each part or tile. Those of a short array need no memory of their own.
+template <class T>
+using Values = absl::InlinedVector<T, 16>;
+
 // The value of the array behind `start`.
 template <class T>
 T Combine(const Kernels& kernels, const ReduceArgs& args, T start) {
@@ -20,7 +24,7 @@ T Combine(const Kernels& kernels, const ReduceArgs& args, T start) {
   const uint64_t part_items = kPartBytes / std::max(SizeOf(args.dtype), sizeof(T));
   const bool is_ordered = IsOrdered(args.output(), args.op);
   const uint64_t value_items = is_ordered ? kTileItems : part_items;  // How many items a value is of.
-  std::vector<T> values(NumParts(args.num_items, value_items));
+  Values<T> values(NumParts(args.num_items, value_items));
   ForParts(NumParts(args.num_items, part_items), [&](uint64_t part) {
     const uint64_t first = part * part_items;
     functions.reduce(ItemAt(args, first), PartItems(args.num_items, part_items, part), /*reverse=*/false,
@@ -37,7 +41,7 @@ ReduceState FindExtremum(const Kernels& kernels, const ReduceArgs& args, const R
   const auto dtype = static_cast<int>(args.dtype);
   const auto find = std::is_same_v<O, Min> ? kernels.extrema->min[dtype] : kernels.extrema->max[dtype];
   const uint64_t part_items = kPartBytes / SizeOf(args.dtype);
-  std::vector<uint64_t> indices(NumParts(args.num_items, part_items));
+  Values<uint64_t> indices(NumParts(args.num_items, part_items));
   ForParts(indices.size(), [&](uint64_t part) {
     const uint64_t first = part * part_items;
     indices[part] = first + find(ItemAt(args, first), PartItems(args.num_items, part_items, part));
