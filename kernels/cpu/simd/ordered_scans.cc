@@ -179,32 +179,43 @@ struct Leaf {
     }
   }
 
-  // The tree of the runs before each run of a quad; neutral before the first.
-  PREFIXD_INLINE V Before(int q) const {
+  // Moves what belongs to each run of a quad to the next run. The first gets what the last one of `before` has.
+  static PREFIXD_INLINE V ToNextRun(V v, V before) {
     constexpr auto kFrom = [](int lane) {
       const int run = RunOf(lane);
       return run == 0 ? kL + kL - 1 : LaneOf(run - 1);
     };
-    return Shuffle<kFrom>(trees[q], q == 0 ? Splat(O::kNeutral) : trees[q - 1]);
+    return Shuffle<kFrom>(v, before);
   }
+
+  // The tree of the runs before each run of a quad; neutral before the first.
+  PREFIXD_INLINE V Before(int q) const { return ToNextRun(trees[q], q == 0 ? Splat(O::kNeutral) : trees[q - 1]); }
 
   // The join of all runs.
   PREFIXD_INLINE T Value() const {
     return O::Of(static_cast<T>(trees[kQuads - 1][LaneOf(kL - 2)]), static_cast<T>(folds[kQuads - 1][3][kL - 1]));
   }
 
-  // Calls store(i, v) for the results of the items from the i-th on, in the order of the scan, behind what stands
-  // before the leaf.
-  template <class Store>
-  PREFIXD_INLINE void Write(V leaves, V tiles, V groups, Store store) const {
+  // Writes the results of the leaf's items behind what stands before the leaf. *last, of an exclusive scan alone: the
+  // result before the leaf in the last lane, and then that of its last item.
+  template <bool kExclusive, bool kStream>
+  PREFIXD_INLINE void Write(V leaves, V tiles, V groups, V* last, T* out) const {
     for (int q = 0; q < kQuads; ++q) {
       const V before = Before(q);
       V v[4];
       for (int j = 0; j < 4; ++j) {
         v[j] = Canonical(O::Of(groups, O::Of(tiles, O::Of(leaves, O::Of(before, folds[q][j])))));
       }
+      if constexpr (kExclusive) {
+        const V first = ToNextRun(v[3], *last);
+        *last = v[3];
+        v[3] = v[2];
+        v[2] = v[1];
+        v[1] = v[0];
+        v[0] = first;
+      }
       TransposeBack(v[0], v[1], v[2], v[3]);
-      for (int j = 0; j < 4; ++j) store((4 * q + j) * kL, v[j]);
+      for (int j = 0; j < 4; ++j) StoreOrStream<kStream>(out + PlaceOf((4 * q + j) * kL), Turned(v[j]));
     }
   }
 };
@@ -284,11 +295,7 @@ __attribute__((noinline)) void ScanTiles(const ScanPart& part, Prefix<T>* prefix
   constexpr int kAhead = 8192 / sizeof(In);
   const auto* next = static_cast<const In*>(part.next);
   if (next == in) next += kReverse ? -kAhead : kAhead;
-  constexpr int kL = kLanes<T>;
-  using TheLeaf = Leaf<T, O, kReverse>;
-  alignas(kVectorBytes) T room[kL + kLeafItems];
-  T* const results = room + kL;  // Of an exclusive scan. Before them, the result before.
-  results[-1] = Canonical(prefix->last);
+  Vector<T> last = Splat(Canonical(prefix->last));
   for (uint64_t done = 0; done < part.num_items;) {
     const T groups = prefix->groups;
     const T tiles = TreeOf<O>(prefix->tiles);
@@ -302,23 +309,14 @@ __attribute__((noinline)) void ScanTiles(const ScanPart& part, Prefix<T>* prefix
       const T before = TreeOf<O>(leaves);
       T value;
       if (count == kLeafItems) {
-        TheLeaf l;
+        Leaf<T, O, kReverse> l;
         l.Fold(in + first);
         l.Grow();
         value = l.Value();
-        const auto store = [to = out + first](int i, Vector<T> v) __attribute__((always_inline)) {
-          StoreOrStream<kStream>(to + TheLeaf::PlaceOf(i), TheLeaf::Turned(v));
-        };
-        if constexpr (kExclusive) {
-          l.Write(Splat(before), Splat(tiles), Splat(groups), [&](int i, Vector<T> v) { Store(results + i, v); });
-          for (int i = 0; i < kLeafItems; i += kL) store(i, Load(results - 1 + i));
-          results[-1] = results[kLeafItems - 1];
-        } else {
-          l.Write(Splat(before), Splat(tiles), Splat(groups), store);
-        }
+        l.template Write<kExclusive, kStream>(Splat(before), Splat(tiles), Splat(groups), &last, out + first);
       } else {
-        value =
-            WriteShortLeaf<O, kReverse, kExclusive>(in + first, count, before, tiles, groups, results[-1], out + first);
+        value = WriteShortLeaf<O, kReverse, kExclusive>(in + first, count, before, tiles, groups, last[kLanes<T> - 1],
+                                                        out + first);
       }
       tile = O::Of(before, value);
       if (leaf < kJoinSlots - 1) AddSlot<O>(&leaves, value);
