@@ -232,7 +232,9 @@ typename Keys::Key ScanPartOf(const ScanPart& part, typename Keys::Key before, K
     // As measured: vectors have no product of 64 bits, SSE2 no comparison; conversions, turns and shifts cost more than
     // they gain, unless memory waits anyway and results go past the caches.
     constexpr bool kHasStep = !std::is_same_v<O, Multiply> && !(std::is_same_v<O, Largest> && kVectorBytes == 16);
-    constexpr bool kPay = std::is_same_v<In, Out> && kHasStep && (kStream || (kVectorBytes == 32 && !kReverse));
+    constexpr bool kSame = std::is_same_v<In, Out>;
+    constexpr bool kStraight = kVectorBytes == 32 && !kReverse;
+    constexpr bool kPay = kHasStep && (kStream ? kSame || kStraight : kSame && kStraight);
     if (!kPay || (part.exclusive && !kStream)) return ScanRunsByBits<In, Out, kReverse, O>(part, before, keys);
   }
   if constexpr (std::is_same_v<In, Out>) {
