@@ -110,7 +110,7 @@ class Suite {
 
   const Options& options_;
   const std::regex filter_;
-  const uint64_t num_calls_;  // Of a sample. Several find the data, and the code, in the caches.
+  const uint64_t num_calls_;  // In a sample. Several find the data, and the code, in the caches.
   const Data data_;
   const std::unique_ptr<Device> device_;
   const std::unique_ptr<Lane> lane_;
