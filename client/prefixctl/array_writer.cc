@@ -51,8 +51,8 @@ void ArrayWriter::AppendText(std::string_view elements) {
 }
 
 absl::Status ArrayWriter::Close() {
-  if (promised_items_ && *promised_items_ != items_written()) {
-    PREFIXD_RETURN_IF_ERROR(file_->Rewrite(FormatNpyHeader(dtype_, items_written())));
+  if (promised_items_ && *promised_items_ != ItemsWritten()) {
+    PREFIXD_RETURN_IF_ERROR(file_->Rewrite(FormatNpyHeader(dtype_, ItemsWritten())));
   }
   return file_->Close();
 }

@@ -30,7 +30,7 @@ class ArrayWriter {
 
   // The next elements, cut anywhere: where they end within one, its rest comes next.
   absl::Status Write(client::Pieces elements);
-  uint64_t items_written() const { return bytes_written_ / SizeOf(dtype_); }  // Whole ones.
+  uint64_t ItemsWritten() const { return bytes_written_ / SizeOf(dtype_); }  // Whole ones.
   // Everything is in the file, which has not yet its name.
   // Needs: whole elements were written.
   absl::Status Close();

@@ -68,7 +68,7 @@ absl::Status RunCompact(const GlobalFlags& global, const CompactFlags& flags) {
   if (indices_writer) PREFIXD_RETURN_IF_ERROR(indices_writer->Close());
   PREFIXD_RETURN_IF_ERROR(values_writer->Commit());
   if (indices_writer) PREFIXD_RETURN_IF_ERROR(indices_writer->Commit());
-  const uint64_t count = values_writer->items_written();
+  const uint64_t count = values_writer->ItemsWritten();
   Json json;
   json["count"] = count;
   return Report(global, job, StrCat("compact: kept ", count, " of "), source.items_read(), timing, std::move(json));

@@ -83,7 +83,7 @@ void Measure(const Options& options, int log2_items, const std::vector<PeerFigur
   if (suite.rows().empty()) Fail("--filter keeps no case");
   if (!options.every_case) suite.AddCopies();
   std::printf("# %s: %s, 2^%d items, median of %d rounds, seed %llu; all results are right\n", ProcessorName().c_str(),
-              suite.device_name().c_str(), log2_items, options.rounds, static_cast<unsigned long long>(options.seed));
+              suite.DeviceName().c_str(), log2_items, options.rounds, static_cast<unsigned long long>(options.seed));
   std::fflush(stdout);
   suite.Measure();
   const std::vector<Line> lines = LinesOf(suite, peers);

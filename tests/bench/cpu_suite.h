@@ -100,7 +100,7 @@ class Suite {
 
   const Data& data() const { return data_; }
   Lane& lane() { return *lane_; }
-  const std::string& device_name() const { return device_->info().name; }
+  const std::string& DeviceName() const { return device_->info().name; }
   const std::vector<Row>& rows() const { return rows_; }
 
  private:

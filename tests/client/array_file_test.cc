@@ -107,7 +107,7 @@ TEST(ArrayFiles, RoundTripInEveryFormatAndType) {
             }
             ASSERT_TRUE((*writer)->Write(pieces).ok());
           }
-          EXPECT_EQ((*writer)->items_written(), num_items);
+          EXPECT_EQ((*writer)->ItemsWritten(), num_items);
           ASSERT_TRUE((*writer)->Close().ok());
           ASSERT_TRUE((*writer)->Commit().ok());
           const auto dtype = FormatOf(path) == Format::kNpy ? std::nullopt : std::optional(kDTypeOf<T>);

@@ -124,7 +124,7 @@ TEST_P(SimdTest, StreamsAndShiftsChangeNoBitOfAScan) {
 // Random floats, of which one in `rarity` is a NaN of any kind, an infinity or a zero of either sign.
 template <class T>
 std::vector<T> SpecialItems(size_t num_items, unsigned rarity, std::mt19937_64* random) {
-  const T kSpecial[] = {
+  constexpr T kSpecial[] = {
       std::numeric_limits<T>::quiet_NaN(), -std::numeric_limits<T>::quiet_NaN(), T{0}, T(-0.0), T{0}, T(-0.0),
       std::numeric_limits<T>::infinity(),  -std::numeric_limits<T>::infinity()};
   // Without NaNs, which end the search, half of the time.

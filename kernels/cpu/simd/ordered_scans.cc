@@ -220,20 +220,23 @@ struct Leaf {
   }
 };
 
-// values holds num_items >= 1 items of a leaf that is cut short. Each becomes the value of the leaf up to it.
+// values holds num_items >= 1 items of a leaf that is cut short. Each becomes the value of the leaf up to it. Returns
+// the last of them.
 template <class O, class T>
-__attribute__((noinline)) void ScanShortLeaf(int num_items, T* values) {
+__attribute__((noinline)) T ScanShortLeaf(int num_items, T* values) {
   PrefixTree<T> runs = EmptyTree<O, T>();
+  T value = O::kNeutral;
   for (int first = 0; first < num_items; first += kRunItems) {
     const T before = TreeOf<O>(runs);
     T fold = values[first];
-    values[first] = O::Of(before, fold);
+    values[first] = value = O::Of(before, fold);
     for (int i = first + 1; i < num_items && i < first + kRunItems; ++i) {
       fold = O::Of(fold, values[i]);
-      values[i] = O::Of(before, fold);
+      values[i] = value = O::Of(before, fold);
     }
     if (first + kRunItems < num_items) AddSlot<O>(&runs, fold);  // A tree has room for 31.
   }
+  return value;
 }
 
 // ---- Parts ---------------------------------------------------------------------------------------------------------
@@ -261,8 +264,7 @@ __attribute__((noinline)) void ReduceTiles(const In* in, uint64_t num_items, T* 
       } else {
         T buffer[kLeafItems];
         CopyShortLeaf<kReverse>(items, count, buffer);
-        ScanShortLeaf<O>(count, buffer);
-        value = buffer[count - 1];
+        value = ScanShortLeaf<O>(count, buffer);
       }
       tile = O::Of(TreeOf<O>(leaves), value);
       if (leaf < kJoinSlots - 1) AddSlot<O>(&leaves, value);
@@ -277,13 +279,13 @@ template <class O, bool kReverse, bool kExclusive, class In, class T>
 __attribute__((noinline)) T WriteShortLeaf(const In* in, int count, T leaves, T tiles, T groups, T last, T* out) {
   T buffer[kLeafItems];
   CopyShortLeaf<kReverse>(in, count, buffer);
-  ScanShortLeaf<O>(count, buffer);
+  const T value = ScanShortLeaf<O>(count, buffer);
   for (int i = 0; i < count; ++i) {
     const T result = Canonical(O::Of(groups, O::Of(tiles, O::Of(leaves, buffer[i]))));
     out[kReverse ? count - 1 - i : i] = kExclusive ? last : result;
     last = result;
   }
-  return buffer[count - 1];
+  return value;
 }
 
 template <class In, class T, class O, bool kReverse, bool kExclusive, bool kStream>

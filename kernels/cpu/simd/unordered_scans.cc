@@ -198,7 +198,8 @@ typename Keys::Key ScanConverted(const ScanPart& part, typename Keys::Key before
   const auto* next = static_cast<const In*>(part.next);
   // Where there is no other part to fetch, this one's items a little ahead: that stages follow each other backwards, in
   // which items stand forwards, is not what the hardware foresees.
-  if (kReverse && next == in) next -= 8192 / sizeof(In);
+  constexpr int kAhead = 8192 / sizeof(In);
+  if (kReverse && next == in) next -= kAhead;
   for (uint64_t done = 0; done < part.num_items; done += kItems) {
     const uint64_t left = part.num_items - done;
     const int count = left < kItems ? static_cast<int>(left) : kItems;
