@@ -1,8 +1,11 @@
 // Scan and reduce where every order gives the same bits: integers by every operator, and the smallest or largest float.
+// Scans in vectors are here; those without are in scan_runs.h, reduces in unordered_reduces.h.
 #include "kernels/cpu/simd/tables.h"
 
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/lane_operators.h"
+#include "kernels/cpu/simd/scan_runs.h"
+#include "kernels/cpu/simd/unordered_reduces.h"
 
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
@@ -133,61 +136,6 @@ __attribute__((noinline)) typename Keys::Key ScanItems(const typename Keys::Key*
   return last;
 }
 
-template <class T>
-T BitsOf(const void* from) {
-  T bits;
-  __builtin_memcpy(&bits, from, sizeof(bits));
-  return bits;
-}
-
-// Scans a part without vectors, in runs of four items that do not wait for the run before: for lanes of 64 bits where a
-// vector has so few of them that its steps cost more.
-template <class In, class Out, bool kReverse, class O, class Keys>
-__attribute__((noinline)) typename Keys::Key ScanRuns(const ScanPart& part, typename Keys::Key before, Keys keys) {
-  using T = typename Keys::Key;
-  const auto* const in = static_cast<const In*>(part.in) + (kReverse ? part.num_items - 1 : 0);
-  auto* const out = static_cast<T*>(part.out) + (kReverse ? part.num_items - 1 : 0);
-  const auto key_at = [=](uint64_t i) __attribute__((always_inline)) {
-    const auto item = static_cast<Out>(kReverse ? *(in - i) : in[i]);
-    return keys.KeyOf(BitsOf<T>(&item));
-  };
-  const auto write = [=](uint64_t i, T key) __attribute__((always_inline)) {
-    *(kReverse ? out - i : out + i) = keys.ElementOf(key);
-  };
-  uint64_t i = 0;
-  for (; i + 4 <= part.num_items; i += 4) {
-    const T k0 = key_at(i);
-    const T k1 = O::Of(k0, key_at(i + 1));
-    const T k2 = O::Of(k1, key_at(i + 2));
-    const T k3 = O::Of(k2, key_at(i + 3));
-    const T all = O::Of(before, k3);
-    if (part.exclusive) {
-      write(i, before);
-      write(i + 1, O::Of(before, k0));
-      write(i + 2, O::Of(before, k1));
-      write(i + 3, O::Of(before, k2));
-    } else {
-      write(i, O::Of(before, k0));
-      write(i + 1, O::Of(before, k1));
-      write(i + 2, O::Of(before, k2));
-      write(i + 3, all);
-    }
-    before = all;
-  }
-  for (; i < part.num_items; ++i) {
-    const T value = O::Of(before, key_at(i));
-    write(i, part.exclusive ? before : value);
-    before = value;
-  }
-  return before;
-}
-
-// Copies count items, converted.
-template <class In, class Out>
-__attribute__((noinline)) void Convert(const In* in, int count, Out* out) {
-  for (int i = 0; i < count; ++i) out[i] = static_cast<Out>(in[i]);
-}
-
 // Scans a part that is converted on the way, through a buffer that stays in the first-level cache.
 template <class In, class Out, bool kReverse, bool kStream, class O, class Keys>
 typename Keys::Key ScanConverted(const ScanPart& part, typename Keys::Key before, Keys keys) {
@@ -211,31 +159,6 @@ typename Keys::Key ScanConverted(const ScanPart& part, typename Keys::Key before
                                               count, part.exclusive, before, keys, /*next=*/buffer);
   }
   return before;
-}
-
-// The same. Operators on bits need no keys here.
-template <class In, class Out, bool kReverse, class O, class Keys>
-typename Keys::Key ScanRunsByBits(const ScanPart& part, typename Keys::Key before, Keys keys) {
-  if constexpr (std::is_same_v<O, BitOr>) {
-    const auto bits = keys.ElementOf(before);
-    const Plain<typename Keys::Key> plain;
-    return keys.KeyOf(keys.mask == 0 ? ScanRuns<In, Out, kReverse, BitOr>(part, bits, plain)
-                                     : ScanRuns<In, Out, kReverse, BitAnd>(part, bits, plain));
-  } else {
-    return ScanRuns<In, Out, kReverse, O>(part, before, keys);
-  }
-}
-
-// Whether 64-bit integers are scanned sooner in vectors than in runs, as measured on Zen 5 and on a Xeon of 2023. They
-// need two of these advantages: nothing is converted; memory is waited for anyway; there are eight lanes, or four that
-// are neither turned nor shifted. Products are slow or missing; without AVX-512 so are comparisons.
-template <class O, bool kSame, bool kReverse, bool kStream>
-constexpr bool VectorsPay(bool exclusive) {
-  constexpr bool kHasEight = kVectorBytes == 64;
-  constexpr bool kHasFour = kVectorBytes == 32;
-  if constexpr (std::is_same_v<O, Multiply>) return kHasEight && kStream;
-  if constexpr (std::is_same_v<O, Largest>) return kHasEight || (kHasFour && kSame && kStream);
-  return kSame + kStream + (kHasEight || (kHasFour && !kReverse && !exclusive)) >= 2;
 }
 
 template <class In, class Out, bool kReverse, bool kStream, class O, class Keys>
@@ -272,114 +195,6 @@ void Scan(const ScanPart& part, void* prefix, Keys keys) {
   const T bits = keys.ElementOf(key);
   __builtin_memcpy(last, &bits, sizeof(bits));
   if (stream) FinishStreaming();
-}
-
-// ---- Reduce --------------------------------------------------------------------------------------------------------
-
-// The key of all items; the identity if there are none.
-template <class O, class Keys>
-__attribute__((noinline)) typename Keys::Key ReduceItems(const typename Keys::Key* in, uint64_t num_items, Keys keys) {
-  using T = typename Keys::Key;
-  using V = Vector<T>;
-  constexpr uint64_t kL = kLanes<T>;
-  const V identity = Splat(O::template kIdentity<T>);
-  V v0 = identity, v1 = identity, v2 = identity, v3 = identity;
-  uint64_t i = 0;
-  for (; i + 4 * kL <= num_items; i += 4 * kL) {
-    v0 = O::Of(v0, keys.KeyOf(Load(in + i)));
-    v1 = O::Of(v1, keys.KeyOf(Load(in + i + kL)));
-    v2 = O::Of(v2, keys.KeyOf(Load(in + i + 2 * kL)));
-    v3 = O::Of(v3, keys.KeyOf(Load(in + i + 3 * kL)));
-  }
-  const V all = O::Of(O::Of(v0, v1), O::Of(v2, v3));
-  T value = all[0];
-  for (uint64_t lane = 1; lane < kL; ++lane) value = O::Of(value, static_cast<T>(all[lane]));
-  for (; i < num_items; ++i) value = O::Of(value, keys.KeyOf(in[i]));
-  return value;
-}
-
-// The sum of items that are shorter than 8 bytes, as if converted to 64 bits: lanes are added to their neighbours in
-// lanes of twice the size, which are emptied before they overflow. Signed items are taken to be larger by their range's
-// half, which is taken off at the end.
-template <class In>
-__attribute__((noinline)) uint64_t SumWide(const In* in, uint64_t num_items) {
-  using T = Unsigned<In>;
-  using Half = Vector<T>;
-  using Wide = Vector<typename IntegersOf<2 * sizeof(T)>::Unsigned>;
-  constexpr int kL = kLanes<T>;
-  constexpr int kBits = 8 * sizeof(T);
-  constexpr uint64_t kChunk = sizeof(T) == 1 ? 128 : 16384;  // Vectors that a lane has room for.
-  constexpr T kOffset = kIsSignedLane<In> ? kTopBit<T> : T{0};
-  const auto add_pairs = []<class V>(V v, int bits) __attribute__((always_inline)) {
-    const V low = Splat(static_cast<Lane<V>>((uint64_t{1} << bits) - 1));
-    return (v & low) + (v >> Splat(static_cast<Lane<V>>(bits)));
-  };
-  Vector<uint64_t> sum = {};
-  uint64_t i = 0;
-  while (i + kL <= num_items) {
-    Wide w0 = {}, w1 = {};
-    uint64_t vectors = (num_items - i) / kL;
-    if (vectors > kChunk) vectors = kChunk;
-    uint64_t k = 0;
-    for (; k + 2 <= vectors; k += 2) {
-      w0 += add_pairs(reinterpret_cast<Wide>(Half(Load(reinterpret_cast<const T*>(in) + i + k * kL) ^ kOffset)), kBits);
-      w1 += add_pairs(reinterpret_cast<Wide>(Half(Load(reinterpret_cast<const T*>(in) + i + k * kL + kL) ^ kOffset)),
-                      kBits);
-    }
-    if (k < vectors) {
-      w0 += add_pairs(reinterpret_cast<Wide>(Half(Load(reinterpret_cast<const T*>(in) + i + k * kL) ^ kOffset)), kBits);
-    }
-    i += vectors * kL;
-    for (const Wide wide : {w0, w1}) {
-      if constexpr (sizeof(T) == 4) {
-        sum += wide;
-      } else {
-        auto words = reinterpret_cast<Vector<uint32_t>>(wide);
-        if constexpr (sizeof(T) == 1) words = add_pairs(words, 16);
-        sum += add_pairs(reinterpret_cast<Vector<uint64_t>>(words), 32);
-      }
-    }
-  }
-  uint64_t value = 0;
-  for (int lane = 0; lane < kLanes<uint64_t>; ++lane) value += sum[lane];
-  value -= uint64_t{kOffset} * i;
-  for (; i < num_items; ++i) value += static_cast<uint64_t>(in[i]);
-  return value;
-}
-
-template <class In, class Out>
-__attribute__((noinline)) Out ProductWide(const In* in, uint64_t num_items) {
-  using T = Unsigned<Out>;
-  constexpr int kItems = 8192 / sizeof(T);
-  alignas(kVectorBytes) Out buffer[kItems];
-  T value = 1;
-  for (uint64_t i = 0; i < num_items; i += kItems) {
-    const int count = num_items - i < kItems ? static_cast<int>(num_items - i) : kItems;
-    Convert(in + i, count, buffer);
-    value *= ReduceItems<Multiply>(reinterpret_cast<const T*>(buffer), count, Plain<T>{});
-  }
-  return static_cast<Out>(value);
-}
-
-// The index of the first of the items whose key is the largest.
-template <class Keys>
-uint64_t IndexOfLargest(const void* items, uint64_t num_items, Keys keys) {
-  using T = typename Keys::Key;
-  constexpr uint64_t kBlock = 16384 / sizeof(T);  // Is in the first-level cache when it is searched.
-  const auto* const in = static_cast<const T*>(items);
-  uint64_t index = 0;
-  T largest = keys.KeyOf(in[0]);
-  for (uint64_t first = 0; first < num_items; first += kBlock) {
-    const uint64_t count = num_items - first < kBlock ? num_items - first : kBlock;
-    const T here = ReduceItems<Largest>(in + first, count, keys);
-    if (here <= largest) continue;
-    largest = here;
-    index = first;
-    constexpr int kL = kLanes<T>;
-    while (index + kL <= first + count && Bits(keys.KeyOf(Load(in + index)) == Splat(largest)) == 0) index += kL;
-    while (keys.KeyOf(in[index]) != largest) ++index;
-  }
-  return index;
 }
 
 // ---- The tables ----------------------------------------------------------------------------------------------------

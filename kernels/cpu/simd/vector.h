@@ -104,6 +104,20 @@ PREFIXD_INLINE Vector<T> LoadAs(const In* from) {
   }
 }
 
+// The bits of what is there, of which there are as many.
+template <class T>
+PREFIXD_INLINE T BitsOf(const void* from) {
+  T bits;
+  __builtin_memcpy(&bits, from, sizeof(bits));
+  return bits;
+}
+
+// Copies count items, converted.
+template <class In, class Out>
+__attribute__((noinline)) void Convert(const In* in, int count, Out* out) {
+  for (int i = 0; i < count; ++i) out[i] = static_cast<Out>(in[i]);
+}
+
 template <class V>
 PREFIXD_INLINE void Store(Lane<V>* to, V v) {
   __builtin_memcpy(to, &v, sizeof(v));
