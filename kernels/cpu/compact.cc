@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "kernels/cpu/caches.h"
 #include "kernels/cpu/selector.h"
 
 namespace prefixd::cpu {
@@ -37,21 +38,19 @@ uint64_t SelectPart(const Kernels& kernels, const CompactArgs& args, uint64_t fi
   FatalValue("SelectPart", args.selector);
 }
 
-// Writes what is kept of the items from `first` on, from `place` on.
-void KeepPart(const Kernels& kernels, const CompactArgs& args, uint64_t first, uint64_t num_items, uint64_t place,
-              const PartBits& part) {
+// Writes what is kept of the items from `first` on, from `place` on, and fetches as many items from `next` on.
+void WritePart(const Kernels& kernels, const CompactArgs& args, const KeptPart& part, uint64_t first, uint64_t next,
+               uint64_t place) {
   const CompactTable& table = *kernels.compacts;
   if (args.values != nullptr) {
     const uint64_t size = SizeOf(args.dtype);
-    auto* const out = static_cast<std::byte*>(args.values) + place * size;
-    table.keep[static_cast<int>(args.dtype)](static_cast<const std::byte*>(args.in) + first * size, part.bits,
-                                             num_items, out, out + part.num_kept * size);
+    const auto* const in = static_cast<const std::byte*>(args.in);
+    table.keep[static_cast<int>(args.dtype)](part, in + first * size, in + next * size,
+                                             static_cast<std::byte*>(args.values) + place * size);
   }
   if (args.indices != nullptr) {
-    const uint64_t size = SizeOf(args.index_dtype);
-    auto* const out = static_cast<std::byte*>(args.indices) + place * size;
     const auto keep = args.index_dtype == DType::kU32 ? table.keep_indices_32 : table.keep_indices_64;
-    keep(args.first_item + first, part.bits, num_items, out, out + part.num_kept * size);
+    keep(part, args.first_item + first, static_cast<std::byte*>(args.indices) + place * SizeOf(args.index_dtype));
   }
 }
 
@@ -59,6 +58,7 @@ uint64_t CompactAll(const Kernels& kernels, const CompactArgs& args) {
   const uint64_t part_items = PartItemsOf(args);
   const uint64_t num_parts = NumParts(args.num_items, part_items);
   const int num_threads = NumThreads(num_parts);
+  const bool stream = IsLargerThanCaches(args.num_items * SizeOf(args.dtype));
   const auto select = [&](uint64_t part) {
     PartBits bits;
     bits.num_kept =
@@ -66,17 +66,21 @@ uint64_t CompactAll(const Kernels& kernels, const CompactArgs& args) {
     return bits;
   };
   const auto add = [](const PartBits& part, uint64_t* place) { *place += part.num_kept; };
-  const auto keep = [&](uint64_t part, uint64_t place, const PartBits& bits, uint64_t /*next*/) {
-    KeepPart(kernels, args, part * part_items, PartItems(args.num_items, part_items, part), place, bits);
+  const auto write = [&](uint64_t part, uint64_t place, const PartBits& bits, uint64_t next) {
+    const KeptPart kept = {.bits = bits.bits,
+                           .num_items = PartItems(args.num_items, part_items, part),
+                           .num_kept = bits.num_kept,
+                           .stream = stream};
+    WritePart(kernels, args, kept, part * part_items, (next < num_parts ? next : part) * part_items, place);
   };
   const auto whole = [&](uint64_t part, uint64_t* place, uint64_t next) {
     const PartBits bits = select(part);
-    keep(part, *place, bits, next);
+    write(part, *place, bits, next);
     add(bits, place);
   };
   uint64_t kept = 0;
   if (num_threads > 1) {
-    Chain(num_threads, num_parts, &kept, select, add, keep, whole);
+    Chain(num_threads, num_parts, &kept, select, add, write, whole);
     return kept;
   }
   for (uint64_t part = 0; part < num_parts; ++part) whole(part, &kept, part + 1);

@@ -228,6 +228,40 @@ TEST_P(SimdTest, StreamsAndShiftsChangeNoBitOfADifference) {
   }
 }
 
+TEST_P(SimdTest, KeepsTheItemsWhoseBitsAreSetAndWritesNothingElse) {
+  const CompactTable& table = *GetParam().kernels->compacts;
+  for (const DType dtype : {DType::kU8, DType::kI16, DType::kF32, DType::kF64}) {
+    for (int round = 0; round < 24; ++round) {
+      const size_t num_items = 1 + Below(round % 2 == 0 ? 300 : 20000), size = SizeOf(dtype);
+      const size_t percent = std::vector<size_t>{0, 1, 50, 100}[Below(4)];
+      const uint64_t of_first = random_();
+      const auto items = Items(dtype, num_items);
+      std::vector<uint64_t> bits((num_items + 63) / 64);
+      std::vector<unsigned char> want, want_indices;
+      KeptPart part = {.bits = bits.data(), .num_items = num_items, .num_kept = 0, .stream = false};
+      for (size_t i = 0; i < num_items; ++i) {
+        if (Below(100) >= percent) continue;
+        bits[i / 64] |= uint64_t{1} << i % 64;
+        ++part.num_kept;
+        const uint64_t index = of_first + i;
+        want.insert(want.end(), &items[i * size], &items[i * size] + size);
+        want_indices.resize(want_indices.size() + sizeof(index));
+        std::memcpy(&want_indices[want_indices.size() - sizeof(index)], &index, sizeof(index));
+      }
+      for (const bool stream : {false, true}) {
+        part.stream = stream;
+        Results kept(want.size(), Below(64 / size) * size), indices(want_indices.size(), Below(8) * 8);
+        table.keep[static_cast<int>(dtype)](part, items.data(), items.data(), kept.data());
+        table.keep_indices_64(part, of_first, indices.data());
+        ASSERT_EQ(kept.Take(), want) << Name(dtype) << ", " << part.num_kept << " of " << num_items << ", stream "
+                                     << stream << ", seed " << seed_;
+        ASSERT_EQ(indices.Take(), want_indices)
+            << part.num_kept << " of " << num_items << ", stream " << stream << ", seed " << seed_;
+      }
+    }
+  }
+}
+
 TEST_P(SimdTest, CopiesEveryByteAndNoOther) {
   for (int round = 0; round < 50; ++round) {
     const auto in = Items(DType::kU8, Below(3000));

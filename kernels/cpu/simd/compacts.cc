@@ -181,7 +181,7 @@ PREFIXD_INLINE void KeepStep(const T* in, uint32_t bits, T* out) {
 }
 
 template <class Index>
-PREFIXD_INLINE void KeepIndices(uint64_t first, uint32_t bits, Index* out) {
+PREFIXD_INLINE void KeepIndexStep(uint64_t first, uint32_t bits, Index* out) {
   const __m128i numbers = NumbersOf(bits);
   const __m256i indices =
       sizeof(Index) == 4
@@ -197,18 +197,20 @@ constexpr int kStep = 0;
 template <class T>
 PREFIXD_INLINE void KeepStep(const T* /*in*/, uint32_t /*bits*/, T* /*out*/) {}
 template <class Index>
-PREFIXD_INLINE void KeepIndices(uint64_t /*first*/, uint32_t /*bits*/, Index* /*out*/) {}
+PREFIXD_INLINE void KeepIndexStep(uint64_t /*first*/, uint32_t /*bits*/, Index* /*out*/) {}
 
 #endif
 
-// Calls step(i, bits of the items i .., where to write) or one(i) for what is kept, and moves on in [out, end). Steps
-// write whole vectors, so they are used as long as these do not reach past the end.
+// Calls step(i, bits of the items i .., where to write) or one(i) for what is kept of the items [first, last), and
+// moves on in [out, end); returns where it stopped. Steps write whole vectors, so they are used as long as these do not
+// reach past the end. Needs: first is a multiple of kWordItems.
 template <class T, class Step, class One>
-PREFIXD_INLINE void KeepAll(const uint64_t* bits, uint64_t num_items, T* out, const T* end, Step step, One one) {
-  for (uint64_t i = 0; i < num_items; i += kWordItems) {
+PREFIXD_INLINE T* KeepItems(const uint64_t* bits, uint64_t first, uint64_t last, T* out, const T* end, Step step,
+                            One one) {
+  for (uint64_t i = first; i < last; i += kWordItems) {
     uint64_t word = bits[i / kWordItems];
     if constexpr (kStep < T >> 0) {
-      if (end - out >= kWordItems && num_items - i >= kWordItems) {
+      if (end - out >= kWordItems && last - i >= kWordItems) {
         for (int k = 0; k < kWordItems; k += kStep<T>) {
           const auto of_step = static_cast<uint32_t>(word >> k & LowBits(kStep<T>));
           step(i + k, of_step, out);
@@ -222,24 +224,106 @@ PREFIXD_INLINE void KeepAll(const uint64_t* bits, uint64_t num_items, T* out, co
     }
     for (; word != 0; word &= word - 1) *out++ = one(i + __builtin_ctzll(word));
   }
+  return out;
+}
+
+constexpr uint64_t kLineBytes = 64;
+constexpr uint64_t kChunkBytes = 2048;  // Short: while what is kept of one is written, loads of the next can begin.
+
+// Gathers what is kept and writes it past the caches, in whole lines. The first and the last line, which may be those
+// of other parts too, are stored as ever.
+template <class T>
+class LineWriter {
+ public:
+  // Will write to `out` and on.
+  explicit LineWriter(T* out) : out_(out), num_ahead_(-reinterpret_cast<uintptr_t>(out) % kLineBytes / sizeof(T)) {}
+
+  // Room for what a chunk keeps, and for a step that writes more.
+  T* Room() { return gathered_ + num_gathered_; }
+  const T* end() const { return gathered_ + kRoom; }
+
+  // What is gathered now ends at `to`.
+  void MoveTo(T* to) {
+    num_gathered_ = to - gathered_;
+    if (num_gathered_ < num_ahead_) return;
+    __builtin_memcpy(out_, gathered_, num_ahead_ * sizeof(T));
+    uint64_t i = num_ahead_;
+    num_ahead_ = 0;
+    for (; num_gathered_ - i >= kLineItems; i += kLineItems) {
+      for (uint64_t k = i; k < i + kLineItems; k += kLanes<T>) Stream(out_ + k, Load(gathered_ + k));
+    }
+    out_ += i;
+    num_gathered_ -= i;
+    __builtin_memmove(gathered_, gathered_ + i, num_gathered_ * sizeof(T));
+  }
+
+  void Finish() {
+    __builtin_memcpy(out_, gathered_, num_gathered_ * sizeof(T));
+    FinishStreaming();
+  }
+
+ private:
+  static constexpr uint64_t kLineItems = kLineBytes / sizeof(T);
+  static constexpr uint64_t kRoom = kLineItems + kChunkBytes / sizeof(T) + kWordItems;
+
+  T* out_;
+  uint64_t num_ahead_;  // What the line that `out` lies in has room for, until it is written.
+  uint64_t num_gathered_ = 0;
+  alignas(kLineBytes) T gathered_[kRoom];
+};
+
+// Calls keep(first, last, out, end), which returns where it stopped, for one chunk of items after the other.
+template <bool kStream, class T, class Keep>
+PREFIXD_INLINE void KeepChunks(const KeptPart& part, T* out, Keep keep) {
+  constexpr uint64_t kChunkItems = kChunkBytes / sizeof(T);
+  const T* const end = out + part.num_kept;
+  LineWriter<T> lines(out);
+  for (uint64_t first = 0; first < part.num_items; first += kChunkItems) {
+    const uint64_t last = part.num_items - first < kChunkItems ? part.num_items : first + kChunkItems;
+    if constexpr (kStream) {
+      lines.MoveTo(keep(first, last, lines.Room(), lines.end()));
+    } else {
+      out = keep(first, last, out, end);
+    }
+  }
+  if constexpr (kStream) lines.Finish();
+}
+
+template <class T, bool kStream>
+void KeepPart(const KeptPart& part, const T* in, const T* next, T* out) {
+  KeepChunks<kStream>(
+      part, out, [&](uint64_t first, uint64_t last, T * to, const T* end) __attribute__((always_inline)) {
+        Fetch<kChunkBytes>(next + first);
+        return KeepItems(
+            part.bits, first, last, to, end,
+            [in](uint64_t i, uint32_t of_step, T * at)
+                __attribute__((always_inline)) { KeepStep(in + i, of_step, at); },
+            [in](uint64_t i) __attribute__((always_inline)) { return in[i]; });
+      });
 }
 
 template <class T>
-void Keep(const void* items, const uint64_t* bits, uint64_t num_items, void* out, void* end) {
-  const auto* const in = static_cast<const T*>(items);
-  KeepAll(
-      bits, num_items, static_cast<T*>(out), static_cast<const T*>(end),
-      [in](uint64_t i, uint32_t of_step, T * to) __attribute__((always_inline)) { KeepStep(in + i, of_step, to); },
-      [in](uint64_t i) __attribute__((always_inline)) { return in[i]; });
+void Keep(const KeptPart& part, const void* items, const void* next, void* out) {
+  (part.stream ? KeepPart<T, true> : KeepPart<T, false>)(part, static_cast<const T*>(items),
+                                                         static_cast<const T*>(next), static_cast<T*>(out));
+}
+
+template <class Index, bool kStream>
+void KeepPartIndices(const KeptPart& part, uint64_t of_first, Index* out) {
+  KeepChunks<kStream>(
+      part, out, [&](uint64_t first, uint64_t last, Index * to, const Index* end) __attribute__((always_inline)) {
+        return KeepItems(
+            part.bits, first, last, to, end,
+            [of_first](uint64_t i, uint32_t of_step, Index * at)
+                __attribute__((always_inline)) { KeepIndexStep(of_first + i, of_step, at); },
+            [of_first](uint64_t i) __attribute__((always_inline)) { return static_cast<Index>(of_first + i); });
+      });
 }
 
 template <class Index>
-void KeepIndicesOf(uint64_t first, const uint64_t* bits, uint64_t num_items, void* out, void* end) {
-  KeepAll(
-      bits, num_items, static_cast<Index*>(out), static_cast<const Index*>(end),
-      [first](uint64_t i, uint32_t of_step, Index * to)
-          __attribute__((always_inline)) { KeepIndices(first + i, of_step, to); },
-      [first](uint64_t i) __attribute__((always_inline)) { return static_cast<Index>(first + i); });
+void KeepIndices(const KeptPart& part, uint64_t of_first, void* out) {
+  (part.stream ? KeepPartIndices<Index, true> : KeepPartIndices<Index, false>)(part, of_first,
+                                                                               static_cast<Index*>(out));
 }
 
 // ---- The table -----------------------------------------------------------------------------------------------------
@@ -258,8 +342,8 @@ constexpr CompactTable MakeTable() {
 #undef PREFIXD_SET
 #undef PREFIXD_SET_COMPARISON
   table.copy_bits = CopyBits;
-  table.keep_indices_32 = KeepIndicesOf<uint32_t>;
-  table.keep_indices_64 = KeepIndicesOf<uint64_t>;
+  table.keep_indices_32 = KeepIndices<uint32_t>;
+  table.keep_indices_64 = KeepIndices<uint64_t>;
   return table;
 }
 

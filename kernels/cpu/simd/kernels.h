@@ -80,18 +80,25 @@ struct ExtremumTable {
   uint64_t (*max[kNumDTypes])(const void* in, uint64_t num_items);
 };
 
-// What a compact keeps, a bit an item; bits behind the last item are 0.
+// A part of the items of a compact, and which of them it keeps.
+struct KeptPart {
+  const uint64_t* bits;  // A bit an item; bits behind the last item are 0.
+  uint64_t num_items;
+  uint64_t num_kept;  // The bits that are set.
+  bool stream;        // Whether what is kept is written past the caches.
+};
+
 struct CompactTable {
   // Sets the bits of items for which the comparison with *value holds, or if inverted does not; returns their number.
   uint64_t (*compare[kNumDTypes][kNumComparisons])(const void* in, uint64_t num_items, const void* value, bool invert,
                                                    uint64_t* bits);
   // The same from a bit mask, lowest bit first.
   uint64_t (*copy_bits)(const void* mask, uint64_t num_items, bool invert, uint64_t* bits);
-  // Writes the items whose bits are set to [out, end), whose room is exactly what is kept.
-  void (*keep[kNumDTypes])(const void* in, const uint64_t* bits, uint64_t num_items, void* out, void* end);
-  // Writes first + i for each bit i that is set.
-  void (*keep_indices_32)(uint64_t first, const uint64_t* bits, uint64_t num_items, void* out, void* end);
-  void (*keep_indices_64)(uint64_t first, const uint64_t* bits, uint64_t num_items, void* out, void* end);
+  // Writes the items whose bits are set to `out`. `next`: as many items that are fetched meanwhile; `in` for none.
+  void (*keep[kNumDTypes])(const KeptPart& part, const void* in, const void* next, void* out);
+  // Writes of_first + i for each bit i that is set.
+  void (*keep_indices_32)(const KeptPart& part, uint64_t of_first, void* out);
+  void (*keep_indices_64)(const KeptPart& part, uint64_t of_first, void* out);
 };
 
 // out[i] = in[i] - in[i-1], where *edge stands before the first item; reversed: in[i] - in[i+1], *edge behind the last.
