@@ -39,6 +39,7 @@ int Concurrency();
 // Threads for an array cut in num_parts. Each has at least 8: it takes as long as some of them to wake one up.
 inline int NumThreads(uint64_t num_parts) {
   constexpr uint64_t kMinPartsOfThread = 8;
+  if (num_parts < 2 * kMinPartsOfThread) return 1;  // Asking takes longer than a short array.
   const uint64_t num_threads = std::min(num_parts / kMinPartsOfThread, static_cast<uint64_t>(Concurrency()));
   return std::max(1, static_cast<int>(num_threads));
 }

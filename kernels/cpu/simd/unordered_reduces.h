@@ -7,6 +7,20 @@
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
 
+// The lanes of a vector, combined: its halves, until there are two.
+template <class O, class V>
+PREFIXD_INLINE Lane<V> OfAllLanes(V v) {
+  using T = Lane<V>;
+  if constexpr (sizeof(V) == 2 * sizeof(T)) {
+    return O::template Of<T>(v[0], v[1]);
+  } else {
+    typename VectorOf<T, sizeof(V) / 2>::type low, high;
+    __builtin_memcpy(&low, &v, sizeof(low));
+    __builtin_memcpy(&high, reinterpret_cast<const char*>(&v) + sizeof(low), sizeof(high));
+    return OfAllLanes<O>(O::Of(low, high));
+  }
+}
+
 // The key of all items; the identity if there are none.
 template <class O, class Keys>
 __attribute__((noinline)) typename Keys::Key ReduceItems(const typename Keys::Key* in, uint64_t num_items, Keys keys) {
@@ -22,9 +36,7 @@ __attribute__((noinline)) typename Keys::Key ReduceItems(const typename Keys::Ke
     v2 = O::Of(v2, keys.KeyOf(Load(in + i + 2 * kL)));
     v3 = O::Of(v3, keys.KeyOf(Load(in + i + 3 * kL)));
   }
-  const V all = O::Of(O::Of(v0, v1), O::Of(v2, v3));
-  T value = all[0];
-  for (uint64_t lane = 1; lane < kL; ++lane) value = O::Of(value, static_cast<T>(all[lane]));
+  T value = OfAllLanes<O>(O::Of(O::Of(v0, v1), O::Of(v2, v3)));
   for (; i < num_items; ++i) value = O::Of(value, keys.KeyOf(in[i]));
   return value;
 }

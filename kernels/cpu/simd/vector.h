@@ -35,9 +35,9 @@ constexpr int kVectorBytes = 16;
 constexpr int kBlockBytes = 16;
 constexpr int kBlocks = kVectorBytes / kBlockBytes;
 
-template <class T>
+template <class T, int kBytes = kVectorBytes>
 struct VectorOf {
-  typedef T type __attribute__((vector_size(kVectorBytes)));
+  typedef T type __attribute__((vector_size(kBytes)));
 };
 template <class T>
 using Vector = typename VectorOf<T>::type;
