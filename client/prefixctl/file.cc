@@ -68,6 +68,22 @@ absl::StatusOr<int> DupInherited(int fd, const std::string& name) {
   return copy;
 }
 
+// The link to an open file that it can be named by.
+std::string DescriptorPath(int fd) { return StrCat("/proc/self/fd/", fd); }
+
+// A file without a name, which is gone when the process is, whatever ends it. -1 where the file system or the system
+// has none.
+int OpenNameless(const std::string& folder) {
+  const int fd = open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0 || access(DescriptorPath(fd).c_str(), F_OK) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+bool GiveName(int fd, const std::string& path) {
+  return linkat(AT_FDCWD, DescriptorPath(fd).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+
 // What a signal has to remove. A slot is written by its owner while `used` is false.
 struct TemporarySlot {
   std::atomic<bool> taken = false;
@@ -211,7 +227,9 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Open(const std::string& 
   const uint64_t unique = uint64_t{random()} << 32 | random();
   file->temporary_ = target.replace_filename(absl::StrFormat(".prefixctl-%016x", unique)).string();
   file->signal_slot_ = TakeSlot(file->temporary_);
-  file->fd_ = open(file->temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  file->fd_ = OpenNameless(target.parent_path().string());
+  file->is_nameless_ = file->fd_ >= 0;
+  if (!file->is_nameless_) file->fd_ = open(file->temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file->fd_ < 0) return FileError("cannot create", path);
   if (exists) fchmod(file->fd_, info.st_mode & 07777);  // As it was, if that is allowed.
   return file;
@@ -274,6 +292,7 @@ absl::Status OutputFile::Rewrite(std::string_view bytes) {
 }
 
 absl::Status OutputFile::Close() {
+  if (is_nameless_ && !GiveName(fd_, temporary_)) return FileError("cannot write", name_);
   if (close(std::exchange(fd_, -1)) != 0) return FileError("cannot write", name_);
   return absl::OkStatus();
 }

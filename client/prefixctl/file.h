@@ -49,8 +49,9 @@ class InputFile {
   uint64_t bytes_read_ = 0;
 };
 
-// A file that appears complete or not at all: it is written under another name in the same folder and renamed by
-// Commit. "-" is standard output; pipes and devices are written directly.
+// A file that appears complete or not at all: it is written without a name, gets another one in the same folder from
+// Close and its own from Commit. Where the file system has no files without a name, it has the other one from the
+// start, and SIGKILL leaves it behind. "-" is standard output; pipes and devices are written directly.
 class OutputFile {
  public:
   // Where a pipe's reader would be waited for after the deadline, Open and Write fail with DEADLINE_EXCEEDED.
@@ -75,9 +76,10 @@ class OutputFile {
   absl::Status TooLate() const;
   absl::Status WaitForRoom();
 
-  std::string name_;       // For messages.
-  std::string path_;       // The name it gets.
-  std::string temporary_;  // The name it has until then; empty if it is written directly.
+  std::string name_;          // For messages.
+  std::string path_;          // The name it gets.
+  std::string temporary_;     // The name it has before that; empty if it is written directly.
+  bool is_nameless_ = false;  // Until Close.
   int fd_ = -1;
   int signal_slot_ = -1;
   absl::Time deadline_;

@@ -41,8 +41,27 @@ TEST(OutputFile, LeavesNothingWithoutCommit) {
   {
     auto file = OutputFile::Open(folder.File("a.bin"));
     ASSERT_TRUE((*file)->Write("half").ok());
+  }
+  EXPECT_THAT(folder.Names(), IsEmpty());
+  {
+    auto file = OutputFile::Open(folder.File("a.bin"));
+    ASSERT_TRUE((*file)->Write("whole").ok() && (*file)->Close().ok());
     EXPECT_EQ(folder.Names().size(), 1);
   }
+  EXPECT_THAT(folder.Names(), IsEmpty());
+}
+
+TEST(OutputFile, LeavesNothingAfterAKill) {
+  const TemporaryFolder folder;
+  const int nameless = open(folder.File("").c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (nameless < 0) GTEST_SKIP() << "this file system has no files without a name";
+  close(nameless);
+  const auto write_and_die = [&] {
+    auto file = OutputFile::Open(folder.File("a.bin"));
+    if (!(*file)->Write("half").ok()) _exit(1);
+    raise(SIGKILL);
+  };
+  EXPECT_EXIT(write_and_die(), testing::KilledBySignal(SIGKILL), "");
   EXPECT_THAT(folder.Names(), IsEmpty());
 }
 
@@ -53,7 +72,8 @@ TEST(OutputFile, LeavesNothingAfterASignal) {
       RemoveTemporaryFilesOnSignal();
       auto first = OutputFile::Open(folder.File("a.bin"));
       auto second = OutputFile::Open(folder.File("b.bin"));
-      if (!(*first)->Write("half").ok() || !(*second)->Write("half").ok() || folder.Names().size() != 2) _exit(1);
+      if (!(*first)->Write("whole").ok() || !(*first)->Close().ok() || !(*second)->Write("half").ok()) _exit(1);
+      if (folder.Names().empty()) _exit(1);
       raise(signal);
     };
     EXPECT_EXIT(write_and_die(), testing::KilledBySignal(signal), "");

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -109,20 +110,31 @@ class BadInputTest(E2ETest):
             self.assert_fails(*arguments, server="127.0.0.1:1", says=("127.0.0.1:1", "prefixd --listen"))
         self.assertLess(time.monotonic() - began, 30)
 
+    def has_opened_output(self, process):
+        """Whether it has a file of our folder open that is no pipe; it need not have a name."""
+        for descriptor in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
+            try:
+                if os.readlink(descriptor).startswith(str(self.folder)) and descriptor.is_file():
+                    return True
+            except FileNotFoundError:
+                pass  # Closed meanwhile.
+        return False
+
     def test_an_interrupted_run_leaves_nothing_behind(self):
         source = self.folder / "pipe"
         os.mkfifo(source)
-        process = subprocess.Popen(
-            [BIN_DIR / "prefixctl", "--server", self.server.address, "scan", "--type", "i32", "--format", "raw", source,
-             self.folder / "y.bin"], stderr=subprocess.DEVNULL)
-        with open(source, "wb") as pipe:
-            pipe.write(np.ones(3 << 20, dtype=np.int32).tobytes())
-            pipe.flush()
-            wait_until(lambda: len(os.listdir(self.folder)) > 1)  # The temporary output is there.
-            process.send_signal(signal.SIGTERM)
-            process.wait(60)
-        self.assertNotEqual(process.returncode, 0)
-        self.assert_left_behind("pipe")
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(number):
+                process = subprocess.Popen(
+                    [BIN_DIR / "prefixctl", "--server", self.server.address, "scan", "--type", "i32", "--format", "raw",
+                     source, self.folder / "y.bin"], stderr=subprocess.DEVNULL)
+                with open(source, "wb") as pipe:
+                    pipe.write(np.ones(3 << 20, dtype=np.int32).tobytes())
+                    pipe.flush()
+                    wait_until(lambda: self.has_opened_output(process))
+                    process.send_signal(number)
+                    self.assertEqual(process.wait(60), -number)
+                self.assert_left_behind("pipe")
 
     def test_a_reader_that_stops_early_is_no_mistake(self):
         path = self.save("x.npy", np.ones(2_000_000, dtype=np.int32))
