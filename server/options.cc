@@ -1,10 +1,21 @@
 #include "server/options.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <iostream>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <regex>
 #include <string_view>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_split.h"
 
 #include "base/status.h"
 #include "server/call/session.h"
@@ -30,6 +41,62 @@ bool IsAddress(std::string_view address) {
   return error == std::errc() && end == address.data() + address.size();
 }
 
+constexpr std::string_view kPrefix = "PREFIXD_";
+
+// --max-requests is PREFIXD_MAX_REQUESTS in the environment.
+std::string EnvironmentName(const std::string& flag) {
+  std::string name = StrCat(kPrefix, absl::AsciiStrToUpper(flag));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+// Set by others: prefixctl's address, and what Kubernetes and Docker tell of a service whose name begins with prefixd,
+// such as PREFIXD_SERVICE_HOST, PREFIXD_PORT_50051_TCP, and PREFIXD_PORT, which is a URL.
+bool IsOfOthers(const std::string& name, const std::string& value) {
+  static const std::regex service("PREFIXD_([A-Z0-9_]+_)?(SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)|PORT_[0-9]+_[A-Z_]+)");
+  static const std::regex port("PREFIXD_([A-Z0-9_]+_)?PORT");
+  return name == "PREFIXD_SERVER" || std::regex_match(name, service) ||
+         (std::regex_match(name, port) && value.find("://") != std::string::npos);
+}
+
+// How many letters one has to put in, take out or change to make one word of the other.
+size_t Distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);  // Of the first i letters of a to the first j of b.
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t corner = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t change = corner + (a[i - 1] == b[j - 1] ? 0 : 1);
+      corner = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, change}));
+    }
+  }
+  return row[b.size()];
+}
+
+// What is wrong with the variables of the environment that look like ours; empty if nothing is.
+std::string WrongVariable(const CLI::App& app) {
+  std::map<std::string, const CLI::Option*> known;
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_envname().empty()) known[option->get_envname()] = option;
+  }
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(*variable, absl::MaxSplits('=', 1));
+    const auto& [name, value] = parts;
+    if (!name.starts_with(kPrefix) || IsOfOthers(name, value)) continue;
+    if (const auto it = known.find(name); it != known.end()) {
+      if (it->second->count() == 0 && !value.empty()) {
+        return StrCat(name, " is set to '", absl::CHexEscape(value), "', which says nothing");
+      }
+      continue;
+    }
+    const auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
+      return Distance(name, a.first) < Distance(name, b.first);
+    });
+    return StrCat("there is no ", absl::CHexEscape(name), " in the environment: did you mean ", nearest->first, "?");
+  }
+  return "";
+}
+
 }  // namespace
 
 std::variant<Options, int> ParseOptions(int argc, char** argv) {
@@ -41,13 +108,11 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
   app.add_option("--listen", options.listen,
                  "Address to serve, HOST:PORT or unix:PATH; repeatable (in the environment: separated by commas). "
                  "Port 0 takes a free one. Callers are not authenticated: beyond loopback, put a proxy in front")
-      ->envname("PREFIXD_LISTEN")
       ->delimiter(',')
       ->check([](const std::string& address) {
         return IsAddress(address) ? std::string() : "expected HOST:PORT, [IPV6]:PORT or unix:PATH, not " + address;
       });
   app.add_option("--device", options.device, "auto (the first CUDA device, else the CPU), cpu, or cuda:N")
-      ->envname("PREFIXD_DEVICE")
       ->check([](const std::string& name) {
         const bool cuda = name.size() > 5 && name.size() < 9 && name.compare(0, 5, "cuda:") == 0 &&
                           name.find_first_not_of("0123456789", 5) == std::string::npos;
@@ -56,63 +121,54 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
   app.add_option("--cpu-isa", options.cpu_isa,
                  "Instruction set that the CPU device uses: auto (the widest that this CPU has), sse2, avx2 or avx512; "
                  "neon on ARM. Results are the same")
-      ->envname("PREFIXD_CPU_ISA")
       ->check(CLI::IsMember({"auto", "sse2", "avx2", "avx512", "neon"}));
   app.add_option(
          "--lanes", options.lanes,
          "Device lanes: requests that run at the same time; large ones on a third of them while small ones come")
-      ->envname("PREFIXD_LANES")
       ->check(CLI::Range(1, 64));
   app.add_option("--batch-window-us", options.batch_window_us,
                  "How long a lane waits for more small requests of one shape where several wait already, in "
                  "microseconds: larger batches, later replies")
-      ->envname("PREFIXD_BATCH_WINDOW_US")
       ->check(CLI::Range(uint64_t{0}, uint64_t{100'000}));
   app.add_option("--lane-poll-us", options.lane_poll_us,
                  "How long the first lane's thread looks for its next request before it sleeps, in microseconds, while "
                  "small requests come as close as that: sooner replies for most of a core. 0: never")
-      ->envname("PREFIXD_LANE_POLL_US")
       ->check(CLI::Range(uint64_t{0}, uint64_t{10'000}));
   app.add_option("--port-file", options.port_file,
-                 "File to write the bound TCP port to once the server is ready, for --listen HOST:0")
-      ->envname("PREFIXD_PORT_FILE");
+                 "File to write the bound TCP port to once the server is ready, for --listen HOST:0");
   app.add_option("--max-message-bytes", options.max_message_bytes, "Largest request message, in bytes")
-      ->envname("PREFIXD_MAX_MESSAGE_BYTES")
       ->check(CLI::Range(uint64_t{2} << 20, uint64_t{1} << 30));
   app.add_option("--max-requests", options.max_requests, "Requests in flight; more are refused")
-      ->envname("PREFIXD_MAX_REQUESTS")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
   app.add_option("--max-request-bytes", options.max_request_bytes,
                  "Memory for requests in flight, in bytes; more are refused. A stream counts as three of the largest "
                  "messages and 3 MiB. gRPC may hold twice as much of messages, those that have not come whole included")
-      ->envname("PREFIXD_MAX_REQUEST_BYTES")
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
   app.add_option("--staging-bytes", options.staging_bytes,
                  "Pinned memory that replies are sent from, in bytes. Replies that find none free are copied")
-      ->envname("PREFIXD_STAGING_BYTES")
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40));
   app.add_option("--drain-timeout-seconds", options.drain_timeout_seconds,
                  "How long requests in flight may take to finish after SIGTERM, in seconds")
-      ->envname("PREFIXD_DRAIN_TIMEOUT_SECONDS")
       ->check(CLI::Range(uint64_t{0}, uint64_t{86400}));
-  app.add_flag("--no-benchmark", options.no_benchmark, "Refuse benchmarks, which anyone who can connect may ask for")
-      ->envname("PREFIXD_NO_BENCHMARK");
+  app.add_flag("--no-benchmark", options.no_benchmark, "Refuse benchmarks, which anyone who can connect may ask for");
   app.add_option(
          "--max-benchmark-bytes", options.max_benchmark_bytes,
          "Device memory for the arrays of one measurement of a benchmark, in bytes; never more than half of what "
          "is free")
-      ->envname("PREFIXD_MAX_BENCHMARK_BYTES")
       ->check(CLI::Range(uint64_t{1} << 10, uint64_t{1} << 50));
   app.add_option("--log-level", options.log_level, "What to log")
-      ->envname("PREFIXD_LOG_LEVEL")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
   app.add_option("--log-format", options.log_format, "How to log, on standard error: text, or json, an object a line")
-      ->envname("PREFIXD_LOG_FORMAT")
       ->check(CLI::IsMember({"text", "json"}));
   app.footer(
       "Every flag can be set in the environment: --max-requests as PREFIXD_MAX_REQUESTS.\n"
       "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage; 3 the device failed, "
       "restart.\n");
+
+  for (CLI::Option* option : app.get_options()) {
+    const std::string& name = option->get_single_name();
+    if (name != "help" && name != "version") option->envname(EnvironmentName(name));
+  }
 
   try {
     app.parse(argc, argv);
@@ -122,6 +178,7 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return WrongUsage(error.what());
   }
+  if (const std::string wrong = WrongVariable(app); !wrong.empty()) return WrongUsage(wrong);
   // One stream must fit, or every stream would be refused.
   if (const uint64_t least = Session::StreamBytes(options.max_message_bytes); options.max_request_bytes < least) {
     return WrongUsage(StrCat("--max-request-bytes must be at least ", least, ", what one stream of messages of ",

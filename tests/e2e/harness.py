@@ -26,6 +26,11 @@ import grpc  # noqa: E402
 grpc.__path__.append(os.path.join(STUBS_DIR, "grpc"))
 
 
+def server_environment(env=None):
+    """Ours without the tests' own settings, which prefixd would not know, and with these variables."""
+    return {**{name: value for name, value in os.environ.items() if not name.startswith("PREFIXD_")}, **(env or {})}
+
+
 class Server:
     """A prefixd on a free port of loopback. Use as a context manager; leaving it checks that it drains and exits 0.
     `under` is the command that runs the program, if it does not run by itself."""
@@ -39,7 +44,7 @@ class Server:
         self.process = subprocess.Popen(
             [*under, BIN_DIR / program, "--device", device, "--listen", "127.0.0.1:0", "--port-file", port_file,
              *flags],
-            stderr=self._log, env={**os.environ, **(env or {})})
+            stderr=self._log, env=server_environment(env))
         wait_until(lambda: port_file.exists() or self.process.poll() is not None)
         if not port_file.exists():
             raise RuntimeError(f"prefixd did not start: {self.log()}")

@@ -14,7 +14,7 @@ import unittest
 
 import numpy as np
 
-from harness import BIN_DIR, LIMIT_SECONDS, Server, grpc, wait_until
+from harness import BIN_DIR, LIMIT_SECONDS, Server, grpc, server_environment, wait_until
 
 from grpc.health.v1 import health_pb2, health_pb2_grpc
 from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2, primitives_pb2_grpc, types_pb2
@@ -28,7 +28,7 @@ def requests_in_flight(channel):
 class LifecycleTest(unittest.TestCase):
     def run_prefixd(self, *flags, env=None):
         return subprocess.run([BIN_DIR / "prefixd", *flags], capture_output=True, timeout=LIMIT_SECONDS,
-                              env={**os.environ, **(env or {})})
+                              env=server_environment(env))
 
     def test_wrong_flags_exit_with_two(self):
         for flags in (["--lanes", "0"], ["--lane-poll-us", "-1"], ["--device", "tpu"], ["--nonsense"],
@@ -39,6 +39,11 @@ class LifecycleTest(unittest.TestCase):
                 self.assertIn(flags[0].encode(), done.stderr)
                 self.assertIn(b"Usage: prefixd", done.stderr)
         self.assertEqual(self.run_prefixd(env={"PREFIXD_LANES": "0"}).returncode, 2)
+
+    def test_a_variable_that_is_none_of_ours_exits_with_two(self):
+        done = self.run_prefixd(env={"PREFIXD_LANEZ": "8"})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"no PREFIXD_LANEZ in the environment: did you mean PREFIXD_LANES?", done.stderr)
 
     def test_what_can_not_start_exits_with_one(self):
         done = self.run_prefixd("--device", "cuda:99")
@@ -203,7 +208,7 @@ class LifecycleTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             port_file = pathlib.Path(folder) / "port"
             process = subprocess.Popen([BIN_DIR / "prefixd", "--device", "cpu", "--listen", "127.0.0.1:0", "--port-file",
-                                        port_file], stderr=subprocess.PIPE)
+                                        port_file], stderr=subprocess.PIPE, env=server_environment())
             wait_until(port_file.exists)
             with grpc.insecure_channel(f"127.0.0.1:{port_file.read_text().strip()}") as channel:
                 stub = primitives_pb2_grpc.PrefixServiceStub(channel)

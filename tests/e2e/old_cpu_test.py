@@ -11,7 +11,7 @@ import unittest
 
 import numpy as np
 
-from harness import BIN_DIR, LIMIT_SECONDS, E2ETest, Server
+from harness import BIN_DIR, LIMIT_SECONDS, E2ETest, Server, server_environment
 
 QEMU = shutil.which("qemu-x86_64")
 PLAIN = "Opteron_G1"  # What every x86-64 has, and SSE3.
@@ -122,7 +122,7 @@ class OldCpuTest(E2ETest):
             done = subprocess.run(
                 [QEMU, "-cpu", WITHOUT_AVX, BIN_DIR / "prefixd", "--device", "cpu", "--cpu-isa", isa, "--listen",
                  "127.0.0.1:0"],
-                capture_output=True, timeout=LIMIT_SECONDS)
+                capture_output=True, timeout=LIMIT_SECONDS, env=server_environment())
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(f"no instruction set '{isa}'".encode(), done.stderr)
             self.assertIn(b"choose one of auto, sse2\n", done.stderr)

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace prefixd {
@@ -42,6 +44,41 @@ TEST(OptionsTest, FlagsWinOverTheEnvironment) {
   EXPECT_EQ(std::get<Options>(Parse({"--lanes", "3"})).lanes, 3);
   unsetenv("PREFIXD_LANES");
   unsetenv("PREFIXD_LISTEN");
+}
+
+// The exit code with one variable in the environment, and what is said.
+std::pair<int, std::string> WithVariable(const char* name, const char* value) {
+  setenv(name, value, 1);
+  testing::internal::CaptureStderr();
+  std::string program = "prefixd";
+  char* argv[] = {program.data()};
+  const auto parsed = ParseOptions(1, argv);
+  unsetenv(name);
+  return {std::holds_alternative<int>(parsed) ? std::get<int>(parsed) : -1, testing::internal::GetCapturedStderr()};
+}
+
+TEST(OptionsTest, AMisspeltVariableIsRefusedWithTheNearestName) {
+  const auto [code, message] = WithVariable("PREFIXD_LANEZ", "8");
+  EXPECT_EQ(code, kExitUsage);
+  EXPECT_THAT(message, testing::HasSubstr("did you mean PREFIXD_LANES?"));
+  EXPECT_THAT(WithVariable("PREFIXD_DRAIN_TIMEOUT", "8").second,
+              testing::HasSubstr("did you mean PREFIXD_DRAIN_TIMEOUT_SECONDS?"));
+}
+
+TEST(OptionsTest, AVariableThatSaysNothingIsRefused) {
+  const auto [code, message] = WithVariable("PREFIXD_LISTEN", ",");
+  EXPECT_EQ(code, kExitUsage);
+  EXPECT_THAT(message, testing::HasSubstr("PREFIXD_LISTEN is set to ','"));
+  EXPECT_EQ(WithVariable("PREFIXD_LISTEN", "").first, -1);  // What compose makes of a variable that is not set.
+}
+
+TEST(OptionsTest, VariablesOfOthersAreLeftAlone) {
+  for (const char* name :
+       {"PREFIXD_SERVER", "PREFIXD_SERVICE_HOST", "PREFIXD_SERVICE_PORT", "PREFIXD_SERVICE_PORT_GRPC", "PREFIXD_PORT",
+        "PREFIXD_PORT_50051_TCP", "PREFIXD_PORT_50051_TCP_ADDR", "PREFIXD_PUBLIC_SERVICE_HOST"}) {
+    EXPECT_EQ(WithVariable(name, "tcp://10.0.0.1:50051").first, -1) << name;
+  }
+  EXPECT_EQ(WithVariable("PREFIXD_PORT", "50051").first, kExitUsage);  // Somebody who takes it for ours.
 }
 
 TEST(OptionsTest, BenchmarksCanBeSwitchedOff) {
