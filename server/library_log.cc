@@ -25,16 +25,16 @@ void CaptureLibraryLogs() {
 #if PREFIXD_PROTOBUF_HAS_HANDLER
   // A message that does not parse is the caller's mistake, and the caller hears of it.
   google::protobuf::SetLogHandler([](google::protobuf::LogLevel level, const char*, int, const std::string& message) {
-    if (level >= google::protobuf::LOGLEVEL_WARNING) LogWarning(StrCat("protobuf: ", message));
+    if (level >= google::protobuf::LOGLEVEL_WARNING) LogWarning(StrCat("protobuf: ", message), "protobuf");
   });
 #endif
 #if PREFIXD_GRPC_HAS_HANDLER
   gpr_set_log_function([](gpr_log_func_args* args) {
     const std::string message = StrCat("grpc: ", args->message);
     if (args->severity == GPR_LOG_SEVERITY_ERROR) {
-      LogError(message);
+      LogError(message, "grpc error");
     } else if (args->severity == GPR_LOG_SEVERITY_INFO) {
-      LogInfo(message);
+      LogInfo(message, "grpc");
     }
   });
 #endif

@@ -1,9 +1,11 @@
 // The log of prefixd: spdlog on standard error, as text or as one JSON object a line.
 // One thread writes the lines, from a bounded queue. If the reader of standard error stalls, the server goes on; when
-// the queue is full its oldest lines are dropped. Threads: any.
+// the queue is full its oldest lines are dropped. Lines are ASCII: what a caller says can't make lines of its own. Of
+// what callers can bring about there are so many lines of a kind a second. Threads: any.
 #ifndef PREFIXD_SERVER_LOG_H_
 #define PREFIXD_SERVER_LOG_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/time/time.h"
@@ -11,20 +13,24 @@
 
 namespace prefixd {
 
-// Sets up the default logger. Needs: level and format as Options has checked them.
-void StartLog(const std::string& level, const std::string& format);
+// Sets up the default logger. Needs: level and format as Options has checked them. Takes at most lines_per_second of a
+// kind, or all if it is 0.
+void StartLog(const std::string& level, const std::string& format, uint64_t lines_per_second);
+
+// Writes how many lines were dropped since it was last called. Called once a second.
+void LogDropped();
 
 // Writes the queued lines, for at most `limit`; what is not written by then is lost. Call it before the process ends.
 void FlushLog(absl::Duration limit);
 
 // One line on a request that ended: id, caller, method, dtype, op, elements, bytes, status, stage times.
-// Failures that are the server's own are errors, the rest is info.
+// Failures that are the server's own are errors, the rest is info. Those that end alike are of one kind.
 void LogRequest(const CallRecord& record);
 
-// A line on the server itself.
-void LogInfo(const std::string& message);
-void LogWarning(const std::string& message);
-void LogError(const std::string& message);
+// A line on the server itself. With a kind, if a caller can bring it about.
+void LogInfo(const std::string& message, const std::string& kind = "");
+void LogWarning(const std::string& message, const std::string& kind = "");
+void LogError(const std::string& message, const std::string& kind = "");
 
 }  // namespace prefixd
 

@@ -160,6 +160,11 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
   app.add_option("--log-format", options.log_format, "How to log, on standard error: text, or json, an object a line")
       ->check(CLI::IsMember({"text", "json"}));
+  app.add_option(
+         "--log-lines-per-second", options.log_lines_per_second,
+         "Lines of a kind that are written in a second, such as requests that ended alike; the rest is counted, "
+         "and the number written. 0: all")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 32));
   app.footer(
       "Every flag can be set in the environment: --max-requests as PREFIXD_MAX_REQUESTS.\n"
       "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage; 3 the device failed, "

@@ -31,6 +31,7 @@ struct Options {
   // The log.
   std::string log_level = "info";
   std::string log_format = "text";
+  uint64_t log_lines_per_second = 1000;
 };
 
 // How the process ends; documented in --help for restart policies.

@@ -31,12 +31,15 @@ namespace {
   _exit(code);
 }
 
-// Returns once one of `signals` came. Gives free memory back while it waits: slowly, for under load what is given back
-// is soon wanted again.
+// Returns once one of `signals` came. While it waits it tells of dropped lines, and gives free memory back: slowly, for
+// under load what is given back is soon wanted again.
 void WaitFor(const sigset_t& signals) {
-  constexpr timespec kReleaseInterval = {.tv_sec = 1, .tv_nsec = 0};
+  constexpr timespec kInterval = {.tv_sec = 1, .tv_nsec = 0};
   constexpr size_t kReleasedBytes = size_t{8} << 20;
-  while (sigtimedwait(&signals, nullptr, &kReleaseInterval) < 0) ReleaseFreeMemory(kReleasedBytes);
+  while (sigtimedwait(&signals, nullptr, &kInterval) < 0) {
+    LogDropped();
+    ReleaseFreeMemory(kReleasedBytes);
+  }
 }
 
 // True if one of `signals` is waiting; takes it.
@@ -59,7 +62,7 @@ void Serve(const Options& options, const std::function<absl::StatusOr<std::uniqu
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  StartLog(options.log_level, options.log_format);
+  StartLog(options.log_level, options.log_format, options.log_lines_per_second);
   CaptureLibraryLogs();
 
   absl::StatusOr<std::unique_ptr<Device>> device = open_device();
@@ -92,6 +95,7 @@ void Serve(const Options& options, const std::function<absl::StatusOr<std::uniqu
   const absl::Duration timeout = absl::Seconds(device_lost ? 1 : options.drain_timeout_seconds);
   const uint64_t cut_off = (*server)->Drain(timeout, [&] { return TakeSignal(signals); });
   if (cut_off > 0) LogWarning(StrCat(cut_off, " requests were cut off"));
+  LogDropped();
   LogInfo("stopped");
   Leave(device_lost ? kExitDeviceLost : kExitOk);
 }

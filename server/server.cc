@@ -99,7 +99,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
                                                             std::chrono::microseconds(options.lane_poll_us)));
   server->batcher_ = std::make_unique<Batcher>(
       server->lanes_.get(), absl::Microseconds(options.batch_window_us), [](const absl::Status& status) {
-        LogWarning(StrCat("a batch failed, its requests are run alone: ", status.message()));
+        LogWarning(StrCat("a batch failed, its requests are run alone: ", status.message()), "batch failed");
       });
   server->benchmarks_.enabled = !options.no_benchmark;
   server->benchmarks_.max_bytes = options.max_benchmark_bytes;

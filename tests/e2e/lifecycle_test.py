@@ -14,6 +14,7 @@ import unittest
 
 import numpy as np
 
+import raw_http2
 from harness import BIN_DIR, LIMIT_SECONDS, Server, grpc, server_environment, wait_until
 
 from grpc.health.v1 import health_pb2, health_pb2_grpc
@@ -92,6 +93,37 @@ class LifecycleTest(unittest.TestCase):
         self.assertIn("kernel_us", good)
         self.assertIn("127.0.0.1", good["caller"])
         self.assertEqual((bad["status"], malformed["status"]), ("INVALID_ARGUMENT", "INVALID_ARGUMENT"))
+
+    def test_a_caller_writes_no_lines_of_its_own(self):
+        forged = "info request id=\"forged\""
+        for log_format in ("text", "json"):
+            with self.subTest(log_format), Server("--log-format", log_format) as server:
+                # gRPC logs a timeout that it can't read, as it stands.
+                raw_http2.call(server.address, "/prefixd.v1.PrefixService/Scan",
+                               metadata=[("grpc-timeout", f"1\n2026-01-01T00:00:00.000Z {forged}\x1b[2J\x7f")])
+                with grpc.insecure_channel(server.address) as channel:
+                    stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+                    request = scan_request(np.ones(4, np.float32))
+                    request.request_id = f"a\n{forged}"
+                    with self.assertRaises(grpc.RpcError):
+                        stub.Scan(request)
+                wait_until(lambda: "REQUEST_ID" in server.log())
+                server.stop()
+                log = pathlib.Path(server.log_path).read_bytes()
+                self.assertEqual(set(log) - set(range(0x20, 0x7f)), {0x0a})
+                self.assertFalse([line for line in log.decode().splitlines() if line.startswith("2026-01-01")])
+
+    def test_lines_of_a_kind_are_limited_and_counted(self):
+        with Server("--log-lines-per-second", "5") as server, grpc.insecure_channel(server.address) as channel:
+            stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+            for _ in range(50):
+                with self.assertRaises(grpc.RpcError):
+                    stub.Scan(chunk(np.ones(4, np.float32)))
+            server.stop()
+            written = server.log().count("SPEC_MISSING\" error")
+            dropped = sum(int(line.split()[2]) for line in server.log().splitlines() if "'request SPEC_MISSING'" in line)
+            self.assertLess(written, 50)
+            self.assertEqual(written + dropped, 50, server.log())
 
     def test_a_message_above_the_limit_is_no_end_of_the_stream(self):
         with Server("--max-message-bytes", str(2 << 20)) as server, grpc.insecure_channel(server.address) as channel:

@@ -34,7 +34,7 @@ inline Options TestOptions() {
 // gRPC 1.51 takes ten seconds to destroy a process's last server with the callback API. So this server stays.
 inline void KeepOneServer() {
   static Server* const kept = [] {
-    StartLog("off", "text");
+    StartLog("off", "text", /*lines_per_second=*/0);
     return Server::Start(TestOptions(), std::make_unique<FakeDevice>(), [] {})->release();
   }();
   static_cast<void>(kept);

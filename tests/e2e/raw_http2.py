@@ -1,0 +1,74 @@
+"""HTTP/2 frames by hand, for what no client library would send."""
+
+import socket
+import struct
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
+END_STREAM, END_HEADERS, ACK = 1, 4, 1
+
+
+def frame(kind, flags=0, stream=0, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def _string(text):
+    """A literal of HPACK, not Huffman-coded."""
+    raw = text.encode("latin-1")
+    if len(raw) < 127:
+        return bytes([len(raw)]) + raw
+    rest, length = len(raw) - 127, [127]
+    while rest >= 128:
+        length.append(rest % 128 + 128)
+        rest //= 128
+    return bytes([*length, rest]) + raw
+
+
+def headers(path, metadata=(), authority="localhost"):
+    """A header block that starts a gRPC call: literals, none of which are indexed."""
+    fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", authority), ("te", "trailers"),
+              ("content-type", "application/grpc"), *metadata]
+    return b"".join(b"\x00" + _string(name) + _string(value) for name, value in fields)
+
+
+def message(payload):
+    """A gRPC message with its five bytes in front."""
+    return struct.pack(">BI", 0, len(payload)) + payload
+
+
+def connect(address, settings=b""):
+    """A connection that has said hello. `address` is HOST:PORT."""
+    host, port = address.rsplit(":", 1)
+    connection = socket.create_connection((host, int(port)), timeout=60)
+    connection.sendall(PREFACE + frame(SETTINGS, payload=settings))
+    return connection
+
+
+def read_frames(connection):
+    """Frames as (kind, flags, stream, payload), until the other side closes. Acknowledges settings and pings."""
+    held = b""
+    while True:
+        while len(held) < 9 or len(held) < 9 + int.from_bytes(held[:3], "big"):
+            try:
+                more = connection.recv(1 << 16)
+            except ConnectionResetError:
+                return
+            if not more:
+                return
+            held += more
+        length = int.from_bytes(held[:3], "big")
+        kind, flags, stream = struct.unpack(">BBI", held[3:9])
+        payload, held = held[9:9 + length], held[9 + length:]
+        if kind in (SETTINGS, PING) and not flags & ACK:
+            connection.sendall(frame(kind, ACK, payload=payload if kind == PING else b""))
+        yield kind, flags, stream, payload
+
+
+def call(address, path, payload=b"", metadata=()):
+    """One call; returns when the server has answered or closed."""
+    with connect(address) as connection:
+        connection.sendall(frame(HEADERS, END_HEADERS, 1, headers(path, metadata)) +
+                           frame(DATA, END_STREAM, 1, message(payload)))
+        for kind, flags, stream, _ in read_frames(connection):
+            if (kind in (HEADERS, DATA) and stream == 1 and flags & END_STREAM) or kind in (RST_STREAM, GOAWAY):
+                return
