@@ -1,5 +1,6 @@
 #include "server/options.h"
 
+#include <grp.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -39,6 +40,22 @@ bool IsAddress(std::string_view address) {
   uint16_t port = 0;
   const auto [end, error] = std::from_chars(address.data() + colon + 1, address.data() + address.size(), port);
   return error == std::errc() && end == address.data() + address.size();
+}
+
+std::optional<mode_t> SocketMode(const std::string& text) {
+  mode_t mode = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
+  if (error != std::errc() || end != text.data() + text.size() || mode > 0777) return std::nullopt;
+  return mode;
+}
+
+std::optional<gid_t> GroupOf(const std::string& name) {
+  gid_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error == std::errc() && end == name.data() + name.size()) return number;
+  const group* entry = getgrnam(name.c_str());
+  if (entry == nullptr) return std::nullopt;
+  return entry->gr_gid;
 }
 
 constexpr std::string_view kPrefix = "PREFIXD_";
@@ -136,6 +153,25 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
       ->check(CLI::Range(uint64_t{0}, uint64_t{10'000}));
   app.add_option("--port-file", options.port_file,
                  "File to write the bound TCP port to once the server is ready, for --listen HOST:0");
+  app.add_option_function<std::string>(
+         "--socket-mode", [&](const std::string& text) { options.socket_mode = *SocketMode(text); },
+         "Access to Unix sockets' files, in octal: who may write may connect. 0660 lets --socket-group in")
+      ->default_str("0600")
+      ->check([](const std::string& text) {
+        return SocketMode(text) ? std::string() : "expected an octal number up to 0777, such as 0660, not " + text;
+      });
+  app.add_option_function<std::string>(
+         "--socket-group", [&](const std::string& name) { options.socket_group = GroupOf(name); },
+         "Group that Unix sockets' files are given to, by name or number (default: that of the process)")
+      ->check([](const std::string& name) { return GroupOf(name) ? std::string() : "there is no group " + name; });
+  app.add_option("--max-connections", options.max_connections,
+                 "Connections at once; more are closed at once. Never more than the limit of open files allows")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
+  app.add_option(
+         "--max-connections-per-address", options.max_connections_per_address,
+         "Connections at once from one address, IPv6 network of 64 bits, or user of a Unix socket; never more than "
+         "half of all")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
   app.add_option("--max-message-bytes", options.max_message_bytes, "Largest request message, in bytes")
       ->check(CLI::Range(uint64_t{2} << 20, uint64_t{1} << 30));
   app.add_option("--max-requests", options.max_requests, "Requests in flight; more are refused")
@@ -168,7 +204,7 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
   app.footer(
       "Every flag can be set in the environment: --max-requests as PREFIXD_MAX_REQUESTS.\n"
       "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage; 3 the device failed, "
-      "restart.\n");
+      "4 no connection can be accepted any more: restart.\n");
 
   for (CLI::Option* option : app.get_options()) {
     const std::string& name = option->get_single_name();

@@ -2,7 +2,10 @@
 #ifndef PREFIXD_SERVER_OPTIONS_H_
 #define PREFIXD_SERVER_OPTIONS_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -18,8 +21,12 @@ struct Options {
   uint64_t batch_window_us = 0;
   uint64_t lane_poll_us = 250;  // More than a caller nearby takes from a reply to its next request, both ways included.
   std::string port_file;
+  mode_t socket_mode = 0600;
+  std::optional<gid_t> socket_group;
 
   // Limits.
+  uint64_t max_connections = 8192;
+  uint64_t max_connections_per_address = 4096;
   uint64_t max_message_bytes = uint64_t{4} << 20;
   uint64_t max_requests = 1024;
   uint64_t max_request_bytes = uint64_t{2} << 30;
@@ -36,10 +43,11 @@ struct Options {
 
 // How the process ends; documented in --help for restart policies.
 enum ExitCode : int {
-  kExitOk = 0,          // Drained after SIGTERM or SIGINT.
-  kExitFailed = 1,      // Could not start.
-  kExitUsage = 2,       // Wrong flags.
-  kExitDeviceLost = 3,  // The device failed: restart.
+  kExitOk = 0,            // Drained after SIGTERM or SIGINT.
+  kExitFailed = 1,        // Could not start.
+  kExitUsage = 2,         // Wrong flags.
+  kExitDeviceLost = 3,    // The device failed: restart.
+  kExitCannotAccept = 4,  // No connection can be accepted any more: restart.
 };
 
 // Flags, then the environment (PREFIXD_LISTEN for --listen, and so on), then defaults. Prints help, the version or what

@@ -75,9 +75,9 @@ void Serve(const Options& options, const std::function<absl::StatusOr<std::uniqu
     Leave(kExitFailed);
   }
   const std::string device_name = (*device)->info().name;
-  static std::atomic<bool> device_lost{false};
-  auto server = Server::Start(options, *std::move(device), [] {
-    device_lost = true;
+  static std::atomic<int> exit_code{kExitOk};
+  auto server = Server::Start(options, *std::move(device), [](Server::Failure failure) {
+    exit_code = failure == Server::Failure::kDeviceLost ? kExitDeviceLost : kExitCannotAccept;
     kill(getpid(), SIGTERM);
   });
   if (!server.ok()) {
@@ -88,6 +88,7 @@ void Serve(const Options& options, const std::function<absl::StatusOr<std::uniqu
                  device_name, ", ", options.lanes, " lanes"));
 
   WaitFor(signals);
+  const bool device_lost = exit_code == kExitDeviceLost;
   LogInfo(device_lost ? std::string("stopping: the device failed")
                       : StrCat("draining for at most ", options.drain_timeout_seconds,
                                " seconds; a second signal stops at once"));
@@ -97,7 +98,7 @@ void Serve(const Options& options, const std::function<absl::StatusOr<std::uniqu
   if (cut_off > 0) LogWarning(StrCat(cut_off, " requests were cut off"));
   LogDropped();
   LogInfo("stopped");
-  Leave(device_lost ? kExitDeviceLost : kExitOk);
+  Leave(exit_code);
 }
 
 }  // namespace prefixd

@@ -1,11 +1,9 @@
 #include "server/server.h"
 
 #include <stdio.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <thread>
@@ -41,38 +39,17 @@ constexpr absl::Duration kCloseTimeout = absl::Milliseconds(100);
 constexpr absl::Duration kMaxCloseTime = absl::Seconds(1);
 // Callers may ask us as often as we ask them.
 constexpr int kMinPingIntervalMs = 10'000;
+// A connection that has not said hello by then is closed.
+constexpr int kHandshakeTimeoutMs = 20'000;
+// For what is no connection: the device, the log, files that libraries open.
+constexpr uint64_t kReservedDescriptors = 64;
+constexpr uint64_t kMinConnections = 16;
 
 bool IsUnix(std::string_view address) { return address.starts_with("unix:"); }
 
 bool IsLoopback(std::string_view address) {
   return IsUnix(address) || address.starts_with("127.") || address.starts_with("localhost:") ||
          address.starts_with("[::1]:");
-}
-
-// The path of "unix:PATH" or "unix:///PATH".
-std::string SocketPath(std::string_view address) {
-  address.remove_prefix(std::string_view("unix:").size());
-  if (address.starts_with("//")) address.remove_prefix(2);
-  return std::string(address);
-}
-
-// 0 if there is no such file.
-uint64_t InodeOf(const std::string& path) {
-  struct stat status = {};
-  return stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
-}
-
-// Whether somebody serves the socket. gRPC would take it over without asking.
-bool IsServed(const std::string& path) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return false;  // gRPC will say that it is too long.
-  path.copy(address.sun_path, path.size());
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  const bool served = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
-  close(fd);
-  return served;
 }
 
 // The whole file appears at once, so that whoever waits for it never reads half a number.
@@ -90,10 +67,10 @@ absl::Status WritePortFile(const std::string& path, int port) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, std::unique_ptr<Device> device,
-                                                      std::function<void()> on_device_lost) {
+                                                      std::function<void(Failure)> on_failed) {
   std::unique_ptr<Server> server(new Server);
   server->device_ = std::move(device);
-  server->on_device_lost_ = std::move(on_device_lost);
+  server->on_failed_ = std::move(on_failed);
   server->admission_ = std::make_unique<Admission>(options.max_requests, options.max_request_bytes);
   PREFIXD_ASSIGN_OR_RETURN(server->lanes_, LanePool::Create(*server->device_, options.lanes, options.staging_bytes,
                                                             std::chrono::microseconds(options.lane_poll_us)));
@@ -135,50 +112,49 @@ absl::Status Server::Listen(const Options& options) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
-  // Without this a second server on the same port would silently take half of the callers.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
   if (!options.port_file.empty()) unlink(options.port_file.c_str());  // A crash may have left one, with an old port.
   for (const auto& service : services_) builder.RegisterService(service.get());
-  std::vector<int> bound(options.listen.size(), 0);
-  for (size_t i = 0; i < options.listen.size(); ++i) {
-    const std::string& address = options.listen[i];
-    if (IsUnix(address) && IsServed(SocketPath(address))) {
-      return absl::UnavailableError(StrCat("can't listen on ", address, ": another server does"));
-    }
+  const uint64_t free_descriptors = NumFreeDescriptors();
+  if (free_descriptors < kReservedDescriptors + kMinConnections) {
+    return absl::FailedPreconditionError(StrCat("the limit of open files leaves ", free_descriptors, ", and ",
+                                                kReservedDescriptors + kMinConnections,
+                                                " is the least to serve with: raise it (ulimit -n)"));
+  }
+  const uint64_t max_connections = std::min(options.max_connections, free_descriptors - kReservedDescriptors);
+  if (max_connections < options.max_connections) {
+    LogInfo(StrCat("the limit of open files allows ", max_connections, " connections"));
+  }
+  acceptor_.emplace(ConnectionTable::Limits{
+      .connections = max_connections,
+      // Nobody has all of them.
+      .connections_per_address = std::min(options.max_connections_per_address, (max_connections + 1) / 2)});
+  for (const std::string& address : options.listen) {
     if (!IsLoopback(address)) {
       LogWarning(StrCat("listening on ", address,
                         ", which is not loopback: callers are not authenticated, keep it behind a proxy"));
     }
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &bound[i]);
+    PREFIXD_ASSIGN_OR_RETURN(const int port,
+                             acceptor_->Listen(address, {.mode = options.socket_mode, .group = options.socket_group}));
+    if (!IsUnix(address)) ports_.push_back(port);
   }
+  acceptor_->AddTo(&builder);
   grpc_ = builder.BuildAndStart();
-  if (grpc_ == nullptr) {
-    // gRPC builds nothing if one address fails, and marks that one (and those after it) with port 0.
-    for (size_t i = 0; i < bound.size(); ++i) {
-      if (bound[i] == 0) {
-        return absl::UnavailableError(
-            StrCat("can't listen on ", options.listen[i], ": is it a valid HOST:PORT or unix:PATH, and is it free?"));
-      }
-    }
-    return absl::UnavailableError(StrCat("can't listen on ", absl::StrJoin(options.listen, ", ")));
-  }
+  if (grpc_ == nullptr) return absl::InternalError("gRPC can't start; its own lines above say why");
   health_ = grpc_->GetHealthCheckService();
-  for (size_t i = 0; i < bound.size(); ++i) {
-    if (IsUnix(options.listen[i])) {
-      const std::string path = SocketPath(options.listen[i]);
-      socket_files_.push_back({path, InodeOf(path)});
-    } else {
-      ports_.push_back(bound[i]);
-    }
-  }
   if (!options.port_file.empty()) {
     PREFIXD_RETURN_IF_ERROR(WritePortFile(options.port_file, ports_.front()));
     port_file_ = options.port_file;
   }
+  acceptor_->Start([this](const absl::Status& status) {
+    LogError(std::string(status.message()));
+    on_failed_(Failure::kCannotAccept);
+  });
   return absl::OkStatus();
 }
 
 Server::~Server() {
+  if (acceptor_) acceptor_->Stop();
   admission_->Close(Error(absl::StatusCode::kUnavailable, "DRAINING", "", "the server is stopping: retry elsewhere"));
   // A second Shutdown would not wait: for the reactors of a drained server, the first one is waited for.
   if (closed_ != nullptr) {
@@ -199,6 +175,7 @@ uint64_t Server::Drain(absl::Duration timeout, const std::function<bool()>& hurr
     absl::SleepFor(absl::Milliseconds(20));
   }
   const uint64_t cut_off = admission_->in_use().requests;
+  acceptor_->Stop();
   // On a thread of its own, for Shutdown waits for every reactor, also for one that a hung device holds.
   closed_ = std::make_shared<absl::Notification>();
   std::thread([grpc = grpc_, closed = closed_] {
@@ -207,9 +184,6 @@ uint64_t Server::Drain(absl::Duration timeout, const std::function<bool()>& hurr
   }).detach();
   closed_->WaitForNotificationWithTimeout(kMaxCloseTime);
   if (!port_file_.empty()) unlink(port_file_.c_str());
-  for (const SocketFile& file : socket_files_) {
-    if (InodeOf(file.path) == file.inode) unlink(file.path.c_str());
-  }
   return cut_off;
 }
 
@@ -219,7 +193,7 @@ void Server::OnDeviceLost(const absl::Status& status) {
   admission_->Close(status);
   // A request may come, and lose the device, before Listen has returned: Drain will see to the health then.
   if (grpc::HealthCheckServiceInterface* health = health_.load()) health->SetServingStatus(false);
-  on_device_lost_();
+  on_failed_(Failure::kDeviceLost);
 }
 
 }  // namespace prefixd

@@ -1,17 +1,18 @@
 // The whole server: device, lanes, budgets, services and listening sockets, from start to drained.
 //
-//   auto server = *Server::Start(options, *OpenDevice(options.device, options.cpu_isa), on_device_lost);
+//   auto server = *Server::Start(options, *OpenDevice(options.device, options.cpu_isa), on_failed);
 //   ... until SIGTERM ...
 //   server->Drain(absl::Seconds(30), [] { return false; });
 //
-// Threads: Start, Drain and the destructor by one thread; on_device_lost is called on a lane thread or one of
-//          gRPC's, and must not block.
+// Threads: Start, Drain and the destructor by one thread; on_failed is called on a lane thread, one of gRPC's or the
+//          one that accepts connections, and must not block.
 #ifndef PREFIXD_SERVER_SERVER_H_
 #define PREFIXD_SERVER_SERVER_H_
 
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,16 +29,23 @@
 #include "server/lanes/batcher.h"
 #include "server/lanes/lane_pool.h"
 #include "server/options.h"
+#include "server/rpc/acceptor.h"
 
 namespace prefixd {
 
 class Server {
  public:
-  // Listens and serves once it returns. `on_device_lost` is called once, when the device has failed for good: the
-  // server then refuses every request with UNAVAILABLE and reports NOT_SERVING.
-  // Errors: those of the device; UNAVAILABLE if an address can't be bound; INTERNAL if the port file can't be written.
+  // Why a server can't go on.
+  enum class Failure : uint8_t {
+    kDeviceLost,    // It refuses every request with UNAVAILABLE and reports NOT_SERVING.
+    kCannotAccept,  // It serves the connections that it has.
+  };
+
+  // Listens and serves once it returns. `on_failed` is called once at most for each failure.
+  // Errors: those of the device; UNAVAILABLE if an address can't be bound; FAILED_PRECONDITION if the limit of open
+  // files is too low; INTERNAL if the port file can't be written.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options, std::unique_ptr<Device> device,
-                                                       std::function<void()> on_device_lost);
+                                                       std::function<void(Failure)> on_failed);
 
   // Cancels the requests in flight, and waits for them. In gRPC 1.51 this takes up to ten seconds, and it never returns
   // if a device hangs. So Serve ends the process without destroying its server.
@@ -53,12 +61,6 @@ class Server {
 
  private:
   Server() = default;
-  // A Unix socket's file. We remove it only while the path has the same inode: else it is another server's.
-  struct SocketFile {
-    std::string path;
-    uint64_t inode = 0;
-  };
-
   absl::Status Listen(const Options& options);
   void OnDeviceLost(const absl::Status& status);
 
@@ -69,15 +71,15 @@ class Server {
   std::unique_ptr<LanePool> lanes_;
   BenchmarkControl benchmarks_;
   ServerContext context_;
-  std::function<void()> on_device_lost_;
+  std::function<void(Failure)> on_failed_;
   std::atomic<bool> device_lost_{false};
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::shared_ptr<grpc::Server> grpc_;
+  std::optional<Acceptor> acceptor_;                                 // Hands connections to grpc_.
   std::shared_ptr<absl::Notification> closed_;                       // Drain's: when grpc_ has shut down.
   std::atomic<grpc::HealthCheckServiceInterface*> health_{nullptr};  // Once grpc_ serves.
   std::vector<int> ports_;
   std::string port_file_;
-  std::vector<SocketFile> socket_files_;
 };
 
 }  // namespace prefixd

@@ -10,12 +10,13 @@ from harness import wait_until
 
 
 class IdleConnectionsTest(faults.FaultsTest):
+    SERVER_FLAGS = ("--max-connections", "25000", "--max-connections-per-address", "12000")
+
     def test_connections_that_send_nothing(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        count = min(10_000, hard - 500)
+        count = min(10_000, hard // 2 - 500)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count + 400), hard))
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
-        resource.prlimit(self.server.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
         host, port = self.server.address.split(":")
         open_files = f"/proc/{self.server.process.pid}/fd"
         files_before = len(os.listdir(open_files))

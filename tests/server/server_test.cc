@@ -88,9 +88,9 @@ TEST_F(ServiceTest, AUnixSocketIsNotTakenOver) {
   Options options = TestOptions();
   const std::string path = testing::TempDir() + "prefixd_service_test.sock";
   options.listen = {"unix:" + path};
-  auto first = Server::Start(options, std::make_unique<FakeDevice>(), [] {});
+  auto first = Server::Start(options, std::make_unique<FakeDevice>(), [](Server::Failure) {});
   ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_FALSE(Server::Start(options, std::make_unique<FakeDevice>(), [] {}).ok());
+  EXPECT_FALSE(Server::Start(options, std::make_unique<FakeDevice>(), [](Server::Failure) {}).ok());
   (*first)->Drain(absl::ZeroDuration(), [] { return false; });
   EXPECT_FALSE(std::ifstream(path).good());
 }
@@ -98,7 +98,7 @@ TEST_F(ServiceTest, AUnixSocketIsNotTakenOver) {
 TEST_F(ServiceTest, AnAddressInUseIsNamed) {
   Options options = TestOptions();
   options.listen = {absl::StrCat("127.0.0.1:", server_->ports().front())};
-  const auto second = Server::Start(options, std::make_unique<FakeDevice>(), [] {});
+  const auto second = Server::Start(options, std::make_unique<FakeDevice>(), [](Server::Failure) {});
   ASSERT_FALSE(second.ok());
   EXPECT_NE(second.status().message().find(options.listen[0]), absl::string_view::npos) << second.status();
 }
@@ -106,7 +106,7 @@ TEST_F(ServiceTest, AnAddressInUseIsNamed) {
 TEST_F(ServiceTest, PortFileHoldsTheBoundPort) {
   Options options = TestOptions();
   options.port_file = testing::TempDir() + "prefixd_port_test";
-  auto server = Server::Start(options, std::make_unique<FakeDevice>(), [] {});
+  auto server = Server::Start(options, std::make_unique<FakeDevice>(), [](Server::Failure) {});
   ASSERT_TRUE(server.ok()) << server.status();
   int port = 0;
   std::ifstream(options.port_file) >> port;
@@ -114,7 +114,7 @@ TEST_F(ServiceTest, PortFileHoldsTheBoundPort) {
   (*server)->Drain(absl::ZeroDuration(), [] { return false; });
   EXPECT_FALSE(std::ifstream(options.port_file).good());
   options.port_file = "/no/such/folder/port";
-  EXPECT_FALSE(Server::Start(options, std::make_unique<FakeDevice>(), [] {}).ok());
+  EXPECT_FALSE(Server::Start(options, std::make_unique<FakeDevice>(), [](Server::Failure) {}).ok());
 }
 
 }  // namespace

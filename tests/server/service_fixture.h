@@ -35,7 +35,7 @@ inline Options TestOptions() {
 inline void KeepOneServer() {
   static Server* const kept = [] {
     StartLog("off", "text", /*lines_per_second=*/0);
-    return Server::Start(TestOptions(), std::make_unique<FakeDevice>(), [] {})->release();
+    return Server::Start(TestOptions(), std::make_unique<FakeDevice>(), [](Server::Failure) {})->release();
   }();
   static_cast<void>(kept);
 }
@@ -67,7 +67,7 @@ class ServiceTest : public testing::Test {
     KeepOneServer();
     auto device = std::make_unique<FakeDevice>();
     device_ = device.get();
-    auto server = Server::Start(TestOptions(), std::move(device), [this] { lost_.Arrive(); });
+    auto server = Server::Start(TestOptions(), std::move(device), [this](Server::Failure) { lost_.Arrive(); });
     server_ = *std::move(server);
     channel_ =
         grpc::CreateChannel(absl::StrCat("127.0.0.1:", server_->ports().front()), grpc::InsecureChannelCredentials());

@@ -1,0 +1,273 @@
+#include "server/rpc/acceptor.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "base/status.h"
+#include "server/log.h"
+
+namespace prefixd {
+namespace {
+
+constexpr std::string_view kUnixScheme = "unix:";
+constexpr int kBacklog = 4096;
+// When there is nothing left to accept with, the thread looks again after so long.
+constexpr int kRetryMs = 100;
+
+absl::Status ListenError(const std::string& address, std::string_view what) {
+  return absl::UnavailableError(StrCat("can't listen on ", address, ": ", what));
+}
+
+absl::Status ListenErrno(const std::string& address) { return ListenError(address, strerror(errno)); }
+
+int NewSocket(int family) { return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
+
+// 0 if there is no such file.
+uint64_t InodeOf(const std::string& path) {
+  struct stat status = {};
+  return stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
+// Whether somebody serves the socket, even if he is too busy to accept.
+bool IsServed(const sockaddr_un& address) {
+  const int fd = NewSocket(AF_UNIX);
+  if (fd < 0) return false;
+  const bool served = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 || errno == EAGAIN;
+  close(fd);
+  return served;
+}
+
+// Whose a connection is: "10.0.0.1", an IPv6 network of 64 bits, of which one host has all, or "uid 1000".
+std::string CallerAddress(int fd, const sockaddr_storage& peer) {
+  std::array<char, INET6_ADDRSTRLEN> text = {};
+  if (peer.ss_family == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(peer).sin_addr, text.data(), text.size());
+  } else if (peer.ss_family == AF_INET6) {
+    in6_addr address = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
+    if (IN6_IS_ADDR_V4MAPPED(&address)) {
+      inet_ntop(AF_INET, &address.s6_addr[12], text.data(), text.size());
+    } else {
+      std::memset(&address.s6_addr[8], 0, 8);
+      inet_ntop(AF_INET6, &address, text.data(), text.size());
+      return StrCat(text.data(), "/64");
+    }
+  } else {
+    ucred credentials = {};
+    socklen_t size = sizeof(credentials);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) return StrCat("uid ", credentials.uid);
+  }
+  return text.data();
+}
+
+// For other errors of accept nothing is wrong with the listening socket: the connection is gone, or a resource is.
+bool IsFatal(int error) {
+  return error == EBADF || error == EINVAL || error == ENOTSOCK || error == EOPNOTSUPP || error == EFAULT;
+}
+
+bool IsOutOfResources(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
+
+int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
+}  // namespace
+
+// ---- Listening -----------------------------------------------------------------------------------------------------
+absl::StatusOr<int> Acceptor::Listen(const std::string& address, const SocketAccess& access) {
+  if (!address.starts_with(kUnixScheme)) return ListenTcp(address);
+  std::string path = address.substr(kUnixScheme.size());
+  if (path.starts_with("//")) path.erase(0, 2);
+  PREFIXD_RETURN_IF_ERROR(ListenUnix(path, access));
+  return 0;
+}
+
+absl::StatusOr<int> Acceptor::ListenTcp(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  std::string host = address.substr(0, colon);
+  std::string port = address.substr(colon + 1);
+  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+  addrinfo hints = {};
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
+    return ListenError(address, gai_strerror(error));
+  }
+  const absl::Cleanup free_found = [&] { freeaddrinfo(found); };
+  int bound_port = 0;
+  absl::Status first_error;
+  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
+    // The first address gets a free port if none is asked for; the others get the same.
+    sockaddr_storage bound = {};
+    std::memcpy(&bound, info->ai_addr, info->ai_addrlen);
+    auto& port_field = bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
+                                                   : reinterpret_cast<sockaddr_in&>(bound).sin_port;
+    if (bound_port != 0) port_field = htons(static_cast<uint16_t>(bound_port));
+    const int fd = NewSocket(info->ai_family);
+    const int yes = 1, no = 0;
+    if (fd >= 0) {
+      setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+      // [::] means every address of the host, as with gRPC.
+      if (info->ai_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+    }
+    socklen_t size = sizeof(bound);
+    if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&bound), info->ai_addrlen) != 0 || listen(fd, kBacklog) != 0 ||
+        getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+      first_error.Update(ListenErrno(address));
+      if (fd >= 0) close(fd);
+      continue;
+    }
+    bound_port = ntohs(port_field);
+    listeners_.push_back({.fd = fd, .path = "", .inode = 0});
+  }
+  if (bound_port == 0) return first_error;
+  return bound_port;
+}
+
+absl::Status Acceptor::ListenUnix(const std::string& path, const SocketAccess& access) {
+  const std::string name = StrCat(kUnixScheme, path);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return ListenError(name, StrCat("a socket's path has at most ", sizeof(address.sun_path) - 1, " bytes"));
+  }
+  path.copy(address.sun_path, path.size());
+  if (IsServed(address)) return ListenError(name, "another server does");
+  std::error_code error;
+  if (std::filesystem::is_socket(path, error)) unlink(path.c_str());  // A crash left it.
+  const int fd = NewSocket(AF_UNIX);
+  if (fd < 0) return ListenErrno(name);
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    const absl::Status status = ListenErrno(name);
+    close(fd);
+    return status;
+  }
+  listeners_.push_back({.fd = fd, .path = path, .inode = InodeOf(path)});
+  // Nobody can connect before it listens, so nobody gets in by the access that it has until here.
+  if (access.group && chown(path.c_str(), static_cast<uid_t>(-1), *access.group) != 0) {
+    return ListenError(name, StrCat("can't give it to group ", *access.group, ": ", strerror(errno)));
+  }
+  if (chmod(path.c_str(), access.mode) != 0 || listen(fd, kBacklog) != 0) return ListenErrno(name);
+  return absl::OkStatus();
+}
+
+void Acceptor::AddTo(grpc::ServerBuilder* builder) {
+  using Builder = grpc::ServerBuilder::experimental_type;
+  grpc_ = builder->experimental().AddExternalConnectionAcceptor(Builder::ExternalConnectionType::FROM_FD,
+                                                                grpc::InsecureServerCredentials());
+}
+
+// ---- Accepting -----------------------------------------------------------------------------------------------------
+void Acceptor::Start(std::function<void(const absl::Status&)> on_failed) {
+  stop_event_ = eventfd(0, EFD_CLOEXEC);
+  spare_ = OpenSpare();
+  thread_ = std::thread([this, on_failed = std::move(on_failed)] { Run(on_failed); });
+}
+
+void Acceptor::Stop() {
+  if (thread_.joinable()) {
+    eventfd_write(stop_event_, 1);
+    thread_.join();
+  }
+  for (const Listener& listener : listeners_) {
+    close(listener.fd);
+    if (!listener.path.empty() && InodeOf(listener.path) == listener.inode) unlink(listener.path.c_str());
+  }
+  listeners_.clear();
+  for (int* fd : {&stop_event_, &spare_}) {
+    if (*fd >= 0) close(std::exchange(*fd, -1));
+  }
+}
+
+void Acceptor::Run(const std::function<void(const absl::Status&)>& on_failed) {
+  std::vector<pollfd> waits = {{.fd = stop_event_, .events = POLLIN, .revents = 0}};
+  for (const Listener& listener : listeners_) waits.push_back({.fd = listener.fd, .events = POLLIN, .revents = 0});
+  while (true) {
+    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) {
+      return on_failed(absl::InternalError(StrCat("can't wait for connections: ", strerror(errno))));
+    }
+    if (waits[0].revents != 0) return;
+    for (size_t i = 0; i < listeners_.size(); ++i) {
+      if (waits[i + 1].revents == 0) continue;
+      if (absl::Status status = AcceptFrom(listeners_[i]); !status.ok()) return on_failed(status);
+    }
+  }
+}
+
+absl::Status Acceptor::AcceptFrom(const Listener& listener) {
+  constexpr int kMaxAtOnce = 64;  // Then the other addresses have their turn.
+  for (int i = 0; i < kMaxAtOnce; ++i) {
+    const int fd = accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+      HandOver(listener, fd);
+      continue;
+    }
+    if (errno == EAGAIN) break;
+    if (IsFatal(errno)) return absl::InternalError(StrCat("can't accept connections: ", strerror(errno)));
+    if (!IsOutOfResources(errno)) continue;
+    LogWarning(StrCat("a connection was refused: ", strerror(errno)), "connection refused");
+    // With the spare descriptor's place it can be accepted, and closed, so that its caller hears of it.
+    if (spare_ >= 0) close(spare_);
+    if (const int refused = accept4(listener.fd, nullptr, nullptr, SOCK_CLOEXEC); refused >= 0) {
+      close(refused);
+    } else {
+      pollfd stop = {.fd = stop_event_, .events = POLLIN, .revents = 0};
+      poll(&stop, 1, kRetryMs);
+    }
+    spare_ = OpenSpare();
+  }
+  return absl::OkStatus();
+}
+
+void Acceptor::HandOver(const Listener& listener, int fd) {
+  sockaddr_storage peer = {};
+  socklen_t size = sizeof(peer);
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) {  // It is gone already.
+    close(fd);
+    return;
+  }
+  const std::string caller = CallerAddress(fd, peer);
+  if (absl::Status status = connections_.Add(fd, caller); !status.ok()) {
+    LogWarning(StrCat("a connection of ", caller, " was refused: ", status.message()), "connection refused");
+    close(fd);
+    return;
+  }
+  const int yes = 1;
+  if (peer.ss_family != AF_UNIX) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+  connection.listener_fd = listener.fd;
+  connection.fd = fd;
+  grpc_->HandleNewConnection(&connection);
+}
+
+uint64_t NumFreeDescriptors() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  getrlimit(RLIMIT_NOFILE, &limit);
+  std::error_code error;
+  uint64_t used = 0;
+  for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end; it.increment(error)) {
+    ++used;
+  }
+  return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+}
+
+}  // namespace prefixd

@@ -1,0 +1,84 @@
+// Listens, accepts connections and hands them to gRPC. gRPC's own listener in 1.51 accepts nothing any more once it has
+// run out of descriptors, and bounds nothing; here connections are bounded in all and from each address, and whoever
+// comes above a bound is closed at once.
+//
+//   Acceptor acceptor(limits);
+//   PREFIXD_ASSIGN_OR_RETURN(int port, acceptor.Listen("127.0.0.1:0"));
+//   acceptor.AddTo(&builder);
+//   ... builder.BuildAndStart() ...
+//   acceptor.Start(on_failed);
+//
+// Threads: one accepts, from Start to Stop. The methods are called by one thread.
+#ifndef PREFIXD_SERVER_RPC_ACCEPTOR_H_
+#define PREFIXD_SERVER_RPC_ACCEPTOR_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "grpcpp/server_builder.h"
+#include "server/rpc/connection_table.h"
+
+namespace prefixd {
+
+class Acceptor {
+ public:
+  explicit Acceptor(ConnectionTable::Limits limits) : connections_(limits) {}
+  ~Acceptor() { Stop(); }
+
+  // Who may connect to a Unix socket: those who may write to its file.
+  struct SocketAccess {
+    mode_t mode = 0600;
+    std::optional<gid_t> group;
+  };
+
+  // Binds HOST:PORT, to all addresses that the host has, or unix:PATH. Returns the port, 0 of a Unix socket. Errors:
+  // UNAVAILABLE if another server has the address or it can't be bound.
+  absl::StatusOr<int> Listen(const std::string& address, const SocketAccess& access);
+
+  // Before the server is built.
+  void AddTo(grpc::ServerBuilder* builder);
+
+  // Once the server is built and started. on_failed is called, once at most and by the thread that accepts, if it can't
+  // go on.
+  void Start(std::function<void(const absl::Status&)> on_failed);
+
+  // Closes the listening sockets and removes their files. Before the server is shut down. May be called again.
+  void Stop();
+
+ private:
+  struct Listener {
+    int fd;
+    std::string path;  // Of a Unix socket,
+    uint64_t inode;    // and of its file: while it is another one, it is another server's.
+  };
+
+  absl::StatusOr<int> ListenTcp(const std::string& address);
+  absl::Status ListenUnix(const std::string& path, const SocketAccess& access);
+  void Run(const std::function<void(const absl::Status&)>& on_failed);
+  // Accepts what waits. Errors: those after which nothing more can be accepted.
+  absl::Status AcceptFrom(const Listener& listener);
+  void HandOver(const Listener& listener, int fd);
+
+  std::vector<Listener> listeners_;
+  ConnectionTable connections_;  // Once started, of the thread that accepts.
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> grpc_;
+  int stop_event_ = -1;
+  int spare_ = -1;  // Closed to accept, and refuse, a connection when there are no descriptors left.
+  std::thread thread_;
+};
+
+// How many descriptors the process may still open, after its limit was raised as far as it goes.
+uint64_t NumFreeDescriptors();
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_RPC_ACCEPTOR_H_

@@ -1,0 +1,56 @@
+"""More connections than the server may have descriptors, none of which says a word."""
+
+import os
+import pathlib
+import resource
+import socket
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from drills.honest import Honest  # noqa: E402
+from harness import Server, wait_until  # noqa: E402
+
+DESCRIPTORS = 1024
+IDLE = 1100
+
+
+class ConnectionsDrill(unittest.TestCase):
+    def setUp(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, IDLE + 200), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        folder = tempfile.TemporaryDirectory(prefix="prefixd_drill_")
+        self.addCleanup(folder.cleanup)
+        self.socket = f"unix:{folder.name}/prefixd.sock"
+
+    def assert_served(self, caller):
+        self.assertEqual(caller.failures, 0, caller.errors)
+        self.assertGreater(caller.calls, 0)
+
+    def test_idle_connections_of_one_address_shut_nobody_else_out(self):
+        with Server("--listen", self.socket, under=["prlimit", f"--nofile={DESCRIPTORS}"]) as server:
+            host, port = server.address.split(":")
+            with Honest(server.address) as early, Honest(self.socket) as elsewhere:
+                idle = [socket.create_connection((host, int(port))) for _ in range(IDLE)]
+                wait_until(lambda: "was refused" in server.log())
+                with Honest(self.socket) as late:
+                    time.sleep(1)  # For callers to be served meanwhile.
+                self.assertLess(len(os.listdir(f"/proc/{server.process.pid}/fd")), DESCRIPTORS)
+                for connection in idle:
+                    connection.close()
+                closed = time.monotonic()
+                with Honest(server.address) as after:
+                    self.assertLess(time.monotonic() - closed, 3)
+            for caller in (early, elsewhere, late, after):
+                self.assert_served(caller)
+
+    def test_a_limit_that_is_too_low_is_refused_at_start(self):
+        with self.assertRaisesRegex(RuntimeError, "limit of open files"):
+            Server(under=["prlimit", "--nofile=60"]).stop()
+
+
+if __name__ == "__main__":
+    unittest.main()
