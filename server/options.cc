@@ -78,7 +78,7 @@ bool IsOfOthers(const std::string& name, const std::string& value) {
 
 // How many letters one has to put in, take out or change to make one word of the other.
 size_t Distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);  // Of the first i letters of a to the first j of b.
+  std::vector<size_t> row(b.size() + 1);  // From the first i letters of a to the first j of b.
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
     size_t corner = std::exchange(row[0], i);

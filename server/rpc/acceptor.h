@@ -57,8 +57,8 @@ class Acceptor {
  private:
   struct Listener {
     int fd;
-    std::string path;  // Of a Unix socket,
-    uint64_t inode;    // and of its file: while it is another one, it is another server's.
+    std::string path;  // A Unix socket's,
+    uint64_t inode;    // and its file's: while it is another one, it is another server's.
   };
 
   absl::StatusOr<int> ListenTcp(const std::string& address);
