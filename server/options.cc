@@ -176,13 +176,17 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
       ->check(CLI::Range(uint64_t{2} << 20, uint64_t{1} << 30));
   app.add_option("--max-requests", options.max_requests, "Requests in flight; more are refused")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
-  app.add_option("--max-request-bytes", options.max_request_bytes,
-                 "Memory for requests in flight, in bytes; more are refused. A stream counts as three of the largest "
-                 "messages and 3 MiB. gRPC may hold twice as much of messages, those that have not come whole included")
-      ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
-  app.add_option("--staging-bytes", options.staging_bytes,
-                 "Pinned memory that replies are sent from, in bytes. Replies that find none free are copied")
-      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40));
+  CLI::Option* const max_request_bytes = app.add_option(
+      "--max-request-bytes", options.max_request_bytes,
+      "Memory for requests in flight, in bytes; more are refused. A stream counts as three of the largest messages and "
+      "3 MiB. gRPC may hold twice as much of messages, those that have not come whole included. Lowered, unless it is "
+      "set, to what machine, cgroup and limits of the process leave");
+  max_request_bytes->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
+  CLI::Option* const staging_bytes =
+      app.add_option("--staging-bytes", options.staging_bytes,
+                     "Pinned memory that replies are sent from, in bytes. Replies that find none free are copied. "
+                     "Lowered, unless it is set, to a sixteenth of the memory there is");
+  staging_bytes->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40));
   app.add_option("--drain-timeout-seconds", options.drain_timeout_seconds,
                  "How long requests in flight may take to finish after SIGTERM, in seconds")
       ->check(CLI::Range(uint64_t{0}, uint64_t{86400}));
@@ -220,6 +224,8 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
     return WrongUsage(error.what());
   }
   if (const std::string wrong = WrongVariable(app); !wrong.empty()) return WrongUsage(wrong);
+  options.asks_max_request_bytes = max_request_bytes->count() > 0;
+  options.asks_staging_bytes = staging_bytes->count() > 0;
   // One stream must fit, or every stream would be refused.
   if (const uint64_t least = Session::StreamBytes(options.max_message_bytes); options.max_request_bytes < least) {
     return WrongUsage(StrCat("--max-request-bytes must be at least ", least, ", what one stream of messages of ",

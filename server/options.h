@@ -30,7 +30,9 @@ struct Options {
   uint64_t max_message_bytes = uint64_t{4} << 20;
   uint64_t max_requests = 1024;
   uint64_t max_request_bytes = uint64_t{2} << 30;
+  bool asks_max_request_bytes = false;  // Or it may be lowered to what there is memory for;
   uint64_t staging_bytes = uint64_t{128} << 20;
+  bool asks_staging_bytes = false;  // so may this.
   uint64_t drain_timeout_seconds = 30;
   bool no_benchmark = false;
   uint64_t max_benchmark_bytes = uint64_t{8} << 30;

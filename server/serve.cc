@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -13,6 +14,7 @@
 #include "base/status.h"
 #include "server/library_log.h"
 #include "server/log.h"
+#include "server/memory_limit.h"
 #include "server/server.h"
 #include "server/version.h"
 
@@ -54,7 +56,7 @@ std::string Ports(const Server& server) {
 
 }  // namespace
 
-void Serve(const Options& options, const std::function<absl::StatusOr<std::unique_ptr<Device>>()>& open_device) {
+void Serve(Options options, const std::function<absl::StatusOr<std::unique_ptr<Device>>()>& open_device) {
   // Blocked before any thread starts, so that only this one takes them.
   sigset_t signals;
   sigemptyset(&signals);
@@ -72,6 +74,12 @@ void Serve(const Options& options, const std::function<absl::StatusOr<std::uniqu
   }
   if (!device.ok()) {
     LogError(StrCat("can't open device ", options.device, ": ", std::string(device.status().message())));
+    Leave(kExitFailed);
+  }
+  // Threads of gRPC and of the pools, of which there are some for each core, and the lanes'.
+  const int num_threads = 4 * static_cast<int>(std::thread::hardware_concurrency()) + options.lanes + 48;
+  if (absl::Status status = FitBudgets(FindMemoryLimit(num_threads), (*device)->info(), &options); !status.ok()) {
+    LogError(StrCat("can't start: ", std::string(status.message())));
     Leave(kExitFailed);
   }
   const std::string device_name = (*device)->info().name;
