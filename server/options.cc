@@ -190,7 +190,11 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
   app.add_option("--drain-timeout-seconds", options.drain_timeout_seconds,
                  "How long requests in flight may take to finish after SIGTERM, in seconds")
       ->check(CLI::Range(uint64_t{0}, uint64_t{86400}));
-  app.add_flag("--no-benchmark", options.no_benchmark, "Refuse benchmarks, which anyone who can connect may ask for");
+  CLI::Option* const benchmark = app.add_flag(
+      "--benchmark", options.benchmark,
+      "Run benchmarks, which anyone who can connect may ask for, also where other hosts can connect (default: only "
+      "where all of --listen is loopback or a Unix socket)");
+  app.add_flag("--no-benchmark", options.no_benchmark, "Refuse benchmarks everywhere")->excludes(benchmark);
   app.add_option(
          "--max-benchmark-bytes", options.max_benchmark_bytes,
          "Device memory for the arrays of one measurement of a benchmark, in bytes; never more than half of what "

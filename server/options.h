@@ -34,7 +34,8 @@ struct Options {
   uint64_t staging_bytes = uint64_t{128} << 20;
   bool asks_staging_bytes = false;  // so may this.
   uint64_t drain_timeout_seconds = 30;
-  bool no_benchmark = false;
+  bool benchmark = false;     // Also where other hosts can connect.
+  bool no_benchmark = false;  // Not even where none can.
   uint64_t max_benchmark_bytes = uint64_t{8} << 30;
 
   // The log.

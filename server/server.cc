@@ -78,7 +78,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
       server->lanes_.get(), absl::Microseconds(options.batch_window_us), [](const absl::Status& status) {
         LogWarning(StrCat("a batch failed, its requests are run alone: ", status.message()), "batch failed");
       });
-  server->benchmarks_.enabled = !options.no_benchmark;
+  const bool is_of_this_host = std::all_of(options.listen.begin(), options.listen.end(), IsLoopback);
+  server->benchmarks_.enabled = options.benchmark || (!options.no_benchmark && is_of_this_host);
   server->benchmarks_.max_bytes = options.max_benchmark_bytes;
   server->context_ = {.device = server->device_.get(),
                       .lanes = server->lanes_.get(),

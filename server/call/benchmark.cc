@@ -22,8 +22,10 @@ void Benchmark::Start(absl::StatusOr<BenchmarkSpec> spec) {
 absl::Status Benchmark::Admit(const absl::StatusOr<BenchmarkSpec>& spec) {
   BenchmarkControl& control = *context_->benchmarks;
   if (!control.enabled) {
-    return Error(absl::StatusCode::kPermissionDenied, "BENCHMARK_OFF", "",
-                 "this server runs no benchmarks: it was started with --no-benchmark");
+    return Error(
+        absl::StatusCode::kPermissionDenied, "BENCHMARK_OFF", "",
+        "this server runs no benchmarks: it was started with --no-benchmark, or without --benchmark where other "
+        "hosts can connect");
   }
   PREFIXD_RETURN_IF_ERROR(spec.status());
   PREFIXD_RETURN_IF_ERROR(CheckRequestId(spec->request_id));

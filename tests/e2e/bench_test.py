@@ -12,7 +12,7 @@ import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from harness import BIN_DIR, E2ETest, LIMIT_SECONDS, wait_until  # First: it makes the stubs known.
+from harness import BIN_DIR, E2ETest, LIMIT_SECONDS, Server, wait_until  # First: it makes the stubs known.
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
@@ -302,6 +302,14 @@ class BenchTest(E2ETest):
 
 class NoBenchmarkTest(E2ETest):
     SERVER_FLAGS = ("--no-benchmark",)
+
+    def test_benchmarks_are_off_where_other_hosts_can_connect(self):
+        for flags, served in (["--listen", "0.0.0.0:0"], False), (["--listen", "0.0.0.0:0", "--benchmark"], True):
+            with self.subTest(flags), Server(*flags) as server:
+                if served:
+                    self.ctl("bench", *QUICK, server=server.address)
+                else:
+                    self.assert_fails("bench", *QUICK, server=server.address, says=("BENCHMARK_OFF", "--benchmark"))
 
     def test_it_can_be_switched_off(self):
         self.assert_fails("bench", *QUICK, says=("PERMISSION_DENIED (BENCHMARK_OFF)", "--no-benchmark"))

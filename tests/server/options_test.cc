@@ -87,6 +87,8 @@ TEST(OptionsTest, BenchmarksCanBeSwitchedOff) {
   setenv("PREFIXD_NO_BENCHMARK", "1", 1);
   EXPECT_TRUE(std::get<Options>(Parse({})).no_benchmark);
   unsetenv("PREFIXD_NO_BENCHMARK");
+  EXPECT_TRUE(std::get<Options>(Parse({"--benchmark"})).benchmark);
+  EXPECT_EQ(ExitCodeOf({"--benchmark", "--no-benchmark"}), kExitUsage);
   EXPECT_EQ(std::get<Options>(Parse({"--max-benchmark-bytes", "4096"})).max_benchmark_bytes, 4096u);
 }
 
