@@ -42,6 +42,10 @@ absl::Status ConnectionTable::Add(int fd, const std::string& address) {
 }
 
 void ConnectionTable::ForgetClosed() {
+  // Who connects again and again does not keep us busy with it.
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_look_ < std::chrono::milliseconds(100)) return;
+  last_look_ = now;
   connections_.erase(std::remove_if(connections_.begin(), connections_.end(),
                                     [&](const Connection& connection) {
                                       if (InodeOf(connection.fd) == connection.inode) return false;

@@ -4,6 +4,7 @@
 #ifndef PREFIXD_SERVER_RPC_CONNECTION_TABLE_H_
 #define PREFIXD_SERVER_RPC_CONNECTION_TABLE_H_
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,8 +23,9 @@ class ConnectionTable {
 
   explicit ConnectionTable(Limits limits) : limits_(limits) {}
 
-  // Counts an open socket. Errors: RESOURCE_EXHAUSTED if there are as many as may be, in all or from this address.
-  // Cost: where a limit is reached, a system call for each connection.
+  // Counts an open socket. Errors: RESOURCE_EXHAUSTED if there are as many as may be, in all or from this address; what
+  // was closed in the last tenth of a second may still count.
+  // Cost: where a limit is reached, a system call for each connection, ten times a second at most.
   absl::Status Add(int fd, const std::string& address);
 
   uint64_t size() const { return connections_.size(); }
@@ -41,6 +43,7 @@ class ConnectionTable {
   const Limits limits_;
   std::vector<Connection> connections_;
   absl::flat_hash_map<std::string, uint64_t> by_address_;
+  std::chrono::steady_clock::time_point last_look_;  // For closed ones.
 };
 
 }  // namespace prefixd
