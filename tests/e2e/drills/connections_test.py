@@ -1,5 +1,6 @@
 """More connections than the server may have descriptors, none of which says a word."""
 
+import ctypes
 import os
 import pathlib
 import resource
@@ -11,10 +12,30 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from drills.honest import Honest  # noqa: E402
-from harness import Server, wait_until  # noqa: E402
+from harness import LIMIT_SECONDS, Server, wait_until  # noqa: E402
 
 DESCRIPTORS = 1024
 IDLE = 1100
+
+
+def listening_sockets(pid):
+    """Another process's sockets that listen, as our own."""
+    get_descriptor = 438  # pidfd_getfd
+    process = os.pidfd_open(pid)
+    try:
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            if not os.readlink(f"/proc/{pid}/fd/{number}").startswith("socket:"):
+                continue
+            descriptor = ctypes.CDLL(None, use_errno=True).syscall(get_descriptor, process, int(number), 0)
+            if descriptor < 0:
+                raise unittest.SkipTest(f"pidfd_getfd: {os.strerror(ctypes.get_errno())}")
+            ours = socket.socket(fileno=descriptor)
+            if ours.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                yield ours
+            else:
+                ours.close()
+    finally:
+        os.close(process)
 
 
 class ConnectionsDrill(unittest.TestCase):
@@ -46,6 +67,16 @@ class ConnectionsDrill(unittest.TestCase):
                     self.assertLess(time.monotonic() - closed, 3)
             for caller in (early, elsewhere, late, after):
                 self.assert_served(caller)
+
+    def test_a_server_that_can_not_accept_ends_with_a_code_of_its_own(self):
+        server = Server()
+        for listener in listening_sockets(server.process.pid):
+            with listener:
+                listener.shutdown(socket.SHUT_RDWR)  # Accepting fails from now on.
+        self.assertEqual(server.process.wait(LIMIT_SECONDS), 4)
+        self.assertIn("can't accept connections", server.log())
+        with self.assertRaisesRegex(AssertionError, "exited with 4"):
+            server.__exit__(None)  # Which looks for 0.
 
     def test_a_limit_that_is_too_low_is_refused_at_start(self):
         with self.assertRaisesRegex(RuntimeError, "limit of open files"):
