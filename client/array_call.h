@@ -179,20 +179,26 @@ class ArrayStream {
   static absl::StatusOr<std::unique_ptr<ArrayStream>> Open(const Connection& connection, const Spec& spec,
                                                            const CallOptions& call) {
     PREFIXD_ASSIGN_OR_RETURN(Request first, FirstRequest(spec, call));
+    first.set_announces_end(true);
     return std::unique_ptr<ArrayStream>(new ArrayStream(connection, spec, std::move(first), call));
   }
 
   absl::Status Write(const Chunk& chunk, const Lender& lender) {
     PREFIXD_RETURN_IF_ERROR(CheckChunk(chunk, spec_));
+    next_.set_end(chunk.last);
+    has_end_ = chunk.last;
     const bool written = bytes_.Write(MakeRequest(next_, spec_, chunk, next_item_, lender));
     next_.Clear();
     next_item_ += chunk.values.size() / SizeOf(spec_.dtype);
-    started_ = true;
     return written ? absl::OkStatus() : absl::AbortedError("the call has ended; Finish says why");
   }
   void WritesDone() {
-    // The server wants the spec even for an empty array. Where this fails the call has ended, and Finish says why.
-    if (!started_) bytes_.Write(SerializeArrayMessage(next_, {}));
+    // A call that breaks off lacks this message. It is an empty array's first, too, with the spec. Where this fails the
+    // call has ended, and Finish says why.
+    if (!has_end_) {
+      next_.set_end(true);
+      bytes_.Write(MakeRequest(next_, spec_, Chunk(), next_item_, Lender()));
+    }
     bytes_.WritesDone();
   }
   bool Read(ArrayReply<Response>* reply) {
@@ -214,7 +220,7 @@ class ArrayStream {
 
   const Spec spec_;
   Request next_;  // Without its arrays.
-  bool started_ = false;
+  bool has_end_ = false;
   uint64_t next_item_ = 0;
   ByteStream bytes_;
 };

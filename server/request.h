@@ -32,7 +32,9 @@ struct Message {
   std::optional<Spec> spec;
   std::string request_id;  // Empty: the server makes one up.
   Chunk chunk;
-  uint64_t held_bytes = 0;  // Memory during the call: the message as received, and what is copied out of it.
+  bool announces_end = false;  // In the first: one that ends the stream will come.
+  bool ends = false;           // It is that one.
+  uint64_t held_bytes = 0;     // Memory during the call: the message as received, and what is copied out of it.
 };
 
 // A part of the answer; together at most kMaxReplyPayloadBytes.

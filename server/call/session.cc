@@ -92,7 +92,13 @@ void Session::OnDone(bool delivered) { call_.Done(delivered); }
 // ---- Messages ------------------------------------------------------------------------------------------------------
 absl::Status Session::Accept(Message& message) {
   if (!status_.ok()) return status_;
+  if (has_end_) {
+    return Error(absl::StatusCode::kInvalidArgument, "AFTER_END", "end",
+                 "a message came behind the one that has `end`: send that one last");
+  }
+  has_end_ = message.ends;
   if (!checker_) {
+    announces_end_ = message.announces_end;
     PREFIXD_RETURN_IF_ERROR(Begin(message));
   } else if (message.spec) {
     return Error(absl::StatusCode::kInvalidArgument, "SPEC_REPEATED", "spec",
@@ -122,12 +128,22 @@ absl::Status Session::Begin(Message& message) {
   return absl::OkStatus();
 }
 
+absl::Status Session::CheckEnd() const {
+  if (!checker_) {
+    return Error(absl::StatusCode::kInvalidArgument, "SPEC_MISSING", "spec",
+                 "the request ended without a message: send one with a spec");
+  }
+  if (announces_end_ && !has_end_ && call_.info().shape == CallShape::kStream) {
+    return Error(absl::StatusCode::kInvalidArgument, "INCOMPLETE", "end",
+                 "the stream broke off before the message with `end` that the first one announced: send it again");
+  }
+  return checker_->Finish();
+}
+
 void Session::EndInput() {
   reading_ = ReadState::kEnded;
   if (!status_.ok()) return;
-  absl::Status status = checker_ ? checker_->Finish()
-                                 : Error(absl::StatusCode::kInvalidArgument, "SPEC_MISSING", "spec",
-                                         "the request ended without a message: send one with a spec");
+  absl::Status status = CheckEnd();
   if (status.ok()) return;
   failed_at_end_ = true;
   Fail(std::move(status));

@@ -92,6 +92,8 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Status Accept(Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Begin(Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndInput() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What is missing when no message comes any more.
+  absl::Status CheckEnd() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ServerContext* const context_;
@@ -106,6 +108,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::deque<Reply> outgoing_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   ReadState reading_ ABSL_GUARDED_BY(mutex_) = ReadState::kIdle;
+  bool announces_end_ ABSL_GUARDED_BY(mutex_) = false;  // The caller will say which message is the last,
+  bool has_end_ ABSL_GUARDED_BY(mutex_) = false;        // and that one has come.
   RunState running_ ABSL_GUARDED_BY(mutex_) = RunState::kIdle;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;   // OnWriteDone has not come.
   bool in_write_ ABSL_GUARDED_BY(mutex_) = false;  // A thread is inside a Write,

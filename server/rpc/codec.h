@@ -55,6 +55,8 @@ absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
 
   Message message;
   message.request_id = request.request_id();
+  message.announces_end = request.announces_end();
+  message.ends = request.end();
   const v1::InlineChunk& values = request.values().inline_();
   message.chunk.values = std::move(payloads[Request::kValuesFieldNumber]);
   if (values.has_first_item()) message.chunk.first_item = values.first_item();

@@ -75,7 +75,7 @@ TEST(Requests, OfUnaryCallsAreProtobufs) {
   }
 }
 
-// The spec and the id in the first message only, the position in each.
+// The spec and the id in the first message only, the position in each, the end in the last.
 template <class Request, class Spec>
 void ExpectStreamed(const std::vector<std::string>& sent, const Spec& spec, const std::vector<int64_t>& values,
                     const std::vector<uint8_t>& mask) {
@@ -88,7 +88,9 @@ void ExpectStreamed(const std::vector<std::string>& sent, const Spec& spec, cons
     if (i == 0) {
       *expected.mutable_spec() = *ToWire(spec);
       expected.set_request_id("me-2");
+      expected.set_announces_end(true);
     }
+    expected.set_end(i + 1 == sent.size());
     SetInline(Data(std::vector<int64_t>(values.begin() + first, values.begin() + end)), first,
               expected.mutable_values());
     if constexpr (std::is_same_v<Request, v1::CompactRequest>) {
@@ -134,6 +136,9 @@ TEST(Requests, OfAnEmptyStreamAreItsSpec) {
   v1::ScanRequest expected;
   *expected.mutable_spec() = *ToWire(ScanSpec{.dtype = DType::kI64});
   expected.set_request_id("me-3");
+  expected.set_announces_end(true);
+  expected.set_end(true);
+  SetInline("", 0, expected.mutable_values());
   EXPECT_THAT(server.requests, ElementsAre(expected.SerializeAsString()));
 }
 

@@ -23,6 +23,7 @@ Chunk ChunkOf(const std::vector<int32_t>& values) { return {AsBytes<int32_t>(val
 // Each chunk comes back as it is.
 grpc::Status EchoScan(ScanRpc* rpc) {
   for (v1::ScanRequest request; rpc->Read(&request);) {
+    if (request.values().inline_().data().empty()) continue;  // The end.
     v1::ScanResponse response;
     *response.mutable_values()->mutable_inline_() = request.values().inline_();
     rpc->Write(response);

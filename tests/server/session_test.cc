@@ -207,6 +207,37 @@ TEST_F(SessionTest, BadInputIsNamed) {
   }
 }
 
+TEST_F(SessionTest, AStreamThatAnnouncedItsEndIsNothingWithoutIt) {
+  const std::string four = Bytes<int32_t>({1, 2, 3, 4});
+  for (const Spec& spec : {Spec(ScanOf()), Spec(ReduceOf())}) {
+    std::vector<Message> cut = Messages(spec, {four, four});
+    cut[0].announces_end = true;
+    EXPECT_EQ(Reason(Stream(), std::move(cut)), "INCOMPLETE");
+
+    std::vector<Message> whole = Messages(spec, {four, four});
+    whole[0].announces_end = true;
+    whole[1].ends = true;
+    EXPECT_TRUE(Run(Stream(), std::move(whole)).ok());
+
+    std::vector<Message> with_empty_end = Messages(spec, {four, ""});
+    with_empty_end[0].announces_end = true;
+    with_empty_end[1].ends = true;
+    EXPECT_TRUE(Run(Stream(), std::move(with_empty_end)).ok());
+
+    std::vector<Message> empty = Messages(spec, {""});
+    empty[0].announces_end = empty[0].ends = true;
+    EXPECT_TRUE(Run(Stream(), std::move(empty)).ok());
+
+    std::vector<Message> behind = Messages(spec, {four, four, four});
+    behind[1].ends = true;
+    EXPECT_EQ(Reason(Stream(), std::move(behind)), "AFTER_END");
+
+    std::vector<Message> unary = Messages(spec, {four});
+    unary[0].announces_end = true;
+    EXPECT_TRUE(Run(Unary(), std::move(unary)).ok());  // It is one message, so it is whole.
+  }
+}
+
 // The limit of a quadratic algorithm is that of the whole array, whatever it comes in.
 TEST_F(SessionTest, ArraysAboveTheLimitOfAnAlgorithmAreRefusedBeforeTheyRun) {
   constexpr size_t kLimit = size_t{1} << 14;
