@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -20,15 +19,14 @@
 #include <filesystem>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "base/status.h"
 #include "server/log.h"
+#include "server/tcp_listeners.h"
 
 namespace prefixd {
 namespace {
 
 constexpr std::string_view kUnixScheme = "unix:";
-constexpr int kBacklog = 4096;
 // When there is nothing left to accept with, the thread looks again after so long.
 constexpr int kRetryMs = 100;
 
@@ -90,54 +88,15 @@ int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
 // ---- Listening -----------------------------------------------------------------------------------------------------
 absl::StatusOr<int> Acceptor::Listen(const std::string& address, const SocketAccess& access) {
-  if (!address.starts_with(kUnixScheme)) return ListenTcp(address);
+  if (!address.starts_with(kUnixScheme)) {
+    PREFIXD_ASSIGN_OR_RETURN(const TcpListeners tcp, ListenTcp(address));
+    for (const int fd : tcp.descriptors) listeners_.push_back({.fd = fd, .path = "", .inode = 0});
+    return tcp.port;
+  }
   std::string path = address.substr(kUnixScheme.size());
   if (path.starts_with("//")) path.erase(0, 2);
   PREFIXD_RETURN_IF_ERROR(ListenUnix(path, access));
   return 0;
-}
-
-absl::StatusOr<int> Acceptor::ListenTcp(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  std::string host = address.substr(0, colon);
-  std::string port = address.substr(colon + 1);
-  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
-  addrinfo hints = {};
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
-    return ListenError(address, gai_strerror(error));
-  }
-  const absl::Cleanup free_found = [&] { freeaddrinfo(found); };
-  int bound_port = 0;
-  absl::Status first_error;
-  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
-    // The first address gets a free port if none is asked for; the others get the same.
-    sockaddr_storage bound = {};
-    std::memcpy(&bound, info->ai_addr, info->ai_addrlen);
-    auto& port_field = bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
-                                                   : reinterpret_cast<sockaddr_in&>(bound).sin_port;
-    if (bound_port != 0) port_field = htons(static_cast<uint16_t>(bound_port));
-    const int fd = NewSocket(info->ai_family);
-    const int yes = 1, no = 0;
-    if (fd >= 0) {
-      setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-      // [::] means every address of the host, as with gRPC.
-      if (info->ai_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
-    }
-    socklen_t size = sizeof(bound);
-    if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&bound), info->ai_addrlen) != 0 || listen(fd, kBacklog) != 0 ||
-        getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
-      first_error.Update(ListenErrno(address));
-      if (fd >= 0) close(fd);
-      continue;
-    }
-    bound_port = ntohs(port_field);
-    listeners_.push_back({.fd = fd, .path = "", .inode = 0});
-  }
-  if (bound_port == 0) return first_error;
-  return bound_port;
 }
 
 absl::Status Acceptor::ListenUnix(const std::string& path, const SocketAccess& access) {
@@ -163,7 +122,7 @@ absl::Status Acceptor::ListenUnix(const std::string& path, const SocketAccess& a
   if (access.group && chown(path.c_str(), static_cast<uid_t>(-1), *access.group) != 0) {
     return ListenError(name, StrCat("can't give it to group ", *access.group, ": ", strerror(errno)));
   }
-  if (chmod(path.c_str(), access.mode) != 0 || listen(fd, kBacklog) != 0) return ListenErrno(name);
+  if (chmod(path.c_str(), access.mode) != 0 || listen(fd, kListenBacklog) != 0) return ListenErrno(name);
   return absl::OkStatus();
 }
 

@@ -61,7 +61,6 @@ class Acceptor {
     uint64_t inode;    // and its file's: while it is another one, it is another server's.
   };
 
-  absl::StatusOr<int> ListenTcp(const std::string& address);
   absl::Status ListenUnix(const std::string& path, const SocketAccess& access);
   void Run(const std::function<void(const absl::Status&)>& on_failed);
   // Accepts what waits. Errors: those after which nothing more can be accepted.
