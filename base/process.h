@@ -11,6 +11,7 @@
 #define PREFIXD_BASE_PROCESS_H_
 
 #include <cstddef>
+#include <cstdint>
 
 namespace prefixd {
 
@@ -24,6 +25,13 @@ void TuneProcess();
 //
 // Threads: any; who allocates a large block meanwhile may wait for a tenth of a millisecond a MiB.
 void ReleaseFreeMemory(size_t size_bytes);
+
+// What the process holds. Threads: any.
+struct MemoryUse {
+  uint64_t resident_bytes = 0;
+  uint64_t in_use_bytes = 0;  // What the allocator has handed out. The rest of what is resident is free, or is no heap.
+};
+MemoryUse FindMemoryUse();
 
 }  // namespace prefixd
 

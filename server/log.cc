@@ -156,6 +156,11 @@ void LogInfo(const std::string& message, const std::string& kind) { LogMessage(s
 void LogWarning(const std::string& message, const std::string& kind) { LogMessage(spdlog::level::warn, message, kind); }
 void LogError(const std::string& message, const std::string& kind) { LogMessage(spdlog::level::err, message, kind); }
 
+DroppedLines CountDroppedLines() {
+  if (g_log == nullptr) return {};
+  return {.over_rate = g_log->limit.num_dropped(), .overrun = g_log->writer->overrun_counter()};
+}
+
 void LogDropped() {
   if (g_log == nullptr || g_log->writer == nullptr) return;
   for (const auto& [kind, lines] : g_log->limit.TakeDropped()) {

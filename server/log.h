@@ -20,7 +20,15 @@ void StartLog(const std::string& level, const std::string& format, uint64_t line
 // Writes how many lines were dropped since it was last called. Called once a second.
 void LogDropped();
 
-// Writes the queued lines, for at most `limit`; what is not written by then is lost. Call it before the process ends.
+// Lines that were never written, since the start.
+struct DroppedLines {
+  uint64_t over_rate = 0;  // There were too many of their kind in a second.
+  uint64_t overrun = 0;    // Standard error is read too slowly.
+};
+DroppedLines CountDroppedLines();
+
+// Writes the queued lines, for at most `limit`; what is not written by then is lost. Call it before the process ends,
+// and nothing but Log... after it.
 void FlushLog(absl::Duration limit);
 
 // One line on a request that ended: id, caller, method, dtype, op, elements, bytes, status, stage times.

@@ -15,6 +15,7 @@ bool LogLimit::Takes(const std::string& kind, absl::Time now) {
     return true;
   }
   ++here.dropped;
+  ++num_dropped_;
   return false;
 }
 

@@ -3,6 +3,7 @@
 #ifndef PREFIXD_SERVER_LOG_LIMIT_H_
 #define PREFIXD_SERVER_LOG_LIMIT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -20,6 +21,9 @@ class LogLimit {
   // Whether a line of this kind is written now. Kinds are few: they are kept for good.
   bool Takes(const std::string& kind, absl::Time now);
 
+  // How many lines were not written, ever.
+  uint64_t num_dropped() const { return num_dropped_; }
+
   // How many lines of each kind were not written since this was last asked; kinds of which all were are left out.
   std::map<std::string, uint64_t> TakeDropped();
 
@@ -31,6 +35,7 @@ class LogLimit {
   };
 
   const uint64_t lines_per_second_;
+  std::atomic<uint64_t> num_dropped_{0};
   Mutex mutex_;
   std::map<std::string, Kind> kinds_ ABSL_GUARDED_BY(mutex_);
 };

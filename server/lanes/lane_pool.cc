@@ -87,6 +87,13 @@ void LanePool::Submit(TaskSize size, Task task) {
   for (Worker* worker : given) worker->wake.NotifyOne();
 }
 
+LanePool::Load LanePool::load() const {
+  MutexLock lock(mutex_);
+  Load load = {.waiting = small_.size() + others_.size()};
+  for (const auto& worker : workers_) load.busy += !worker->idle;
+  return load;
+}
+
 void LanePool::NoteSmallRequest() {
   const auto now = Clock::now();
   if (now - last_small_request_.exchange(now, std::memory_order_relaxed) < small_gap_) {

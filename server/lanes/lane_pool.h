@@ -59,6 +59,11 @@ class LanePool {
   // A small request has come. After two within small_gap large tasks make room, until small_gap after the last one.
   void NoteSmallRequest();
 
+  struct Load {
+    int busy = 0;          // Lanes that run a task.
+    uint64_t waiting = 0;  // Tasks that no lane runs yet.
+  };
+  Load load() const;
   int num_lanes() const { return static_cast<int>(workers_.size()); }
   // Pinned memory: the lanes' own, which is always in use, and the replies'.
   size_t staging_bytes() const { return lane_bytes_ + replies_->size_bytes(); }
@@ -113,7 +118,7 @@ class LanePool {
   std::atomic<std::chrono::steady_clock::time_point> looked_at_memory_{};
   std::atomic<std::chrono::steady_clock::time_point> last_small_request_{};
   std::atomic<std::chrono::steady_clock::time_point> make_room_until_{};  // For small requests.
-  Mutex mutex_;
+  mutable Mutex mutex_;
   uint64_t num_submitted_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<QueuedTask> small_ ABSL_GUARDED_BY(mutex_);
   std::deque<QueuedTask> others_ ABSL_GUARDED_BY(mutex_);

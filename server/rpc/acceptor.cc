@@ -180,6 +180,7 @@ absl::Status Acceptor::AcceptFrom(const Listener& listener) {
     if (errno == EAGAIN) break;
     if (IsFatal(errno)) return absl::InternalError(StrCat("can't accept connections: ", strerror(errno)));
     if (!IsOutOfResources(errno)) continue;
+    ++refused_;
     LogWarning(StrCat("a connection was refused: ", strerror(errno)), "connection refused");
     // With the spare descriptor's place it can be accepted, and closed, so that its caller hears of it.
     if (spare_ >= 0) close(spare_);
@@ -203,16 +204,22 @@ void Acceptor::HandOver(const Listener& listener, int fd) {
   }
   const std::string caller = CallerAddress(fd, peer);
   if (absl::Status status = connections_.Add(fd, caller); !status.ok()) {
+    ++refused_;
     LogWarning(StrCat("a connection of ", caller, " was refused: ", status.message()), "connection refused");
     close(fd);
     return;
   }
+  ++accepted_;
   const int yes = 1;
   if (peer.ss_family != AF_UNIX) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
   connection.listener_fd = listener.fd;
   connection.fd = fd;
   grpc_->HandleNewConnection(&connection);
+}
+
+Acceptor::Counts Acceptor::counts() {
+  return {.open = connections_.CountOpen(), .limit = limits_.connections, .accepted = accepted_, .refused = refused_};
 }
 
 uint64_t NumFreeDescriptors() {

@@ -14,6 +14,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,7 +32,7 @@ namespace prefixd {
 
 class Acceptor {
  public:
-  explicit Acceptor(ConnectionTable::Limits limits) : connections_(limits) {}
+  explicit Acceptor(ConnectionTable::Limits limits) : limits_(limits), connections_(limits) {}
   ~Acceptor() { Stop(); }
 
   // Who may connect to a Unix socket: those who may write to its file.
@@ -51,6 +52,15 @@ class Acceptor {
   // go on.
   void Start(std::function<void(const absl::Status&)> on_failed);
 
+  // Connections now, and since the start. Any thread.
+  struct Counts {
+    uint64_t open = 0;
+    uint64_t limit = 0;
+    uint64_t accepted = 0;
+    uint64_t refused = 0;
+  };
+  Counts counts();
+
   // Closes the listening sockets and removes their files. Before the server is shut down. May be called again.
   void Stop();
 
@@ -68,7 +78,10 @@ class Acceptor {
   void HandOver(const Listener& listener, int fd);
 
   std::vector<Listener> listeners_;
-  ConnectionTable connections_;  // Once started, of the thread that accepts.
+  const ConnectionTable::Limits limits_;
+  ConnectionTable connections_;
+  std::atomic<uint64_t> accepted_{0};
+  std::atomic<uint64_t> refused_{0};
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> grpc_;
   int stop_event_ = -1;
   int spare_ = -1;  // Closed to accept, and refuse, a connection when there are no descriptors left.

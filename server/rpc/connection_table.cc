@@ -32,6 +32,7 @@ absl::Status ConnectionTable::Check(const std::string& address) const {
 }
 
 absl::Status ConnectionTable::Add(int fd, const std::string& address) {
+  MutexLock lock(mutex_);
   if (!Check(address).ok()) {
     ForgetClosed();
     PREFIXD_RETURN_IF_ERROR(Check(address));
@@ -39,6 +40,12 @@ absl::Status ConnectionTable::Add(int fd, const std::string& address) {
   connections_.push_back({.fd = fd, .inode = InodeOf(fd), .address = address});
   ++by_address_[address];
   return absl::OkStatus();
+}
+
+uint64_t ConnectionTable::CountOpen() {
+  MutexLock lock(mutex_);
+  ForgetClosed();
+  return connections_.size();
 }
 
 void ConnectionTable::ForgetClosed() {

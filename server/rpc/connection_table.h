@@ -1,6 +1,6 @@
 // The connections that are open, and whose they are. gRPC owns their descriptors and closes them without a word; so a
 // connection counts as open as long as its descriptor still names the same socket.
-// Threads: one at a time.
+// Threads: any.
 #ifndef PREFIXD_SERVER_RPC_CONNECTION_TABLE_H_
 #define PREFIXD_SERVER_RPC_CONNECTION_TABLE_H_
 
@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "base/mutex.h"
 
 namespace prefixd {
 
@@ -28,7 +29,9 @@ class ConnectionTable {
   // Cost: where a limit is reached, a system call for each connection, ten times a second at most.
   absl::Status Add(int fd, const std::string& address);
 
-  uint64_t size() const { return connections_.size(); }
+  // How many are open; what was closed in the last tenth of a second may still count.
+  // Cost: a system call for each, ten times a second at most.
+  uint64_t CountOpen();
 
  private:
   struct Connection {
@@ -37,13 +40,14 @@ class ConnectionTable {
     std::string address;
   };
 
-  absl::Status Check(const std::string& address) const;
-  void ForgetClosed();
+  absl::Status Check(const std::string& address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Limits limits_;
-  std::vector<Connection> connections_;
-  absl::flat_hash_map<std::string, uint64_t> by_address_;
-  std::chrono::steady_clock::time_point last_look_;  // For closed ones.
+  Mutex mutex_;
+  std::vector<Connection> connections_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, uint64_t> by_address_ ABSL_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point last_look_ ABSL_GUARDED_BY(mutex_);  // For closed ones.
 };
 
 }  // namespace prefixd

@@ -33,7 +33,7 @@ TEST_F(ConnectionTableTest, BoundsConnectionsOfAnAddressAndInAll) {
   EXPECT_TRUE(Add("b"));
   EXPECT_TRUE(Add("c"));
   EXPECT_FALSE(Add("d"));
-  EXPECT_EQ(table_.size(), 4u);
+  EXPECT_EQ(table_.CountOpen(), 4u);
 }
 
 TEST_F(ConnectionTableTest, WhatWasClosedMakesRoom) {
@@ -43,6 +43,14 @@ TEST_F(ConnectionTableTest, WhatWasClosedMakesRoom) {
   open_[0] = -1;
   EXPECT_TRUE(Add("a"));
   EXPECT_FALSE(Add("a"));
+}
+
+TEST_F(ConnectionTableTest, WhatWasClosedDoesNotCount) {
+  EXPECT_TRUE(Add("a"));
+  EXPECT_TRUE(Add("b"));
+  close(open_[0]);
+  open_[0] = -1;
+  EXPECT_EQ(table_.CountOpen(), 1u);
 }
 
 // A descriptor's number soon belongs to something else.

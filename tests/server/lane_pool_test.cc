@@ -52,6 +52,29 @@ TEST(LanePoolTest, OneLaneRunsTasksInTheOrderSubmitted) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(order[i], i);
 }
 
+TEST(LanePoolTest, TellsWhatRunsAndWhatWaits) {
+  FakeDevice device;
+  auto pool = LanePool::Create(device, 1, kStagingBytes);
+  ASSERT_TRUE(pool.ok());
+  Gate started;
+  Gate go_on;
+  (*pool)->Submit(TaskSize::kLarge, [&](BorrowedLane&) {
+    started.Arrive();
+    EXPECT_TRUE(go_on.WaitFor(1));
+  });
+  ASSERT_TRUE(started.WaitFor(1));
+  (*pool)->Submit(TaskSize::kLarge, [](BorrowedLane&) {});
+  (*pool)->Submit(TaskSize::kSmall, [](BorrowedLane&) {});
+  EXPECT_EQ((*pool)->load().busy, 1);
+  EXPECT_EQ((*pool)->load().waiting, 2u);
+  go_on.Arrive();
+  for (int i = 0; i < 2000 && (*pool)->load().busy > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // Until the next look.
+  }
+  EXPECT_EQ((*pool)->load().busy, 0);
+  EXPECT_EQ((*pool)->load().waiting, 0u);
+}
+
 TEST(LanePoolTest, SmallTasksRunWhileLargeOnesHoldEveryLaneTheyMay) {
   FakeDevice device;
   constexpr int kLanes = 3;

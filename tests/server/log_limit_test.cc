@@ -22,6 +22,7 @@ TEST(LogLimit, CountsWhatItDropsOnce) {
   limit.Takes("b", kNow);
   EXPECT_EQ(limit.TakeDropped(), (std::map<std::string, uint64_t>{{"a", 4}}));
   EXPECT_TRUE(limit.TakeDropped().empty());
+  EXPECT_EQ(limit.num_dropped(), 4u);
 }
 
 TEST(LogLimit, ZeroIsNoBound) {
