@@ -3,25 +3,21 @@
 #include <grpcpp/impl/client_unary_call.h>
 #include <grpcpp/impl/rpc_method.h>
 
-#include <algorithm>
 #include <string>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace prefixd::client {
 
 using grpc::internal::RpcMethod;
 
-Lender::Lender(std::shared_ptr<grpc::Channel> channel)
-    : channel_(std::move(channel)), loan_(this, [this](const void*) { given_back_.Notify(); }) {}
+Lender::Lender(const Connection& connection)
+    : connection_(&connection), loan_(this, [this](const void*) { given_back_.Notify(); }) {}
 
 Lender::~Lender() {
   if (loan_ == nullptr) return;
   loan_.reset();
-  while (!given_back_.HasBeenNotified()) {
-    // gRPC works on a connection only while somebody waits for something.
-    channel_->WaitForStateChange(channel_->GetState(false), absl::ToChronoTime(absl::Now() + absl::Milliseconds(5)));
-  }
+  while (!given_back_.HasBeenNotified()) connection_->Work(absl::Milliseconds(5));
 }
 
 Payload Lender::Lend(Bytes bytes, const Payload::Owner& owner) const {
@@ -43,18 +39,10 @@ grpc::Status CallMethod(grpc::Channel& channel, const char* method, grpc::Client
                                            response);
 }
 
-ByteStream::ByteStream(const Connection& connection, const char* method, const CallOptions& call)
-    : context_(call, Deadline(call)) {
-  const std::shared_ptr<grpc::Channel>& channel = connection.channel;
-  const absl::Time end = absl::Now() + std::min(connection.options.retry_window, call.timeout);
-  while (channel->GetState(/*try_to_connect=*/true) != GRPC_CHANNEL_READY) {
-    // In short steps, so that a cancelled call does not wait.
-    if (absl::Now() >= end || (call.cancellation != nullptr && call.cancellation->cancelled())) break;
-    channel->WaitForConnected(absl::ToChronoTime(std::min(end, absl::Now() + absl::Milliseconds(50))));
-  }
-  rpc_.reset(grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(
-      channel.get(), RpcMethod(method, RpcMethod::BIDI_STREAMING), context_.get()));
-}
+ByteStream::ByteStream(const Server& server, const char* method, const CallOptions& call, absl::Time deadline)
+    : context_(server, call, deadline),
+      rpc_(grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(
+          server.channel().get(), RpcMethod(method, RpcMethod::BIDI_STREAMING), context_.get())) {}
 
 ByteStream::~ByteStream() {
   if (status_) return;

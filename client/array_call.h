@@ -55,8 +55,8 @@ class Lender {
  public:
   // Copies.
   Lender() = default;
-  // Lends. Needs: what is lent stays as it is until the destructor has returned.
-  explicit Lender(std::shared_ptr<grpc::Channel> channel);
+  // Lends. Needs: what is lent stays as it is, and the connection there, until the destructor has returned.
+  explicit Lender(const Connection& connection);
   // Waits until gRPC holds none of what was lent.
   ~Lender();
   Lender(const Lender&) = delete;
@@ -65,7 +65,7 @@ class Lender {
   Payload Lend(Bytes bytes, const Payload::Owner& owner = nullptr) const;
 
  private:
-  std::shared_ptr<grpc::Channel> channel_;
+  const Connection* connection_ = nullptr;
   absl::Notification given_back_;
   Payload::Owner loan_;  // Each slice that was lent shares it. Null: this one copies.
 };
@@ -134,13 +134,13 @@ grpc::Status CallMethod(grpc::Channel& channel, const char* method, grpc::Client
 
 // One attempt of a unary call with the whole array in `chunk`.
 template <class Spec>
-absl::Status CallUnary(grpc::Channel& channel, const Spec& spec, const Chunk& chunk, const Lender& lender,
+absl::Status CallUnary(const Server& server, const Spec& spec, const Chunk& chunk, const Lender& lender,
                        const CallOptions& call, absl::Time deadline,
                        ArrayReply<typename Contract<Spec>::Response>* reply) {
   PREFIXD_ASSIGN_OR_RETURN(const auto request, FirstRequest(spec, call));
-  AttemptContext context(call, deadline);
+  AttemptContext context(server, call, deadline);
   grpc::ByteBuffer response;
-  PREFIXD_RETURN_IF_ERROR(FromGrpc(CallMethod(channel, Contract<Spec>::kUnary, context.get(),
+  PREFIXD_RETURN_IF_ERROR(FromGrpc(CallMethod(*server.channel(), Contract<Spec>::kUnary, context.get(),
                                               MakeRequest(request, spec, chunk, std::nullopt, lender), &response)));
   return ParseReply(response, reply);
 }
@@ -149,8 +149,7 @@ absl::Status CallUnary(grpc::Channel& channel, const Spec& spec, const Chunk& ch
 // Threads and Ends: as in stream.h, whose streams are made of this.
 class ByteStream {
  public:
-  // Waits for a connection, so that a server that is just starting is found. An error shows in the call itself.
-  ByteStream(const Connection& connection, const char* method, const CallOptions& call);
+  ByteStream(const Server& server, const char* method, const CallOptions& call, absl::Time deadline);
   ~ByteStream();
 
   // False: the call has ended.
@@ -176,11 +175,12 @@ class ArrayStream {
   using Request = typename Contract<Spec>::Request;
   using Response = typename Contract<Spec>::Response;
 
-  static absl::StatusOr<std::unique_ptr<ArrayStream>> Open(const Connection& connection, const Spec& spec,
-                                                           const CallOptions& call) {
+  // That there is no server shows in the call itself.
+  static absl::StatusOr<std::unique_ptr<ArrayStream>> Open(const Server& server, const Spec& spec,
+                                                           const CallOptions& call, absl::Time deadline) {
     PREFIXD_ASSIGN_OR_RETURN(Request first, FirstRequest(spec, call));
     first.set_announces_end(true);
-    return std::unique_ptr<ArrayStream>(new ArrayStream(connection, spec, std::move(first), call));
+    return std::unique_ptr<ArrayStream>(new ArrayStream(server, spec, std::move(first), call, deadline));
   }
 
   absl::Status Write(const Chunk& chunk, const Lender& lender) {
@@ -215,8 +215,8 @@ class ArrayStream {
   const Spec& spec() const { return spec_; }
 
  private:
-  ArrayStream(const Connection& connection, const Spec& spec, Request first, const CallOptions& call)
-      : spec_(spec), next_(std::move(first)), bytes_(connection, Contract<Spec>::kStream, call) {}
+  ArrayStream(const Server& server, const Spec& spec, Request first, const CallOptions& call, absl::Time deadline)
+      : spec_(spec), next_(std::move(first)), bytes_(server, Contract<Spec>::kStream, call, deadline) {}
 
   const Spec spec_;
   Request next_;  // Without its arrays.

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/status.h"
+#include "client/attempts.h"
 #include "client/connection.h"
 #include "client/grpc_status.h"
 #include "client/rpc.h"
@@ -58,10 +59,11 @@ absl::Status RunBenchmark(const Connection& connection, const BenchmarkSpec& spe
   v1::RunBenchmarkRequest request = RequestOf(spec);
   request.set_request_id(call.request_id);
   const absl::Time deadline = Deadline(call);
-  Backoff backoff(connection.options, call, deadline);
-  for (;;) {
-    AttemptContext context(call, deadline);
-    auto stub = v1::AdminService::NewStub(connection.channel);
+  PREFIXD_RETURN_IF_ERROR(connection.status());
+  Attempts attempts(connection, call, deadline);
+  return Retry(attempts, [&](const Server& server) -> Outcome {
+    AttemptContext context(server, call, deadline);
+    auto stub = v1::AdminService::NewStub(server.channel());
     const auto reader = stub->RunBenchmark(context.get(), request);
     absl::Status sink_status;
     bool replied = false;
@@ -72,14 +74,10 @@ absl::Status RunBenchmark(const Connection& connection, const BenchmarkSpec& spe
       if (result) sink_status = sink(*result);
       if (!sink_status.ok()) context.get()->TryCancel();
     }
-    absl::Status status = FromGrpc(reader->Finish());
-    if (!sink_status.ok()) return sink_status;
-    if (absl::IsUnavailable(status) && !replied && backoff.Pause()) continue;
-    if (absl::IsDeadlineExceeded(status) && ErrorReason(status).empty()) {
-      return absl::DeadlineExceededError("the timeout passed before everything was measured");
-    }
-    return status;
-  }
+    const absl::Status status = FromGrpc(reader->Finish());
+    if (!sink_status.ok()) return {sink_status};
+    return {ExplainDeadline(status, "the timeout passed before everything was measured"), !replied};
+  });
 }
 
 }  // namespace internal

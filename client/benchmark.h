@@ -15,7 +15,7 @@
 
 namespace prefixd::client {
 
-struct Connection;  // connection.h, which is private to the library.
+class Connection;  // connection.h, which is private to the library.
 
 // Every combination is measured, on data of the server's own.
 struct BenchmarkSpec {

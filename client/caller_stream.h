@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/array_call.h"
+#include "client/attempts.h"
 #include "client/stream.h"
 #include "proto/timing.h"
 #include "proto/wire_timing.h"
@@ -51,7 +52,10 @@ class CallerStream : public Stream<Reply> {
 template <class CallerStream, class Spec>
 absl::StatusOr<std::unique_ptr<CallerStream>> OpenStream(const Connection& connection, const Spec& spec,
                                                          const CallOptions& call) {
-  PREFIXD_ASSIGN_OR_RETURN(auto stream, ArrayStream<Spec>::Open(connection, spec, call));
+  PREFIXD_RETURN_IF_ERROR(connection.status());
+  const absl::Time deadline = Deadline(call);
+  const Server& server = ConnectedServer(connection, call, deadline);
+  PREFIXD_ASSIGN_OR_RETURN(auto stream, ArrayStream<Spec>::Open(server, spec, call, deadline));
   return std::make_unique<CallerStream>(std::move(stream));
 }
 

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/array_call.h"
+#include "client/attempts.h"
 #include "client/cancellation.h"
 #include "client/chunk.h"
 #include "client/connection.h"
@@ -63,15 +64,21 @@ absl::Status WriteAll(Stream& stream, Next next, Chunk chunk, const Lender& lend
 }
 
 // Writes on a thread of its own and reads here, so that replies flow while chunks still go out, and a call that ends is
-// noticed while the source blocks.
+// noticed while the source blocks. Tells whether the source has been read beyond the first chunk.
 template <class Stream, class Next, class OnReply>
 Outcome Exchange(Stream& stream, ChunkSource& source, Next next, const Chunk& first, const Lender& lender,
-                 uint64_t* sent_bytes, OnReply on_reply) {
+                 uint64_t* sent_bytes, bool* read_on, OnReply on_reply) {
   std::atomic<bool> replies_ended = false;
+  std::atomic<bool> reads_on = false;
+  const auto next_while_wanted = [&]() -> absl::StatusOr<Chunk> {
+    reads_on = true;
+    if (replies_ended) return absl::AbortedError("the call has ended");
+    return next();
+  };
   absl::Status source_status;
   bool sent_all = false;
   std::thread writer([&] {
-    absl::Status status = WriteAll(stream, next, first, lender, sent_bytes, &sent_all);
+    absl::Status status = WriteAll(stream, next_while_wanted, first, lender, sent_bytes, &sent_all);
     if (status.ok() || replies_ended) return;
     source_status = std::move(status);
     stream.Cancel();
@@ -86,8 +93,9 @@ Outcome Exchange(Stream& stream, ChunkSource& source, Next next, const Chunk& fi
   }
   // No more replies: a writer that still waits for its source would send for nothing.
   replies_ended = true;
-  source.Interrupt();
+  if (reads_on) source.Interrupt();
   writer.join();
+  *read_on = reads_on;
   absl::Status status = stream.Finish();
   if (!sink_status.ok()) return {sink_status};
   if (!source_status.ok()) return {source_status};
@@ -107,7 +115,8 @@ absl::StatusOr<uint64_t> CallWithChunks(const Connection& connection, const Spec
                                         const Lender& lender, const CallOptions& call, OnReply on_reply) {
   const absl::Time deadline = Deadline(call);
   const size_t chunk_items = ChunkItems(spec);
-  Backoff backoff(connection.options, call, deadline);
+  PREFIXD_RETURN_IF_ERROR(connection.status());
+  Attempts attempts(connection, call, deadline);
   const SourceGuard guard(source, call.cancellation, deadline);
   const auto next = [&]() -> absl::StatusOr<Chunk> {
     auto chunk = source.Next(chunk_items);
@@ -118,11 +127,11 @@ absl::StatusOr<uint64_t> CallWithChunks(const Connection& connection, const Spec
   PREFIXD_ASSIGN_OR_RETURN(Chunk first, next());
   uint64_t sent_bytes = 0;
   bool first_is_fresh = true;
-  PREFIXD_RETURN_IF_ERROR(Retry(std::move(backoff), [&]() -> Outcome {
+  PREFIXD_RETURN_IF_ERROR(Retry(attempts, [&](const Server& server) -> Outcome {
     if (first.last) {
       sent_bytes = first.values.size();
       ArrayReply<typename Contract<Spec>::Response> reply;
-      absl::Status status = UnaryStatus(CallUnary(*connection.channel, spec, first, lender, call, deadline, &reply));
+      absl::Status status = UnaryStatus(CallUnary(server, spec, first, lender, call, deadline, &reply));
       if (!status.ok()) return {std::move(status), true};
       return {on_reply(reply)};
     }
@@ -132,14 +141,16 @@ absl::StatusOr<uint64_t> CallWithChunks(const Connection& connection, const Spec
       first = *again;
     }
     first_is_fresh = false;
-    CallOptions rest = call;
-    rest.timeout = deadline - absl::Now();
-    auto stream = ArrayStream<Spec>::Open(connection, spec, rest);
+    auto stream = ArrayStream<Spec>::Open(server, spec, call, deadline);
     if (!stream.ok()) return {stream.status()};
     sent_bytes = 0;
-    Outcome outcome = Exchange(**stream, source, next, first, lender, &sent_bytes, on_reply);
-    // Only what is tried again needs the source from its beginning.
-    if (absl::IsUnavailable(outcome.status) && outcome.may_retry) outcome.may_retry = source.Rewind();
+    bool read_on = false;
+    Outcome outcome = Exchange(**stream, source, next, first, lender, &sent_bytes, &read_on, on_reply);
+    // Only what is tried again needs the source from its beginning, and only where something of it has gone.
+    if (absl::IsUnavailable(outcome.status) && outcome.may_retry) {
+      first_is_fresh = !read_on;
+      outcome.may_retry = first_is_fresh || source.Rewind();
+    }
     return outcome;
   }));
   return sent_bytes;

@@ -76,7 +76,7 @@ absl::Status CheckMaskLength(size_t mask_bytes, size_t num_items, MaskKind kind)
 absl::StatusOr<Timing> CompactBytes(const Connection& connection, const CompactSpec& spec, Bytes values, Bytes mask,
                                     Room value_room, Room index_room, const CallOptions& call) {
   MemorySource source(values, SizeOf(spec.dtype), mask, spec.mask_kind);
-  return CallForKept(connection, spec, source, Lender(connection.channel), call,
+  return CallForKept(connection, spec, source, Lender(connection), call,
                      [&](const Payload& kept, const Payload& indices) {
                        PREFIXD_RETURN_IF_ERROR(CopyInto(value_room, kept));
                        return CopyInto(index_room, indices);

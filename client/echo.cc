@@ -28,8 +28,10 @@ v1::EchoRequest RequestOf(const Chunk& chunk) {
 namespace internal {
 
 absl::Status Echo(const Connection& connection, ChunkSource& source, const CallOptions& call) {
-  AttemptContext context(call, Deadline(call));
-  const auto stub = v1::DiagnosticsService::NewStub(connection.channel);
+  PREFIXD_RETURN_IF_ERROR(connection.status());
+  const Server& server = *connection.Order().front();
+  AttemptContext context(server, call, Deadline(call));
+  const auto stub = v1::DiagnosticsService::NewStub(server.channel());
   PREFIXD_ASSIGN_OR_RETURN(Chunk chunk, source.Next(kMaxPayloadBytes));
   v1::EchoResponse response;
   if (chunk.last) {

@@ -8,7 +8,7 @@
 
 namespace prefixd::client {
 
-struct Connection;  // connection.h, which is private to the library.
+class Connection;  // connection.h, which is private to the library.
 
 namespace internal {
 

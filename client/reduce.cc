@@ -77,7 +77,7 @@ namespace internal {
 absl::StatusOr<ReduceReply> ReduceBytes(const Connection& connection, const ReduceSpec& spec, Bytes values,
                                         const CallOptions& call) {
   MemorySource source(values, SizeOf(spec.dtype));
-  return CallForValue(connection, spec, source, Lender(connection.channel), call);
+  return CallForValue(connection, spec, source, Lender(connection), call);
 }
 
 absl::StatusOr<ReduceReply> ReduceChunks(const Connection& connection, const ReduceSpec& spec, ChunkSource& source,

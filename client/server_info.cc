@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "client/attempts.h"
 #include "client/connection.h"
 #include "client/grpc_status.h"
 #include "client/rpc.h"
@@ -55,9 +56,11 @@ namespace internal {
 absl::StatusOr<ServerInfo> GetServerInfo(const Connection& connection, const CallOptions& call) {
   const absl::Time deadline = Deadline(call);
   v1::GetServerInfoResponse response;
-  PREFIXD_RETURN_IF_ERROR(Retry(Backoff(connection.options, call, deadline), [&]() -> Outcome {
-    AttemptContext context(call, deadline);
-    auto stub = v1::AdminService::NewStub(connection.channel);
+  PREFIXD_RETURN_IF_ERROR(connection.status());
+  Attempts attempts(connection, call, deadline);
+  PREFIXD_RETURN_IF_ERROR(Retry(attempts, [&](const Server& server) -> Outcome {
+    AttemptContext context(server, call, deadline);
+    auto stub = v1::AdminService::NewStub(server.channel());
     return {UnaryStatus(FromGrpc(stub->GetServerInfo(context.get(), {}, &response))), true};
   }));
   return InfoOf(response);
@@ -66,9 +69,11 @@ absl::StatusOr<ServerInfo> GetServerInfo(const Connection& connection, const Cal
 absl::StatusOr<bool> CheckHealth(const Connection& connection, const CallOptions& call) {
   const absl::Time deadline = Deadline(call);
   grpc::health::v1::HealthCheckResponse response;
-  PREFIXD_RETURN_IF_ERROR(Retry(Backoff(connection.options, call, deadline), [&]() -> Outcome {
-    AttemptContext context(call, deadline);
-    auto stub = grpc::health::v1::Health::NewStub(connection.channel);
+  PREFIXD_RETURN_IF_ERROR(connection.status());
+  Attempts attempts(connection, call, deadline);
+  PREFIXD_RETURN_IF_ERROR(Retry(attempts, [&](const Server& server) -> Outcome {
+    AttemptContext context(server, call, deadline);
+    auto stub = grpc::health::v1::Health::NewStub(server.channel());
     return {UnaryStatus(FromGrpc(stub->Check(context.get(), {}, &response))), true};
   }));
   return response.status() == grpc::health::v1::HealthCheckResponse::SERVING;

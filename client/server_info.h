@@ -15,7 +15,7 @@
 namespace prefixd::client {
 
 using prefixd::AlgorithmInfo;
-struct Connection;  // connection.h, which is private to the library.
+class Connection;  // connection.h, which is private to the library.
 
 // A budget and its use at the time of the call.
 struct Budget {

@@ -41,7 +41,7 @@ template <class Spec>
 absl::StatusOr<Timing> CallForValues(const Connection& connection, const Spec& spec, Bytes values, internal::Room room,
                                      const CallOptions& call) {
   MemorySource source(values, SizeOf(spec.dtype));
-  return CallForValues(connection, spec, source, Lender(connection.channel), call,
+  return CallForValues(connection, spec, source, Lender(connection), call,
                        [&](const Payload& elements) { return CopyInto(room, elements); });
 }
 

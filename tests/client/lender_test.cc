@@ -26,7 +26,9 @@ TEST(Lender, WaitsForWhatItLent) {
   std::atomic<bool> given_back = false;
   std::thread grpc;
   {
-    const Lender lender(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()));
+    const std::vector<std::string> nobody = {"127.0.0.1:1"};
+    const Connection connection(nobody, {});
+    const Lender lender(connection);
     grpc = std::thread([&, message = MakeRequest(v1::ScanRequest(), ScanSpec{}, {AsBytes<int64_t>(*values)},
                                                  std::nullopt, lender)]() mutable {
       absl::SleepFor(absl::Milliseconds(200));  // In which the lender must not be gone.

@@ -1,0 +1,101 @@
+#include "client/connection.h"
+
+#include <grpc/grpc.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <algorithm>
+#include <climits>
+#include <random>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "base/status.h"
+
+namespace prefixd::client {
+namespace {
+
+// A name stands for any number of hosts, and gRPC does not say how many.
+constexpr size_t kTriesOfAName = 4;
+
+bool IsNameOfSeveral(std::string_view address) { return address.starts_with("dns:"); }
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const ClientOptions& options) {
+  // gRPC stays up until the process ends. It would shut down with its last channel, and where a write was still under
+  // way it waits ten seconds for that (gRPC 1.51, now and then, after a stream that failed).
+  [[maybe_unused]] static const bool stays_up = (grpc_init(), true);
+  grpc::ChannelArguments arguments;
+  const auto milliseconds = [](absl::Duration d) {
+    return static_cast<int>(std::clamp<int64_t>(absl::ToInt64Milliseconds(d), 0, INT_MAX));
+  };
+  // Connect again as often as calls are tried again. gRPC calls the limit on one attempt its minimal back-off.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, milliseconds(options.initial_backoff));
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, milliseconds(options.max_backoff));
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, milliseconds(options.connect_timeout));
+  // A server that is lost, or stopped, ends the call after forty seconds, not never. A call that waits for its reply
+  // sends no data, and would be silent after two pings.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Calls are tried again here, where sources rewind. gRPC's own retries would keep a copy of what was sent, and
+  // in 1.51 a call that is cancelled just after a write now and then never ends with them.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // A server is reached directly: an http_proxy of the environment, which gRPC would obey even for loopback, is meant
+  // for the web.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Otherwise gRPC gives channels to one address, with the same arguments, one connection.
+  if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (IsNameOfSeveral(address)) arguments.SetLoadBalancingPolicyName("round_robin");
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+void Server::Shun(absl::Duration duration) const { shunned_until_ns_ = absl::ToUnixNanos(absl::Now() + duration); }
+
+int Server::Rank() const {
+  switch (channel_->GetState(/*try_to_connect=*/false)) {
+    case GRPC_CHANNEL_IDLE:
+    case GRPC_CHANNEL_READY:
+      return shunned_until_ns_ > absl::GetCurrentTimeNanos() ? 2 : 0;
+    case GRPC_CHANNEL_CONNECTING:
+      return 1;
+    default:
+      return 3;
+  }
+}
+
+// Clients begin anywhere, so that many which make one call each do not all ask the same server.
+Connection::Connection(absl::Span<const std::string> addresses, const ClientOptions& options)
+    : options_(options), turn_(std::random_device()()) {
+  if (addresses.empty()) {
+    status_ = Error(absl::StatusCode::kInvalidArgument, "ADDRESS", "addresses",
+                    "the client has no address; expected one server's at least");
+  }
+  for (const std::string& address : addresses) {
+    servers_.emplace_back(MakeChannel(address, options), IsNameOfSeveral(address) ? kTriesOfAName : 1);
+  }
+}
+
+std::vector<const Server*> Connection::Order() const {
+  std::vector<std::pair<int, const Server*>> ranked;
+  const size_t turn = turn_++;
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    const Server& server = servers_[(turn + i) % servers_.size()];
+    ranked.emplace_back(servers_.size() > 1 ? server.Rank() : 0, &server);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<const Server*> order;
+  for (const auto& [rank, server] : ranked) order.insert(order.end(), server->tries(), server);
+  return order;
+}
+
+void Connection::Work(absl::Duration duration) const {
+  for (const Server& server : servers_) {
+    grpc::Channel& channel = *server.channel();
+    channel.WaitForStateChange(channel.GetState(false),
+                               absl::ToChronoTime(absl::Now() + duration / static_cast<int64_t>(servers_.size())));
+  }
+}
+
+}  // namespace prefixd::client
