@@ -43,7 +43,7 @@
 
 namespace prefixd::client {
 
-// A connection to one server.
+// The connections to one server, or to several that are alike.
 // Threads: every method from any thread, any number at once.
 // Cost:    the constructor does not connect; a wrong address shows in the first call.
 class Client {
@@ -108,7 +108,8 @@ class Client {
   // As the calls above, from a source to a sink: one unary call where the first chunk is the last and fits, else a
   // stream. The sink gets the result in order, in pieces, on the calling thread; an error from it ends the call with
   // that error. The source is read on another thread once a stream has begun.
-  // Retry:  after the first reply never; before it only if the source can rewind or the call is unary.
+  // Retry:  after the first reply never; before it only if the call is unary, the source can rewind, or nothing of it
+  //         was taken but the first chunk.
   // Memory: a few chunks, however long the array.
   using ScanSink = client::ScanSink;
   absl::StatusOr<Timing> ScanChunks(const ScanSpec& spec, ChunkSource& source, ScanSink sink,

@@ -9,17 +9,22 @@
 
 namespace prefixd::client {
 
-// A call that fails with UNAVAILABLE before its first reply is tried again, after a pause that doubles each time and is
-// shortened at random by up to half, so that many clients of a restarted server do not come back all at once.
-// A call whose server falls silent ends with UNAVAILABLE after about forty seconds. Unix sockets are an exception, for
-// there no kernel watches over what is sent: a server whose process is stopped can hold a call that was sending, beyond
-// its timeout, until the process goes on or ends.
+// Addresses: HOST:PORT, unix:PATH, or dns:///NAME:PORT for all servers behind a name, which are asked in turn
+// (HOST:PORT with a name is whichever of them takes the connection). Calls take turns on the addresses; what is not
+// connected, or refused a call a moment ago, comes last.
+//
+// A call that fails with UNAVAILABLE before its first reply, as where there is no server or one is stopping, is tried
+// again: at once at the next address, and once all have refused after a pause that doubles each time and is shortened
+// at random by up to half, so that many clients of a restarted server do not come back all at once. A call whose server
+// falls silent ends with UNAVAILABLE after about forty seconds. Unix sockets are an exception, for there no kernel
+// watches over what is sent: a server whose process is stopped can hold a call that was sending, beyond its timeout,
+// until the process goes on or ends.
 struct ClientOptions {
-  // No attempt begins later than this after the call did. Zero: there is only one.
+  // No pause ends later than this after the call began. Zero: there is none, so each address is asked once.
   absl::Duration retry_window = absl::Seconds(2);
   absl::Duration initial_backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(1);
-  // How long one attempt waits for a host that does not answer at all.
+  // How long one attempt waits for a host that does not answer at all. Other calls go elsewhere meanwhile.
   absl::Duration connect_timeout = absl::Seconds(2);
   // Clients of one address share a connection, and with it what one TCP stream carries. True: this one has its own.
   bool own_connection = false;

@@ -14,8 +14,8 @@
 // Threads: one thread may write while another reads; Cancel from any thread. Finish once both have ended.
 // Writing a long array without reading its replies blocks for ever: the server stops reading when nobody takes what it
 // has made.
-// Retry:   opening waits for a connection, at most ClientOptions::retry_window. Once open a stream is never retried,
-//          for the chunks are the caller's.
+// Retry:   opening waits for a connection to any address, as a call does for a server that takes it (options.h). Once
+//          open a stream is never retried, for the chunks are the caller's.
 // Ends:    a stream that is destroyed before Finish is cancelled.
 #ifndef PREFIXD_CLIENT_STREAM_H_
 #define PREFIXD_CLIENT_STREAM_H_

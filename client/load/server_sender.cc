@@ -79,13 +79,13 @@ class RepeatedSource : public client::ChunkSource {
 
 }  // namespace
 
-ServerSender::ServerSender(std::string_view address, size_t num_channels, Target target,
+ServerSender::ServerSender(absl::Span<const std::string> addresses, size_t num_channels, Target target,
                            const std::vector<Operation>& operations, absl::Duration timeout,
                            client::Cancellation* cancellation)
     : target_(target), call_({.timeout = timeout, .cancellation = cancellation}) {
   for (size_t i = 0; i < num_channels; ++i) {
     clients_.push_back(std::make_unique<client::Client>(
-        address, client::ClientOptions{.retry_window = absl::ZeroDuration(), .own_connection = true}));
+        addresses, client::ClientOptions{.retry_window = absl::ZeroDuration(), .own_connection = true}));
   }
   for (const Operation& operation : operations) {
     const uint64_t block_items =

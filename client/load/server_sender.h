@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "client/cancellation.h"
 #include "client/client.h"
 #include "client/load/mix.h"
@@ -25,10 +25,11 @@ enum class Target : uint8_t { kDevice, kEcho };
 // Threads: Send from any, any number at once.
 class ServerSender {
  public:
-  // Callers take turns on `num_channels` connections. Requests are not tried again: what fails is counted.
+  // Callers take turns on `num_channels` clients, with connections of their own. A request is sent once to each address
+  // at most, and again nowhere: what fails is counted.
   // Needs: the cancellation to outlive it.
-  ServerSender(std::string_view address, size_t num_channels, Target target, const std::vector<Operation>& operations,
-               absl::Duration timeout, client::Cancellation* cancellation);
+  ServerSender(absl::Span<const std::string> addresses, size_t num_channels, Target target,
+               const std::vector<Operation>& operations, absl::Duration timeout, client::Cancellation* cancellation);
 
   Outcome Send(size_t caller, size_t operation);
 

@@ -17,7 +17,7 @@ bool IsUsageError(const absl::Status& status) { return ErrorReason(status) == kU
 
 // A person waits: after a second without a server it is time to say so.
 client::Client MakeClient(const GlobalFlags& global) {
-  return client::Client(global.server, {.retry_window = absl::Seconds(1)});
+  return client::Client(global.servers, {.retry_window = absl::Seconds(1)});
 }
 
 }  // namespace prefixd::cli

@@ -21,7 +21,7 @@ namespace prefixd::cli {
 
 // The flags that every command has.
 struct GlobalFlags {
-  std::string server = "127.0.0.1:50051";
+  std::vector<std::string> servers = {"127.0.0.1:50051"};
   std::optional<absl::Duration> timeout;  // --timeout, else the command's default. Absent: no limit.
   bool json = false;
 

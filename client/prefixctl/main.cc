@@ -6,7 +6,11 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/process.h"
 #include "base/status.h"
@@ -26,7 +30,6 @@ namespace {
 
 using prefixd::cli::Command;
 using prefixd::cli::GlobalFlags;
-using prefixd::cli::kNotEmpty;
 
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
@@ -40,15 +43,29 @@ absl::Duration ParseTimeout(const std::string& text) {
   return timeout == absl::ZeroDuration() ? absl::InfiniteDuration() : timeout;
 }
 
+std::vector<std::string> ParseServers(const std::vector<std::string>& lists) {
+  std::vector<std::string> servers;
+  for (const std::string& list : lists) {
+    for (const absl::string_view server : absl::StrSplit(list, ',')) {
+      // It is a script's variable that was never set.
+      if (server.empty()) throw CLI::ValidationError("--server", "an address in '" + list + "' is empty");
+      servers.emplace_back(server);
+    }
+  }
+  return servers;
+}
+
 // What there is to say beside gRPC's message where no server has spoken.
-std::string ConnectionError(const std::string& server, const std::string& message) {
+std::string ConnectionError(const std::vector<std::string>& servers, const std::string& message) {
+  const std::string server = absl::StrJoin(servers, " or ");
   const auto says = [&](std::string_view what) { return message.find(what) != std::string::npos; };
   if (!says("failed to connect") && !says("resolution failed")) {
     return prefixd::StrCat("the connection to prefixd at ", server, " was lost (", message, ")");
   }
   std::string error = prefixd::StrCat("no prefixd answers at ", server, " (", message, ")");
   // Something else that answers there would be in its way.
-  if (says("refused") || says("No such file")) error += prefixd::StrCat("\nStart one with: prefixd --listen ", server);
+  const bool could_start = servers.size() == 1 && (says("refused") || says("No such file"));
+  if (could_start) error += prefixd::StrCat("\nStart one with: prefixd --listen ", server);
   return error;
 }
 
@@ -64,7 +81,7 @@ int ReportError(const std::string& command, const GlobalFlags& global, const abs
   const std::string reason = prefixd::ErrorReason(status);
   const bool of_call = prefixd::client::IsCallStatus(status);
   const bool too_late = absl::IsDeadlineExceeded(status);
-  if (of_call && absl::IsUnavailable(status) && reason.empty()) message = ConnectionError(global.server, message);
+  if (of_call && absl::IsUnavailable(status) && reason.empty()) message = ConnectionError(global.servers, message);
   if (too_late && global.timeout) {
     message += prefixd::StrCat(" (--timeout ", absl::FormatDuration(*global.timeout), ")");
   }
@@ -103,10 +120,15 @@ int main(int argc, char** argv) {
       "else is raw little-endian elements, which need --type. OUTPUT is replaced only once it is complete.\n"
       "Exit codes: 0 done, 1 the call or a file failed, 2 wrong usage.\n");
   GlobalFlags global;
-  app.add_option("--server", global.server, "Address: HOST:PORT or unix:PATH")
-      ->check(kNotEmpty)
+  app.add_option_function<std::vector<std::string>>(
+         "--server", [&](const std::vector<std::string>& lists) { global.servers = ParseServers(lists); },
+         "Address: HOST:PORT, unix:PATH, or dns:///NAME:PORT for all servers behind a name; several separated by "
+         "commas, "
+         "or repeated: a call that one refuses goes to another at once")
+      ->type_name("ADDRESS,...")
+      ->allow_extra_args(false)
       ->envname("PREFIXD_SERVER")
-      ->capture_default_str();
+      ->default_str(global.servers.front());
   app.add_option_function<std::string>(
          "--timeout", [&](const std::string& text) { global.timeout = ParseTimeout(text); },
          "Such as 30s; 0 or none for no limit (default: none, but 5s for algorithms, info and health, 10s for load's "

@@ -131,12 +131,18 @@ class FakeServer {
  public:
   // Listens on `port`; 0: on a port that the system picks. If window_bytes is not 0, a client may send so many bytes of
   // a stream before the server reads them.
-  explicit FakeServer(int port = 0, int window_bytes = 0) : port_(port) {
+  explicit FakeServer(int port = 0, int window_bytes = 0)
+      : FakeServer("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(), window_bytes) {}
+  // Listens on an address, HOST:PORT or unix:PATH.
+  explicit FakeServer(const std::string& address,
+                      const std::shared_ptr<grpc::ServerCredentials>& credentials = grpc::InsecureServerCredentials(),
+                      int window_bytes = 0)
+      : host_(address.substr(0, address.rfind(':'))) {
     grpc::ServerBuilder builder;
     if (window_bytes != 0) {
       builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, window_bytes);
     }
-    builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort(address, credentials, &port_);
     builder.RegisterService(&prefix);
     builder.RegisterService(&admin);
     builder.RegisterService(&diagnostics);
@@ -145,7 +151,8 @@ class FakeServer {
   }
   ~FakeServer() { server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5)); }
 
-  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  // Of HOST:PORT.
+  std::string address() const { return host_ + ":" + std::to_string(port_); }
   int port() const { return port_; }
 
   FakePrefixService prefix;
@@ -154,7 +161,8 @@ class FakeServer {
   FakeHealthService health;
 
  private:
-  int port_;
+  const std::string host_;
+  int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
 
