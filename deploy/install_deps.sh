@@ -8,9 +8,10 @@ set -euo pipefail
 declare -A groups=(
   [build]="g++ cmake ninja-build ccache
            libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev libspdlog-dev libtbb-dev
-           libcli11-dev nlohmann-json3-dev libgoogle-perftools-dev"
-  # C++, a foreign client in Python, and CPUs that are older than this one.
-  [test]="libgtest-dev libgmock-dev python3 python3-grpcio python3-protobuf python3-numpy qemu-user"
+           libcli11-dev nlohmann-json3-dev libgoogle-perftools-dev prometheus-cpp-dev"
+  # C++, a foreign client in Python, CPUs that are older than this one, and promtool.
+  [test]="libgtest-dev libgmock-dev python3 python3-grpcio python3-protobuf python3-numpy qemu-user
+          prometheus"
   [lint]="git clang-format python3-venv shellcheck"
   [image]="mmdebstrap podman buildah crun iproute2 git"  # deploy/check_image.sh
 )

@@ -42,6 +42,11 @@ bool IsAddress(std::string_view address) {
   return error == std::errc() && end == address.data() + address.size();
 }
 
+// A port alone is one of loopback.
+std::string MetricsAddress(const std::string& text) {
+  return text.find_first_not_of("0123456789") == std::string::npos ? StrCat("127.0.0.1:", text) : text;
+}
+
 std::optional<mode_t> SocketMode(const std::string& text) {
   mode_t mode = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
@@ -164,6 +169,14 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
          "--socket-group", [&](const std::string& name) { options.socket_group = GroupOf(name); },
          "Group that Unix sockets' files are given to, by name or number (default: that of the process)")
       ->check([](const std::string& name) { return GroupOf(name) ? std::string() : "there is no group " + name; });
+  app.add_option("--metrics-listen", options.metrics_listen,
+                 "Address to serve metrics for Prometheus on, at /metrics: HOST:PORT, or a PORT of 127.0.0.1. Port 0 "
+                 "takes a free one (default: none are served). Whoever can connect can read them")
+      ->check([](const std::string& address) {
+        return IsAddress(MetricsAddress(address)) && !address.starts_with("unix:")
+                   ? std::string()
+                   : "expected PORT, HOST:PORT or [IPV6]:PORT, not " + address;
+      });
   app.add_option("--max-connections", options.max_connections,
                  "Connections at once; more are closed at once. Never more than the limit of open files allows")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
@@ -228,6 +241,7 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
     return WrongUsage(error.what());
   }
   if (const std::string wrong = WrongVariable(app); !wrong.empty()) return WrongUsage(wrong);
+  if (!options.metrics_listen.empty()) options.metrics_listen = MetricsAddress(options.metrics_listen);
   options.asks_max_request_bytes = max_request_bytes->count() > 0;
   options.asks_staging_bytes = staging_bytes->count() > 0;
   // One stream must fit, or every stream would be refused.

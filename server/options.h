@@ -23,6 +23,7 @@ struct Options {
   std::string port_file;
   mode_t socket_mode = 0600;
   std::optional<gid_t> socket_group;
+  std::string metrics_listen;  // HOST:PORT; empty: metrics are off.
 
   // Limits.
   uint64_t max_connections = 8192;

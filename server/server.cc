@@ -12,14 +12,17 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "base/process.h"
 #include "base/status.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "kernels/cpu/isa.h"
 #include "server/log.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/diagnostics_service.h"
 #include "server/rpc/prefix_service.h"
+#include "server/version.h"
 
 namespace prefixd {
 namespace {
@@ -72,6 +75,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
   server->device_ = std::move(device);
   server->on_failed_ = std::move(on_failed);
   server->admission_ = std::make_unique<Admission>(options.max_requests, options.max_request_bytes);
+  if (!options.metrics_listen.empty()) {  // First, for an address that is in use is a reason not to serve at all.
+    PREFIXD_ASSIGN_OR_RETURN(server->metrics_endpoint_, MetricsEndpoint::Listen(options.metrics_listen));
+    PREFIXD_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::FindIsa(options.cpu_isa));
+    server->metrics_ = std::make_unique<Metrics>(BuildInfo{.version = kVersion,
+                                                           .numerics_version = kNumericsVersion,
+                                                           .device = server->device_->info().name,
+                                                           .cpu_isa = std::string(isa.name)},
+                                                 [server = server.get()] { return server->State(); });
+  }
   PREFIXD_ASSIGN_OR_RETURN(server->lanes_, LanePool::Create(*server->device_, options.lanes, options.staging_bytes,
                                                             std::chrono::microseconds(options.lane_poll_us)));
   server->batcher_ = std::make_unique<Batcher>(
@@ -88,12 +100,23 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
                       .benchmarks = &server->benchmarks_,
                       .device_name = server->device_->info().name,
                       .max_message_bytes = options.max_message_bytes,
-                      .log = LogRequest,
+                      .record =
+                          [metrics = server->metrics_.get()](const CallRecord& record) {
+                            LogRequest(record);
+                            if (metrics != nullptr) metrics->Count(record);
+                          },
                       .on_device_lost = [server = server.get()](const absl::Status& s) { server->OnDeviceLost(s); }};
   for (const auto make : {MakePrefixService, MakeAdminService, MakeDiagnosticsService}) {
     server->services_.push_back(make(&server->context_));
   }
   PREFIXD_RETURN_IF_ERROR(server->Listen(options));
+  if (server->metrics_endpoint_ != nullptr) {
+    server->metrics_endpoint_->Start([metrics = server->metrics_.get()] { return metrics->Page(); });
+    LogInfo(StrCat("metrics on ", options.metrics_listen, " (port ", server->metrics_endpoint_->port(), ")"));
+    if (!IsLoopback(options.metrics_listen)) {
+      LogWarning(StrCat("metrics on ", options.metrics_listen, ", which is not loopback: whoever connects reads them"));
+    }
+  }
   return server;
 }
 
@@ -185,7 +208,36 @@ uint64_t Server::Drain(absl::Duration timeout, const std::function<bool()>& hurr
   }).detach();
   closed_->WaitForNotificationWithTimeout(kMaxCloseTime);
   if (!port_file_.empty()) unlink(port_file_.c_str());
+  metrics_endpoint_.reset();
   return cut_off;
+}
+
+ServerState Server::State() {
+  const Admission::Use use = admission_->in_use();
+  const Admission::Use limits = admission_->limits();
+  const LanePool::Load load = lanes_->load();
+  const Acceptor::Counts connections = acceptor_->counts();
+  const DroppedLines dropped = CountDroppedLines();
+  const MemoryUse memory = FindMemoryUse();
+  return {.requests = use.requests,
+          .max_requests = limits.requests,
+          .request_bytes = use.bytes,
+          .max_request_bytes = limits.bytes,
+          .staging_bytes = lanes_->used_staging_bytes(),
+          .max_staging_bytes = lanes_->staging_bytes(),
+          .device_memory_bytes = device_->info().memory_bytes,
+          .device_memory_free_bytes = lanes_->free_memory_bytes(),
+          .connections = connections.open,
+          .max_connections = connections.limit,
+          .connections_accepted = connections.accepted,
+          .connections_refused = connections.refused,
+          .lanes = static_cast<uint64_t>(lanes_->num_lanes()),
+          .lanes_busy = static_cast<uint64_t>(load.busy),
+          .tasks_waiting = load.waiting,
+          .log_lines_over_rate = dropped.over_rate,
+          .log_lines_overrun = dropped.overrun,
+          .resident_bytes = memory.resident_bytes,
+          .in_use_bytes = memory.in_use_bytes};
 }
 
 void Server::OnDeviceLost(const absl::Status& status) {

@@ -28,6 +28,8 @@
 #include "server/call/server_context.h"
 #include "server/lanes/batcher.h"
 #include "server/lanes/lane_pool.h"
+#include "server/metrics/endpoint.h"
+#include "server/metrics/metrics.h"
 #include "server/options.h"
 #include "server/rpc/acceptor.h"
 
@@ -62,9 +64,11 @@ class Server {
  private:
   Server() = default;
   absl::Status Listen(const Options& options);
+  ServerState State();
   void OnDeviceLost(const absl::Status& status);
 
   // In the order of dependence: each member uses those above it.
+  std::unique_ptr<Metrics> metrics_;  // Null if nobody asked for them.
   std::unique_ptr<Device> device_;
   std::unique_ptr<Admission> admission_;
   std::unique_ptr<Batcher> batcher_;  // Before the lanes, whose last tasks use it.
@@ -80,6 +84,7 @@ class Server {
   std::atomic<grpc::HealthCheckServiceInterface*> health_{nullptr};  // Once grpc_ serves.
   std::vector<int> ports_;
   std::string port_file_;
+  std::unique_ptr<MetricsEndpoint> metrics_endpoint_;  // The last: it asks all others for their state.
 };
 
 }  // namespace prefixd

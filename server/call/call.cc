@@ -64,11 +64,11 @@ const Result& Call::Finish(End end) {
 void Call::Done(bool delivered) {
   MutexLock lock(mutex_);
   if (!delivered && (result_.status.ok() || is_cut_short_)) result_.status = Cancel();
-  context_->log({.call = info_,
-                 .spec = spec_ ? &*spec_ : nullptr,
-                 .num_bytes_in = num_bytes_in_,
-                 .num_bytes_out = num_bytes_out_,
-                 .result = result_});
+  context_->record({.call = info_,
+                    .spec = spec_ ? &*spec_ : nullptr,
+                    .num_bytes_in = num_bytes_in_,
+                    .num_bytes_out = num_bytes_out_,
+                    .result = result_});
 }
 
 }  // namespace prefixd

@@ -26,7 +26,7 @@ struct ServerContext {
   BenchmarkControl* benchmarks = nullptr;
   std::string device_name;
   uint64_t max_message_bytes = 0;
-  std::function<void(const CallRecord&)> log;
+  std::function<void(const CallRecord&)> record;  // A call that ended: in the log, and in the metrics.
   // Called for every DEVICE_LOST; may be called more than once.
   std::function<void(const absl::Status&)> on_device_lost;
 };

@@ -70,7 +70,7 @@ class BenchmarkTest : public testing::Test {
                 .admission = &admission_,
                 .benchmarks = &control_,
                 .device_name = "fake",
-                .log = [this](const CallRecord& record) { log_ += record.call.method + " "; },
+                .record = [this](const CallRecord& record) { log_ += record.call.method + " "; },
                 .on_device_lost = [this](const absl::Status&) { ++device_lost_; }};
   }
 

@@ -108,6 +108,17 @@ TEST(OptionsTest, ListenNeedsAPort) {
   }
 }
 
+TEST(OptionsTest, MetricsAreOffAndAPortAloneIsOneOfLoopback) {
+  EXPECT_EQ(std::get<Options>(Parse({})).metrics_listen, "");
+  for (const auto& [said, meant] : {std::pair("9464", "127.0.0.1:9464"), std::pair("0", "127.0.0.1:0"),
+                                    std::pair("[::1]:9464", "[::1]:9464"), std::pair("0.0.0.0:1", "0.0.0.0:1")}) {
+    EXPECT_EQ(std::get<Options>(Parse({"--metrics-listen", said})).metrics_listen, meant);
+  }
+  for (const char* address : {"", "65536", "-1", "::1", "localhost", ":9464", "9464x", "unix:/tmp/x"}) {
+    EXPECT_EQ(ExitCodeOf({"--metrics-listen", address}), kExitUsage) << address;
+  }
+}
+
 TEST(OptionsTest, WrongUsageExitsWithTwo) {
   EXPECT_EQ(ExitCodeOf({"--no-such-flag"}), kExitUsage);
   EXPECT_EQ(ExitCodeOf({"--device", "tpu"}), kExitUsage);

@@ -69,7 +69,7 @@ class SessionTest : public testing::Test {
                 .admission = admission_.get(),
                 .device_name = "fake",
                 .max_message_bytes = kMaxMessageBytes,
-                .log = [this](const CallRecord& record) { Log(record); },
+                .record = [this](const CallRecord& record) { Log(record); },
                 .on_device_lost = [this](const absl::Status&) { ++device_lost_; }};
   }
   SessionTest() { MakeServer(2); }
