@@ -54,7 +54,7 @@ void ConnectionTable::ForgetClosed() {
   if (now - last_look_ < std::chrono::milliseconds(100)) return;
   last_look_ = now;
   connections_.erase(std::remove_if(connections_.begin(), connections_.end(),
-                                    [&](const Connection& connection) {
+                                    [&](const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
                                       if (InodeOf(connection.fd) == connection.inode) return false;
                                       const auto it = by_address_.find(connection.address);
                                       if (--it->second == 0) by_address_.erase(it);
