@@ -83,6 +83,10 @@ absl::StatusOr<Algorithm> Device::Resolve(Primitive primitive, DType dtype, DTyp
                       "; leave the algorithm out for the rest"));
 }
 
+bool Device::IsDefault(Primitive primitive, const Algorithm& resolved) const {
+  return RowOf(primitive, {}).algorithm == resolved;
+}
+
 const AlgorithmInfo& Device::RowOf(Primitive primitive, const Algorithm& algorithm) const {
   for (const AlgorithmInfo& row : Algorithms()) {
     if (row.primitive == primitive && IsOf(row, algorithm)) return row;

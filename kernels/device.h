@@ -177,6 +177,10 @@ class Device {
   // What this device serves; among the rows of a primitive its default comes first.
   virtual const std::vector<AlgorithmInfo>& Algorithms() const = 0;
 
+  // Whether a row's algorithm, or one that Resolve returned, is the primitive's default. The others are yardsticks:
+  // they are there to be compared with.
+  bool IsDefault(Primitive primitive, const Algorithm& resolved) const;
+
   // The algorithm that runs when a caller asks for `asked`, with every default filled in.
   // Errors: those of CheckAlgorithm; UNIMPLEMENTED (NOT_IMPLEMENTED), naming the algorithms that the device serves.
   absl::StatusOr<Algorithm> Resolve(Primitive primitive, const Algorithm& asked) const;

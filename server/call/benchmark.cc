@@ -1,5 +1,6 @@
 #include "server/call/benchmark.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
@@ -41,7 +42,17 @@ absl::Status Benchmark::Admit(const absl::StatusOr<BenchmarkSpec>& spec) {
 }
 
 void Benchmark::SubmitNext() {
-  context_->lanes->Submit(TaskSize::kMeasurement, [this](BorrowedLane& lane) { MeasureNext(lane); });
+  context_->lanes->Submit(NextTask(), [this](BorrowedLane& lane) { MeasureNext(lane); });
+}
+
+TaskInfo Benchmark::NextTask() const {
+  const BenchmarkCase& what = cases_[next_];
+  TaskInfo info = {.size = TaskSize::kMeasurement, .caller = FairCallerOf(call_.info())};
+  const auto work = MakeCase(*context_->device, what);
+  if (!work.ok()) return info;  // It will be skipped.
+  if ((*work)->is_yardstick()) info.size = TaskSize::kYardstick;
+  info.estimated_ns = std::min((*work)->EstimateNs(what.num_items), kMaxSampleNs) * 2 * repetitions_;
+  return info;
 }
 
 void Benchmark::MeasureNext(BorrowedLane& lane) {

@@ -55,6 +55,7 @@ class Benchmark {
  private:
   absl::Status Admit(const absl::StatusOr<BenchmarkSpec>& spec);
   void SubmitNext();
+  TaskInfo NextTask() const;
   // On a lane thread.
   void MeasureNext(BorrowedLane& lane);
   absl::StatusOr<Measurement> MeasureOrSkip(Lane& lane, const BenchmarkCase& what);

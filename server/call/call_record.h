@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "kernels/spec.h"
+#include "server/lanes/fair_queue.h"
 #include "server/request.h"
 
 namespace prefixd {
@@ -26,6 +28,12 @@ struct CallRecord {
   uint64_t num_bytes_out;
   const Result& result;
 };
+
+// Whose the call's tasks are on the lanes: a caller is an address, and has connections.
+inline FairCaller FairCallerOf(const CallInfo& call) {
+  const std::string_view connection = call.caller;
+  return {.name = connection.substr(0, connection.rfind(':')), .connection = connection};
+}
 
 }  // namespace prefixd
 

@@ -242,6 +242,7 @@ void Session::Submit(std::unique_ptr<PieceRunner> runner, std::optional<Piece> p
   const uint64_t num_items = piece ? piece->num_items : 0;
   if (piece && runner->IsBatchable(*piece)) {
     context_->batcher->Submit({.runner = std::move(runner),
+                               .caller = FairCallerOf(call_.info()),
                                .piece = *std::move(piece),
                                .stop = &call_.stop(),
                                .done = [self = shared_from_this(), num_items](PieceRun run) {
@@ -249,9 +250,11 @@ void Session::Submit(std::unique_ptr<PieceRunner> runner, std::optional<Piece> p
                                }});
     return;
   }
-  const TaskSize size = runner->SizeOfTask(num_items);
+  const TaskInfo info = {.size = runner->SizeOfTask(num_items),
+                         .estimated_ns = runner->EstimateNs(num_items),
+                         .caller = FairCallerOf(call_.info())};
   context_->lanes->Submit(
-      size, [self = shared_from_this(), num_items, runner = std::move(runner), piece = std::move(piece),
+      info, [self = shared_from_this(), num_items, runner = std::move(runner), piece = std::move(piece),
              submitted = std::chrono::steady_clock::now()](BorrowedLane& lane) mutable {
         const std::chrono::nanoseconds queue = std::chrono::steady_clock::now() - submitted;
         PieceRun run = {.queue_ns = queue.count()};

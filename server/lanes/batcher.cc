@@ -1,7 +1,7 @@
 #include "server/lanes/batcher.h"
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
@@ -22,29 +22,36 @@ Batcher::Shape Batcher::ShapeOf(const Entry& entry) {
 
 void Batcher::Submit(Entry entry) {
   const Shape shape = ShapeOf(entry);
+  const TaskInfo info = {.size = TaskSize::kSmall,
+                         .estimated_ns = entry.runner->EstimateNs(entry.piece.num_items),
+                         .caller = entry.caller};
   lanes_->NoteSmallRequest();
+  uint64_t number = 0;
   {
     MutexLock lock(mutex_);
-    waiting_[shape].entries.push_back(std::move(entry));
+    number = num_submitted_++;
+    waiting_[shape].entries.emplace_back(number, std::move(entry));
   }
   // One task an entry: where an earlier one took it along, its own finds nothing left.
-  lanes_->Submit(TaskSize::kSmall, [this, shape](BorrowedLane& lane) { Run(lane, shape); });
+  lanes_->Submit(info, [this, shape, number](BorrowedLane& lane) { Run(lane, shape, number); });
 }
 
-std::vector<Batcher::Entry> Batcher::Take(const Shape& shape) {
+std::vector<Batcher::Entry> Batcher::Take(const Shape& shape, uint64_t number) {
   MutexLock lock(mutex_);
   const auto found = waiting_.find(shape);
   if (found == waiting_.end()) return {};
-  std::vector<Entry>& entries = found->second.entries;
-  const size_t most = MaxBatchSize(entries.front().runner->work(), shape.num_items);
-  if (entries.size() <= most) {
-    std::vector<Entry> all = std::move(entries);
-    waiting_.erase(found);
-    return all;
-  }
+  auto& entries = found->second.entries;
+  const size_t most = std::min(MaxBatchSize(entries.front().second.runner->work(), shape.num_items), entries.size());
+  const auto own = std::lower_bound(entries.begin(), entries.end(), number,
+                                    [](const auto& entry, uint64_t n) { return entry.first < n; });
   const auto end = entries.begin() + static_cast<std::ptrdiff_t>(most);
-  std::vector<Entry> taken(std::make_move_iterator(entries.begin()), std::make_move_iterator(end));
+  // The last one that would be taken makes room for its own, behind which the rest stays in order.
+  if (own >= end && own != entries.end() && own->first == number) std::rotate(end - 1, own, own + 1);
+  std::vector<Entry> taken;
+  taken.reserve(most);
+  for (auto entry = entries.begin(); entry != end; ++entry) taken.push_back(std::move(entry->second));
   entries.erase(entries.begin(), end);
+  if (entries.empty()) waiting_.erase(found);
   return taken;
 }
 
@@ -64,12 +71,12 @@ bool Batcher::Gather(const Shape& shape) {
   return true;
 }
 
-void Batcher::Run(BorrowedLane& lane, const Shape& shape) {
+void Batcher::Run(BorrowedLane& lane, const Shape& shape, uint64_t number) {
   const bool has_window = window_ > absl::ZeroDuration();
   if (has_window && !Gather(shape)) return;
   // Tasks that found a window open left their entries to it, so that those of several batches may be here.
   do {
-    std::vector<Entry> entries = Take(shape);
+    std::vector<Entry> entries = Take(shape, number);
     if (entries.empty()) return;
     RunEntries(lane, std::move(entries));
   } while (has_window);

@@ -3,7 +3,8 @@
 // A request does not wait for others: it is submitted to the lanes at once, and the lane that takes it up takes all
 // waiting requests of its shape with it. So an idle server runs each request alone, and a busy server runs larger
 // batches. A window makes batches larger under load, and each request may wait as long as the window.
-// A request has the same bits in a batch as alone.
+// Each request is taken up in its caller's turn at the latest, and then takes along those of other callers that came
+// first. A request has the same bits in a batch as alone.
 //
 // Threads: Submit from any thread; `done` is called on a lane thread.
 // Bounds:  only admitted requests wait. A batch fits a lane's blocks.
@@ -43,7 +44,8 @@ class Batcher {
   // One waiting request. `stop` lives until done was called.
   struct Entry {
     std::unique_ptr<PieceRunner> runner;
-    Piece piece;  // The runner's IsBatchable holds for it.
+    FairCaller caller;  // Read by Submit only.
+    Piece piece;        // The runner's IsBatchable holds for it.
     const StopSignal* stop = nullptr;
     absl::AnyInvocable<void(PieceRun)> done;
     std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
@@ -71,22 +73,24 @@ class Batcher {
   };
 
   struct Waiting {
-    std::vector<Entry> entries;
-    bool is_gathered = false;  // A lane waits for the window to pass, and takes them all then.
+    std::vector<std::pair<uint64_t, Entry>> entries;  // By number, in the order submitted.
+    bool is_gathered = false;                         // A lane waits for the window to pass, and takes them all then.
   };
 
   static Shape ShapeOf(const Entry& entry);
-  void Run(BorrowedLane& lane, const Shape& shape);
+  // The task of the entry of that number.
+  void Run(BorrowedLane& lane, const Shape& shape, uint64_t number);
   void RunEntries(BorrowedLane& lane, std::vector<Entry> entries);
   // Waits for the window if several requests wait. False if another lane waits for it already.
   bool Gather(const Shape& shape);
-  // Entries that one launch takes, the first to come first.
-  std::vector<Entry> Take(const Shape& shape);
+  // Entries that one launch takes: that of the number, if it is still there, and the first to come.
+  std::vector<Entry> Take(const Shape& shape, uint64_t number);
 
   LanePool* const lanes_;
   const absl::Duration window_;
   const std::function<void(const absl::Status&)> on_failure_;
   Mutex mutex_;
+  uint64_t num_submitted_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<Shape, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 

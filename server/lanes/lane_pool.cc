@@ -77,19 +77,25 @@ LanePool::~LanePool() {
   }
 }
 
-void LanePool::Submit(TaskSize size, Task task) {
+void LanePool::Submit(const TaskInfo& info, Task task) {
   Workers given;
   {
     MutexLock lock(mutex_);
-    (size == TaskSize::kSmall ? small_ : others_).push_back({num_submitted_++, size, std::move(task)});
-    given = HandOut();
+    if (Worker* const worker = IdleWorkerFor(info.size)) {
+      Begin(*worker, info.size);
+      Give(*worker, std::move(task), &given);
+    } else {
+      QueueOf(info.size).Push(info.caller, info.estimated_ns, std::move(task));
+    }
+    HandOut(&given);  // More large tasks may run once small requests have stopped.
   }
   for (Worker* worker : given) worker->wake.NotifyOne();
 }
 
 LanePool::Load LanePool::load() const {
   MutexLock lock(mutex_);
-  Load load = {.waiting = small_.size() + others_.size()};
+  Load load;
+  for (const FairQueue<Task>& queue : queues_) load.waiting += queue.size();
   for (const auto& worker : workers_) load.busy += !worker->idle;
   return load;
 }
@@ -101,38 +107,68 @@ void LanePool::NoteSmallRequest() {
   }
 }
 
-bool LanePool::MayRun(TaskSize size) const {
-  if (size == TaskSize::kMeasurement) return true;
+bool LanePool::HasRoomForLarge() const {
   const bool make_room = Clock::now() < make_room_until_.load(std::memory_order_relaxed);
-  return num_large_running_ < (make_room ? std::max(num_lanes() / 3, 1) : num_lanes());
+  const int most = make_room ? std::max(num_lanes() / 3, 1) : num_lanes();
+  return num_running_[static_cast<size_t>(TaskSize::kLarge)] < most;
 }
 
-std::deque<LanePool::QueuedTask>* LanePool::NextQueue(const Worker& worker) {
-  if (others_.empty() || IsReserved(worker) || !MayRun(others_.front().size)) return small_.empty() ? nullptr : &small_;
-  return !small_.empty() && small_.front().number < others_.front().number ? &small_ : &others_;
+bool LanePool::MayRun(const Worker& worker, TaskSize size) {
+  if (size == TaskSize::kSmall) return true;
+  if (IsReserved(worker)) return false;
+  switch (size) {
+    case TaskSize::kLarge:
+      return HasRoomForLarge();
+    case TaskSize::kYardstick:
+      return num_running_[static_cast<size_t>(TaskSize::kYardstick)] == 0 && !IsWaiting(TaskSize::kSmall) &&
+             !IsWaiting(TaskSize::kLarge) && !IsWaiting(TaskSize::kMeasurement) && HasRoomForLarge();
+    default:
+      return true;
+  }
+}
+
+std::optional<TaskSize> LanePool::NextSize(const Worker& worker) {
+  std::optional<TaskSize> next;
+  for (const TaskSize size : {TaskSize::kSmall, TaskSize::kLarge, TaskSize::kMeasurement}) {
+    if (!IsWaiting(size) || !MayRun(worker, size)) continue;
+    if (!next || QueueOf(size).NextEnd() < QueueOf(*next).NextEnd()) next = size;
+  }
+  if (!next && IsWaiting(TaskSize::kYardstick) && MayRun(worker, TaskSize::kYardstick)) return TaskSize::kYardstick;
+  return next;
 }
 
 LanePool::Task LanePool::TakeQueued(Worker& worker) {
-  std::deque<QueuedTask>* const queue = NextQueue(worker);
-  if (queue == nullptr) return nullptr;
-  worker.is_large = queue->front().size == TaskSize::kLarge;
-  num_large_running_ += worker.is_large;
-  Task task = std::move(queue->front().task);
-  queue->pop_front();
-  return task;
+  const std::optional<TaskSize> size = NextSize(worker);
+  if (!size) return nullptr;
+  Begin(worker, *size);
+  return QueueOf(*size).Pop();
 }
 
-LanePool::Workers LanePool::HandOut() {
-  Workers given;
+LanePool::Worker* LanePool::IdleWorkerFor(TaskSize size) {
+  if (IsWaiting(size)) return nullptr;
+  for (const auto& worker : workers_) {
+    if (worker->idle && MayRun(*worker, size)) return worker.get();
+  }
+  return nullptr;
+}
+
+void LanePool::Begin(Worker& worker, TaskSize size) {
+  worker.size = size;
+  ++num_running_[static_cast<size_t>(size)];
+}
+
+void LanePool::Give(Worker& worker, Task task, Workers* given) {
+  worker.task = std::move(task);
+  worker.idle = false;
+  worker.has_task.store(true, std::memory_order_relaxed);
+  given->push_back(&worker);
+}
+
+void LanePool::HandOut(Workers* given) {
   for (const auto& worker : workers_) {
     if (!worker->idle) continue;
-    worker->task = TakeQueued(*worker);
-    if (!worker->task) continue;
-    worker->idle = false;
-    worker->has_task.store(true, std::memory_order_relaxed);
-    given.push_back(worker.get());
+    if (Task task = TakeQueued(*worker)) Give(*worker, std::move(task), given);
   }
-  return given;
 }
 
 LanePool::Task LanePool::NextTask(Worker& worker) {
@@ -141,10 +177,10 @@ LanePool::Task LanePool::NextTask(Worker& worker) {
   Workers given;
   {
     MutexLock lock(mutex_);
-    num_large_running_ -= std::exchange(worker.is_large, false);
+    if (worker.size) --num_running_[static_cast<size_t>(*std::exchange(worker.size, std::nullopt))];
     task = TakeQueued(worker);
     if (!task) worker.idle = true;
-    given = HandOut();  // More large tasks may run once small requests have stopped.
+    HandOut(&given);
   }
   for (Worker* other : given) other->wake.NotifyOne();
   if (task) return task;

@@ -2,10 +2,14 @@
 // borrows one lane until it returns. A stream submits one task for each piece, so streams take turns, and a stream that
 // sends nothing holds no lane.
 //
-// Small tasks don't wait for large ones: where there are several lanes, the first lane runs small tasks only. The other
-// lanes run both in the order submitted, so many small tasks can't hold up a large one for ever. Large tasks on all
-// lanes would keep every core busy, and small requests need cores to be received and answered. So while small requests
-// come, large tasks run on a third of the lanes. A large task that has to wait starts when another large one ends.
+// Tasks that have to wait are shared fairly among callers (fair_queue.h), by the time that they are estimated to take:
+// small ones among those who have small ones, large ones likewise, and a lane that may run both takes the one whose
+// turn it is on the common clock. So many small tasks can't hold up a large one for ever.
+//
+// Small tasks don't wait for large ones: where there are several lanes, the first lane runs small tasks only. Large
+// tasks on all lanes would keep every core busy, and small requests need cores to be received and answered. So while
+// small requests come, large tasks run on a third of the lanes. A large task that has to wait starts when another large
+// one ends. Yardsticks are below all: one runs at a time, and only where no other task waits and a large one might run.
 //
 // Waking a thread takes longer than a small task. So the first lane's thread polls for poll_time before it sleeps, if
 // its last task came within that time and no other thread wants the core. Without tasks all threads sleep.
@@ -15,12 +19,13 @@
 #ifndef PREFIXD_SERVER_LANES_LANE_POOL_H_
 #define PREFIXD_SERVER_LANES_LANE_POOL_H_
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -30,13 +35,21 @@
 #include "base/mutex.h"
 #include "kernels/device.h"
 #include "server/lanes/borrowed_lane.h"
+#include "server/lanes/fair_queue.h"
 #include "server/lanes/staging_pool.h"
 
 namespace prefixd {
 
-// How long a task is likely to take: a launch or two; a piece of a large array; the samples of a benchmark. One
-// measurement runs at a time, and small requests do not hold it back.
-enum class TaskSize : uint8_t { kSmall, kLarge, kMeasurement };
+// What a task is: a launch or two; a piece of a large array; the samples of a benchmark, of which one runs at a time,
+// so that small requests do not hold it back; a piece, or the samples, of an algorithm that is there to be compared
+// with.
+enum class TaskSize : uint8_t { kSmall, kLarge, kMeasurement, kYardstick };
+
+struct TaskInfo {
+  TaskSize size = TaskSize::kSmall;
+  int64_t estimated_ns = 1;  // How long a lane is likely to have it. What counts is the ratio to other tasks.
+  FairCaller caller = {};    // Read by Submit only.
+};
 
 class LanePool {
  public:
@@ -54,7 +67,7 @@ class LanePool {
   // Runs the tasks that are queued, then stops the threads. Needs: no Submit at the same time or later.
   ~LanePool();
 
-  void Submit(TaskSize size, Task task);
+  void Submit(const TaskInfo& info, Task task);
 
   // A small request has come. After two within small_gap large tasks make room, until small_gap after the last one.
   void NoteSmallRequest();
@@ -72,11 +85,7 @@ class LanePool {
   uint64_t free_memory_bytes() const { return free_memory_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  struct QueuedTask {
-    uint64_t number = 0;  // In the order submitted.
-    TaskSize size = TaskSize::kSmall;
-    Task task;
-  };
+  static constexpr size_t kNumSizes = 4;
 
   // A lane with its thread.
   struct Worker {
@@ -86,26 +95,40 @@ class LanePool {
     bool polls = false;                 // Its last wait was a short one. Its thread's own.
     std::atomic<bool> has_task{false};  // Whether `task` is set, for a look without the mutex.
     // The pool's mutex guards these.
-    bool idle = false;      // Its thread waits, and no queued task may run on its lane now.
-    bool is_large = false;  // Its task is a large one.
-    Task task;              // The thread runs it next.
+    bool idle = false;             // Its thread waits, and no queued task may run on its lane now.
+    std::optional<TaskSize> size;  // Its task's.
+    Task task;                     // The thread runs it next.
   };
   using Workers = absl::InlinedVector<Worker*, 8>;
 
   LanePool(const Device& device, std::chrono::microseconds poll_time, std::chrono::milliseconds small_gap)
-      : device_(device), poll_time_(poll_time), small_gap_(small_gap) {}
+      : device_(device),
+        poll_time_(poll_time),
+        small_gap_(small_gap),
+        queues_{FairQueue<Task>(&clock_), FairQueue<Task>(&clock_), FairQueue<Task>(&clock_),
+                FairQueue<Task>(&clock_)} {}
   void RunLane(Worker& worker);
   // Waits for the worker's next task; null: the thread ends.
   Task NextTask(Worker& worker);
   bool IsFirst(const Worker& worker) const { return &worker == workers_.front().get(); }
   bool IsReserved(const Worker& worker) const { return workers_.size() > 1 && IsFirst(worker); }
-  // Whether a task of that size, not a small one, may run now.
-  bool MayRun(TaskSize size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The queue whose first task the worker is to run next; null: none.
-  std::deque<QueuedTask>* NextQueue(const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  FairQueue<Task>& QueueOf(TaskSize size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return queues_[static_cast<size_t>(size)];
+  }
+  bool IsWaiting(TaskSize size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !QueueOf(size).empty(); }
+  bool HasRoomForLarge() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the worker may run a task of that size now.
+  bool MayRun(const Worker& worker, TaskSize size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The size of the queued task that the worker is to run next.
+  std::optional<TaskSize> NextSize(const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Null: there is none.
   Task TakeQueued(Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Gives queued tasks to idle workers. The caller wakes the workers that it returns.
-  Workers HandOut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // An idle worker for a task that needs no queue; null: it has to wait.
+  Worker* IdleWorkerFor(TaskSize size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Begin(Worker& worker, TaskSize size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Give(Worker& worker, Task task, Workers* given) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives queued tasks to idle workers. The caller wakes the workers that are added to *given.
+  void HandOut(Workers* given) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookAtMemory();
 
   const Device& device_;
@@ -119,10 +142,9 @@ class LanePool {
   std::atomic<std::chrono::steady_clock::time_point> last_small_request_{};
   std::atomic<std::chrono::steady_clock::time_point> make_room_until_{};  // For small requests.
   mutable Mutex mutex_;
-  uint64_t num_submitted_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::deque<QueuedTask> small_ ABSL_GUARDED_BY(mutex_);
-  std::deque<QueuedTask> others_ ABSL_GUARDED_BY(mutex_);
-  int num_large_running_ ABSL_GUARDED_BY(mutex_) = 0;
+  FairClock clock_ ABSL_GUARDED_BY(mutex_);
+  std::array<FairQueue<Task>, kNumSizes> queues_ ABSL_GUARDED_BY(mutex_);  // By TaskSize.
+  std::array<int, kNumSizes> num_running_ ABSL_GUARDED_BY(mutex_) = {};
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

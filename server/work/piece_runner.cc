@@ -188,10 +188,9 @@ absl::Status PieceRunner::EnqueueCopiesOut(BorrowedLane& lane, const Piece& piec
 }
 
 TaskSize PieceRunner::SizeOfTask(uint64_t num_items) const {
+  if (work_->is_yardstick()) return TaskSize::kYardstick;  // A few items may take it long.
   const uint64_t size_bytes = (open_.num_items() + num_items) * work_->widest_bytes_per_item();
-  // A few items may take an algorithm long that is there to be compared with.
-  const bool is_small = FollowsNumerics(AlgorithmOf(work_->spec())) && size_bytes <= kMaxSmallBytes;
-  return is_small ? TaskSize::kSmall : TaskSize::kLarge;
+  return size_bytes <= kMaxSmallBytes ? TaskSize::kSmall : TaskSize::kLarge;
 }
 
 bool PieceRunner::IsBatchable(const Piece& piece) const {

@@ -64,6 +64,7 @@ class PieceRunner {
 
   // What the piece of so many items, or the end, which has none, takes of a lane; with the open group before it.
   TaskSize SizeOfTask(uint64_t num_items) const;
+  int64_t EstimateNs(uint64_t num_items) const { return work_->EstimateNs(open_.num_items() + num_items); }
 
   // Whether a batch may run the piece, in the place of Run: the whole array, and a small one.
   bool IsBatchable(const Piece& piece) const;

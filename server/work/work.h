@@ -75,6 +75,12 @@ class Work {
   // The widest of what an item takes in one block or one reply.
   uint64_t widest_bytes_per_item() const { return std::max(item_bytes(), reply_bytes_per_item()); }
 
+  // Whether the algorithm is there to be compared with.
+  bool is_yardstick() const { return !device_.IsDefault(PrimitiveOf(spec_), AlgorithmOf(spec_)); }
+  // How long a lane is likely to have a piece of so many items: a rough guess, made of the work alone, so that the same
+  // work counts the same whatever else runs.
+  int64_t EstimateNs(uint64_t num_items) const;
+
   // Errors: those of Device::CheckLength.
   absl::Status CheckLength(uint64_t num_items) const {
     return device_.CheckLength(PrimitiveOf(spec_), AlgorithmOf(spec_), num_items);

@@ -25,7 +25,9 @@ constexpr ScanSpec kScan = {.dtype = DType::kI32};
 struct Request {
   std::unique_ptr<PieceRunner> runner;
   Chunk chunk;
+  FairCaller caller;
   StopSignal stop{absl::InfiniteFuture()};
+  int end = 0;  // Those that were done before.
   absl::Status status;
   std::string values;
   std::string indices;
@@ -62,7 +64,7 @@ class BatcherTest : public testing::TestWithParam<bool> {
   // Submits all requests while the lane is held, and waits for their ends.
   void RunTogether() {
     Gate go_on;
-    lanes_->Submit(TaskSize::kSmall, [&](BorrowedLane&) { EXPECT_TRUE(go_on.WaitFor(1)); });
+    lanes_->Submit({TaskSize::kSmall}, [&](BorrowedLane&) { EXPECT_TRUE(go_on.WaitFor(1)); });
     Gate ended;
     for (const auto& request : requests_) Submit(*request, &ended);
     go_on.Arrive();
@@ -96,9 +98,11 @@ class BatcherTest : public testing::TestWithParam<bool> {
     const Piece piece = request.runner->Cut(request.chunk, 0, /*ends=*/true);
     ASSERT_TRUE(request.runner->IsBatchable(piece));
     batcher_->Submit({.runner = std::move(request.runner),
+                      .caller = request.caller,
                       .piece = piece,
                       .stop = &request.stop,
-                      .done = [&request, ended](PieceRun run) {
+                      .done = [this, &request, ended](PieceRun run) {
+                        request.end = num_done_++;
                         request.status = run.status;
                         if (run.reply) request.values = run.reply->values.ToString();
                         if (run.reply) request.indices = run.reply->indices.ToString();
@@ -110,6 +114,7 @@ class BatcherTest : public testing::TestWithParam<bool> {
 
   FakeDevice device_;
   std::atomic<int> failures_{0};
+  std::atomic<int> num_done_{0};
   std::unique_ptr<Batcher> batcher_;
   std::unique_ptr<LanePool> lanes_;
   std::vector<std::unique_ptr<Request>> requests_;
@@ -232,6 +237,18 @@ TEST_P(BatcherTest, ABatchFitsTheBlocks) {
   for (const auto& request : requests_) ExpectAsAlone(*request);
 }
 
+// The first batch serves whose turn it is, though there are more before it than fit.
+TEST_P(BatcherTest, ACallersTurnServesHisOwnRequest) {
+  const size_t n = kMaxSmallBytes / sizeof(int32_t);
+  for (int i = 0; i < 41; ++i) Add(kScan, Bytes(std::vector<int32_t>(n, i)));
+  for (int i = 0; i < 40; ++i) requests_[i]->caller = {.name = "greedy", .connection = ""};
+  requests_.back()->caller = {.name = "modest", .connection = ""};
+  RunTogether();
+  for (const auto& request : requests_) EXPECT_TRUE(request->status.ok());
+  EXPECT_EQ(requests_.back()->result.timing.batch_size, 16u);
+  EXPECT_LT(requests_.back()->end, 2 * 16);  // The greedy one's turn comes before.
+}
+
 TEST_P(BatcherTest, UnderLoadALaneWaitsForTheWindow) {
   constexpr absl::Duration kWindow = absl::Milliseconds(200);
   batcher_ = std::make_unique<Batcher>(lanes_.get(), kWindow, [](const absl::Status&) {});
@@ -241,7 +258,7 @@ TEST_P(BatcherTest, UnderLoadALaneWaitsForTheWindow) {
     Gate go_on;
     Gate ended;
     for (int i = 0; i < 3; ++i) Add(kScan, std::string(40, static_cast<char>(i + 1)));
-    lanes_->Submit(TaskSize::kSmall, [&](BorrowedLane&) {
+    lanes_->Submit({TaskSize::kSmall}, [&](BorrowedLane&) {
       held.Arrive();
       EXPECT_TRUE(go_on.WaitFor(1));
     });
@@ -265,7 +282,7 @@ TEST_P(BatcherTest, OneLaneWaitsForTheWindow) {
   Gate held;
   Gate go_on;
   for (int i = 0; i < 3; ++i) {
-    lanes_->Submit(TaskSize::kSmall, [&](BorrowedLane&) {
+    lanes_->Submit({TaskSize::kSmall}, [&](BorrowedLane&) {
       held.Arrive();
       EXPECT_TRUE(go_on.WaitFor(1));
     });
@@ -276,7 +293,7 @@ TEST_P(BatcherTest, OneLaneWaitsForTheWindow) {
   Gate ended;
   for (const auto& request : requests_) Submit(*request, &ended);
   Gate ran;
-  for (int i = 0; i < 2; ++i) lanes_->Submit(TaskSize::kSmall, [&](BorrowedLane&) { ran.Arrive(); });
+  for (int i = 0; i < 2; ++i) lanes_->Submit({TaskSize::kSmall}, [&](BorrowedLane&) { ran.Arrive(); });
   const int works_before = device_.works();
   go_on.Arrive();
   EXPECT_TRUE(ran.WaitFor(2));
@@ -296,7 +313,7 @@ TEST_P(BatcherTest, LargeTasksMakeRoomForItsRequests) {
   std::atomic<int> running{0};
   std::atomic<int> most{0};
   for (int i = 0; i < 5; ++i) {  // As many as there are lanes for them.
-    lanes_->Submit(TaskSize::kLarge, [&](BorrowedLane&) {
+    lanes_->Submit({TaskSize::kLarge}, [&](BorrowedLane&) {
       most = std::max<int>(most, ++running);
       started.Arrive();
       EXPECT_TRUE(started.WaitFor(2));
@@ -316,13 +333,14 @@ TEST_P(BatcherTest, AnAnsweredRequestIsLetGoAtOnce) {
   Gate go_on;
   Gate ended;
   std::vector<size_t> alive;
-  lanes_->Submit(TaskSize::kSmall, [&](BorrowedLane&) { EXPECT_TRUE(go_on.WaitFor(1)); });
+  lanes_->Submit({TaskSize::kSmall}, [&](BorrowedLane&) { EXPECT_TRUE(go_on.WaitFor(1)); });
   for (int i = 0; i < 4; ++i) {
     Request& request = Add(kScan, std::string(40, static_cast<char>(i + 1)));
     auto session = std::make_shared<int>(i);
     held.push_back(session);
     const Piece piece = request.runner->Cut(request.chunk, 0, /*ends=*/true);
     batcher_->Submit({.runner = std::move(request.runner),
+                      .caller = request.caller,
                       .piece = piece,
                       .stop = &request.stop,
                       .done = [&, session](const PieceRun&) {

@@ -348,7 +348,7 @@ TEST_F(BenchmarkTest, TheNextMeasurementWaitsForTheWrite) {
   ASSERT_TRUE(written.WaitFor(1));
   // The lane is free meanwhile.
   Gate lane_ran;
-  lanes_->Submit(TaskSize::kLarge, [&](BorrowedLane&) { lane_ran.Arrive(); });
+  lanes_->Submit({TaskSize::kLarge}, [&](BorrowedLane&) { lane_ran.Arrive(); });
   ASSERT_TRUE(lane_ran.WaitFor(1));
   EXPECT_EQ(device_.works(), 2);
   go_on.Arrive();
@@ -377,7 +377,7 @@ TEST_F(BenchmarkTest, LeavesNoTimesOnTheLane) {
   EXPECT_EQ(Run(ScanOf({100}))->result().status.code(), absl::StatusCode::kInternal);
   Gate ran;
   StageTimes times;
-  lanes_->Submit(TaskSize::kLarge, [&](BorrowedLane& lane) {
+  lanes_->Submit({TaskSize::kLarge}, [&](BorrowedLane& lane) {
     times = lane.lane->TakeStageTimes();
     ran.Arrive();
   });

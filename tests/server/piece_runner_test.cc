@@ -72,7 +72,7 @@ class PieceRunnerTest : public testing::TestWithParam<bool> {
   absl::Status OnALane(F work) {
     Gate done;
     absl::Status status;
-    lanes_->Submit(TaskSize::kLarge, [&](BorrowedLane& lane) {
+    lanes_->Submit({TaskSize::kLarge}, [&](BorrowedLane& lane) {
       status = work(lane);
       done.Arrive();
     });
@@ -275,9 +275,29 @@ TEST_P(PieceRunnerTest, AFewItemsAreALargeTaskWhereMuchIsRunWithThem) {
   const auto size_of = [&](const Spec& one, uint64_t num_items) {
     return PieceRunner(*MakeWork(device_, one), CallShape::kUnary).SizeOfTask(num_items);
   };
-  EXPECT_EQ(size_of(ScanSpec{.dtype = DType::kI32, .algorithm = {Strategy::kNaive}}, 1), TaskSize::kLarge);
+  for (const Strategy yardstick : {Strategy::kNaive, Strategy::kSequential, Strategy::kOneTbb}) {
+    EXPECT_EQ(size_of(ScanSpec{.dtype = DType::kI32, .algorithm = {yardstick}}, 1), TaskSize::kYardstick);
+  }
+  EXPECT_EQ(size_of(ScanSpec{.dtype = DType::kI32, .algorithm = {Strategy::kChained}}, 1), TaskSize::kSmall);
   EXPECT_EQ(size_of(CompactSpec{.dtype = DType::kU8, .predicate = Predicate{}, .return_indices = true}, 10'000),
             TaskSize::kLarge);
+}
+
+TEST_P(PieceRunnerTest, TheEstimateGrowsWithTheBytesAndWithTheSquareOfItemsWhereTheWorkDoes) {
+  const auto estimate = [&](const Spec& one, uint64_t num_items) {
+    return static_cast<double>((*MakeWork(device_, one))->EstimateNs(num_items));
+  };
+  const ScanSpec scan = {.dtype = DType::kI32};
+  const ScanSpec naive = {.dtype = DType::kI32, .algorithm = {Strategy::kNaive}};
+  constexpr uint64_t kMany = uint64_t{1} << 14;
+  EXPECT_GT(estimate(scan, 0), 0);  // A launch.
+  EXPECT_LT(estimate(scan, 1000), 2 * estimate(scan, 0));
+  EXPECT_NEAR(estimate(scan, 100 * kMany) / estimate(scan, 10 * kMany), 10, 1);
+  EXPECT_NEAR(estimate(ScanSpec{.dtype = DType::kI64}, kMany * 64) / estimate(scan, kMany * 64), 2, 0.1);
+  EXPECT_LT(estimate(ReduceSpec{.dtype = DType::kI32}, kMany), estimate(scan, kMany));
+  EXPECT_NEAR(estimate(naive, kMany) / estimate(naive, kMany / 2), 4, 0.2);
+  EXPECT_GT(estimate(naive, kMany), 1000 * estimate(scan, kMany));
+  EXPECT_GT(estimate(naive, ~uint64_t{0}), 0);  // As long as can be, and not past the end of the type.
 }
 
 TEST_P(PieceRunnerTest, LargeRepliesLeaveInTheirBlockWhileThereAreOthers) {
