@@ -169,14 +169,22 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
          "--socket-group", [&](const std::string& name) { options.socket_group = GroupOf(name); },
          "Group that Unix sockets' files are given to, by name or number (default: that of the process)")
       ->check([](const std::string& name) { return GroupOf(name) ? std::string() : "there is no group " + name; });
-  app.add_option("--metrics-listen", options.metrics_listen,
-                 "Address to serve metrics for Prometheus on, at /metrics: HOST:PORT, or a PORT of 127.0.0.1. Port 0 "
-                 "takes a free one (default: none are served). Whoever can connect can read them")
-      ->check([](const std::string& address) {
-        return IsAddress(MetricsAddress(address)) && !address.starts_with("unix:")
-                   ? std::string()
-                   : "expected PORT, HOST:PORT or [IPV6]:PORT, not " + address;
-      });
+  CLI::Option* const metrics_listen =
+      app.add_option(
+             "--metrics-listen", options.metrics_listen,
+             "Address to serve metrics for Prometheus on, at /metrics: HOST:PORT, or a PORT of 127.0.0.1. Port 0 "
+             "takes a free one (default: none are served). Whoever can connect can read them")
+          ->check([](const std::string& address) {
+            return IsAddress(MetricsAddress(address)) && !address.starts_with("unix:")
+                       ? std::string()
+                       : "expected PORT, HOST:PORT or [IPV6]:PORT, not " + address;
+          });
+  app.add_option(
+         "--metrics-callers", options.metrics_callers,
+         "Callers, the first to come, whose requests are counted by name in the metrics, up to 10,000; the rest "
+         "are counted together")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{10'000}))
+      ->needs(metrics_listen);
   app.add_option("--max-connections", options.max_connections,
                  "Connections at once; more are closed at once. Never more than the limit of open files allows")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));

@@ -24,6 +24,7 @@ struct Options {
   mode_t socket_mode = 0600;
   std::optional<gid_t> socket_group;
   std::string metrics_listen;  // HOST:PORT; empty: metrics are off.
+  uint64_t metrics_callers = 0;
 
   // Limits.
   uint64_t max_connections = 8192;

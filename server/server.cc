@@ -78,11 +78,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
   if (!options.metrics_listen.empty()) {  // First, for an address that is in use is a reason not to serve at all.
     PREFIXD_ASSIGN_OR_RETURN(server->metrics_endpoint_, MetricsEndpoint::Listen(options.metrics_listen));
     PREFIXD_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::FindIsa(options.cpu_isa));
-    server->metrics_ = std::make_unique<Metrics>(BuildInfo{.version = kVersion,
-                                                           .numerics_version = kNumericsVersion,
-                                                           .device = server->device_->info().name,
-                                                           .cpu_isa = std::string(isa.name)},
-                                                 [server = server.get()] { return server->State(); });
+    server->metrics_ =
+        std::make_unique<Metrics>(BuildInfo{.version = kVersion,
+                                            .numerics_version = kNumericsVersion,
+                                            .device = server->device_->info().name,
+                                            .cpu_isa = std::string(isa.name)},
+                                  options.metrics_callers, [server = server.get()] { return server->State(); });
   }
   PREFIXD_ASSIGN_OR_RETURN(server->lanes_, LanePool::Create(*server->device_, options.lanes, options.staging_bytes,
                                                             std::chrono::microseconds(options.lane_poll_us)));
@@ -214,7 +215,7 @@ uint64_t Server::Drain(absl::Duration timeout, const std::function<bool()>& hurr
 
 ServerState Server::State() {
   const Admission::Use use = admission_->in_use();
-  const Admission::Use limits = admission_->limits();
+  const auto limits = admission_->limits();
   const LanePool::Load load = lanes_->load();
   const Acceptor::Counts connections = acceptor_->counts();
   const DroppedLines dropped = CountDroppedLines();

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "base/status.h"
 
 namespace prefixd {
@@ -21,6 +22,17 @@ using prometheus::MetricType;
 // From a small request on an idle device to a stream of many gigabytes.
 const prometheus::Histogram::BucketBoundaries kSecondsBuckets = {
     50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300};
+
+// All callers who have no series of their own. No address, and no name of ASCII letters, reads like it.
+constexpr char kOtherCallers[] = "(others)";
+
+// A caller without his connection's port, in ASCII: his name may be his own choice, and bytes that are no UTF-8 would
+// spoil the whole page.
+std::string CallerLabel(const CallInfo& call) {
+  const std::string& peer = call.caller;
+  const size_t port = peer.starts_with("unix:") ? std::string::npos : peer.rfind(':');
+  return absl::CHexEscape(peer.substr(0, port));
+}
 
 // A number of the server's that nobody counts here.
 MetricFamily Reading(const char* name, const char* help, MetricType type, double value) {
@@ -83,8 +95,9 @@ std::vector<MetricFamily> Families(const ServerState& state) {
 
 }  // namespace
 
-Metrics::Metrics(const BuildInfo& build, std::function<ServerState()> look)
-    : look_(std::move(look)),
+Metrics::Metrics(const BuildInfo& build, uint64_t max_callers, std::function<ServerState()> look)
+    : max_callers_(max_callers),
+      look_(std::move(look)),
       requests_(BuildCounter()
                     .Name("prefixd_requests_total")
                     .Help("Requests that ended, by gRPC status code and reason")
@@ -105,6 +118,12 @@ Metrics::Metrics(const BuildInfo& build, std::function<ServerState()> look)
                     .Name("prefixd_elements_total")
                     .Help("Elements that requests that ended have worked on")
                     .Register(registry_)) {
+  if (max_callers_ > 0) {
+    caller_requests_ = &BuildCounter()
+                            .Name("prefixd_caller_requests_total")
+                            .Help("Requests that ended, by caller (--metrics-callers) and gRPC status code")
+                            .Register(registry_);
+  }
   prometheus::BuildGauge()
       .Name("prefixd_build_info")
       .Help("What is served: always 1")
@@ -143,17 +162,30 @@ prometheus::Counter* Metrics::RequestsOf(const std::string& name, Method* method
   return counter;
 }
 
+prometheus::Counter* Metrics::RequestsOf(const CallInfo& call, absl::StatusCode code) {
+  std::string name = CallerLabel(call);
+  if (callers_.size() >= max_callers_ && !callers_.contains(name)) name = kOtherCallers;
+  prometheus::Counter*& counter = callers_[name][code];
+  if (counter == nullptr) {
+    counter = &caller_requests_->Add({{"caller", name}, {"code", absl::StatusCodeToString(code)}});
+  }
+  return counter;
+}
+
 void Metrics::Count(const CallRecord& record) {
   const std::string& name = record.call.method;
   Method* method = nullptr;
   prometheus::Counter* requests = nullptr;
+  prometheus::Counter* caller_requests = nullptr;
   {
     MutexLock lock(mutex_);
     method = &MethodOf(name);
     requests = RequestsOf(name, method, record.result.status);
+    if (max_callers_ > 0) caller_requests = RequestsOf(record.call, record.result.status.code());
   }
   const Timing& timing = record.result.timing;
   requests->Increment();
+  if (caller_requests != nullptr) caller_requests->Increment();
   method->received_bytes->Increment(static_cast<double>(record.num_bytes_in));
   method->sent_bytes->Increment(static_cast<double>(record.num_bytes_out));
   method->elements->Increment(static_cast<double>(timing.num_items));

@@ -2,7 +2,8 @@
 // docs/operations.md has a table of all names.
 //
 // Labels are few: the method, how a call ended, and its reason, all of them words of ours. So the number of series is
-// bounded, whatever callers send.
+// bounded, whatever callers send. Callers are a label only where that was asked for, so many of them: the first to
+// come.
 //
 // Threads:   any.
 // Ownership: the Metrics outlives the calls that it counts. `look` is called by whoever asks for the page.
@@ -60,7 +61,8 @@ struct ServerState {
 
 class Metrics {
  public:
-  Metrics(const BuildInfo& build, std::function<ServerState()> look);
+  // max_callers: how many callers have series of their own. The rest share one.
+  Metrics(const BuildInfo& build, uint64_t max_callers, std::function<ServerState()> look);
 
   // A call that ended.
   void Count(const CallRecord& record);
@@ -81,10 +83,16 @@ class Metrics {
     std::map<Outcome, prometheus::Counter*> requests;
   };
 
+  // The series of a caller, by code.
+  using Caller = std::map<absl::StatusCode, prometheus::Counter*>;
+
   Method& MethodOf(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   prometheus::Counter* RequestsOf(const std::string& name, Method* method, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  prometheus::Counter* RequestsOf(const CallInfo& call, absl::StatusCode code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const uint64_t max_callers_;
   const std::function<ServerState()> look_;
   prometheus::Registry registry_;  // Owns all series.
   Counters& requests_;
@@ -92,8 +100,10 @@ class Metrics {
   Counters& received_bytes_;
   Counters& sent_bytes_;
   Counters& elements_;
+  Counters* caller_requests_ = nullptr;  // Null without callers.
   Mutex mutex_;
   std::map<std::string, Method> methods_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Caller> callers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace prefixd

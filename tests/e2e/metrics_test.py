@@ -195,6 +195,21 @@ class MetricsTest(unittest.TestCase):
                 self.assertGreater(server.value("prefixd_request_memory_bytes"), 1 << 20)
             wait_until(lambda: server.value("prefixd_requests_in_flight") == 0)
 
+    def test_callers_are_named_only_where_that_is_asked_for(self):
+        for flags in [(), ("--metrics-callers", "1")]:
+            with MeteredServer(*flags) as server:
+                with Honest(server.address) as caller:
+                    pass
+                wait_until(lambda: server.value("prefixd_requests_total", "OK", "Scan") == caller.calls)
+                callers = server.metrics()["prefixd_caller_requests_total"]
+                if flags:
+                    ((name, code), calls), = callers.items()
+                    self.assertIn("127.0.0.1", name)
+                    self.assertEqual((code, calls), ("OK", caller.calls))
+                else:
+                    self.assertEqual(callers, {})
+                    self.assertNotIn("127.0.0.1", server.page())
+
     def test_connections(self):
         with MeteredServer("--max-connections", "6") as server:  # Of which one address has half.
             host, port = server.address.split(":")

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace prefixd {
@@ -28,8 +29,9 @@ std::string ValueOf(const std::string& page, const std::string& series) {
 class MetricsTest : public testing::Test {
  protected:
   void Count(const std::string& method, absl::Status status = absl::OkStatus(), uint64_t num_items = 0,
-             std::optional<int64_t> total_ns = kMillisecondNs) {
+             std::optional<int64_t> total_ns = kMillisecondNs, const std::string& caller = "unix:") {
     CallInfo call;
+    call.caller = caller;
     call.method = method;
     Result result;
     result.status = std::move(status);
@@ -42,6 +44,7 @@ class MetricsTest : public testing::Test {
 
   ServerState state_;
   Metrics metrics_{{.version = "1.2", .numerics_version = 7, .device = "a \"card\"\n\\", .cpu_isa = "neon"},
+                   /*max_callers=*/2,
                    [this] { return state_; }};
 };
 
@@ -85,6 +88,19 @@ TEST_F(MetricsTest, TheStateIsThatOfTheMomentAndNamesAreEscaped) {
   EXPECT_EQ(Value("prefixd_lanes_busy"), "5");
   EXPECT_EQ(Value(R"(prefixd_build_info{cpu_isa="neon",device="a \"card\"\n\\",numerics_version="7",version="1.2"})"),
             "1");
+}
+
+TEST_F(MetricsTest, SoManyCallersHaveSeriesOfTheirOwn) {
+  for (int port = 1; port <= 5; ++port) {
+    Count("Scan", absl::OkStatus(), 0, kMillisecondNs, absl::StrCat("ipv4:10.0.0.1:", port));
+  }
+  Count("Scan", absl::CancelledError("gone"), 0, kMillisecondNs, "a\xff\n\"b:1");
+  for (int i = 0; i < 100; ++i)
+    Count("Scan", absl::OkStatus(), 0, kMillisecondNs, absl::StrCat("ipv4:10.0.1.", i, ":1"));
+  EXPECT_EQ(Value(R"(prefixd_caller_requests_total{caller="ipv4:10.0.0.1",code="OK"})"), "5");
+  EXPECT_EQ(Value(R"(prefixd_caller_requests_total{caller="a\\xff\\n\\\"b",code="CANCELLED"})"), "1");
+  EXPECT_EQ(Value(R"x(prefixd_caller_requests_total{caller="(others)",code="OK"})x"), "100");
+  EXPECT_THAT(metrics_.Page(), testing::Not(testing::HasSubstr("10.0.1.")));
 }
 
 TEST_F(MetricsTest, NothingIsLostOfWhatManyThreadsCount) {

@@ -114,6 +114,8 @@ TEST(OptionsTest, MetricsAreOffAndAPortAloneIsOneOfLoopback) {
                                     std::pair("[::1]:9464", "[::1]:9464"), std::pair("0.0.0.0:1", "0.0.0.0:1")}) {
     EXPECT_EQ(std::get<Options>(Parse({"--metrics-listen", said})).metrics_listen, meant);
   }
+  EXPECT_EQ(std::get<Options>(Parse({"--metrics-listen", "0", "--metrics-callers", "5"})).metrics_callers, 5u);
+  EXPECT_EQ(ExitCodeOf({"--metrics-callers", "5"}), kExitUsage);  // There are no metrics.
   for (const char* address : {"", "65536", "-1", "::1", "localhost", ":9464", "9464x", "unix:/tmp/x"}) {
     EXPECT_EQ(ExitCodeOf({"--metrics-listen", address}), kExitUsage) << address;
   }
