@@ -10,6 +10,7 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -209,6 +210,21 @@ class MetricsTest(unittest.TestCase):
                 else:
                     self.assertEqual(callers, {})
                     self.assertNotIn("127.0.0.1", server.page())
+
+    def test_they_stay_while_the_server_drains(self):
+        with MeteredServer() as server, grpc.insecure_channel(server.address) as channel:
+            held = concurrent.futures.Future()
+            request = scan_request(np.ones(3, np.int32))
+            call = primitives_pb2_grpc.PrefixServiceStub(channel).StreamScan(then_wait(request, held))
+            next(call)
+            server.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: "draining" in server.log())
+            self.assertEqual(server.value("prefixd_requests_in_flight"), 1)
+            held.set_result(None)
+            list(call)
+            self.assertEqual(server.process.wait(LIMIT_SECONDS), 0)
+            with self.assertRaises(ConnectionError):
+                server.page()
 
     def test_connections(self):
         with MeteredServer("--max-connections", "6") as server:  # Of which one address has half.
