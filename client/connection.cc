@@ -11,6 +11,7 @@
 
 #include "absl/time/clock.h"
 #include "base/status.h"
+#include "client/credentials.h"
 
 namespace prefixd::client {
 namespace {
@@ -20,7 +21,8 @@ constexpr size_t kTriesOfAName = 4;
 
 bool IsNameOfSeveral(std::string_view address) { return address.starts_with("dns:"); }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const ClientOptions& options) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const ClientOptions& options,
+                                           const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   // gRPC stays up until the process ends. It would shut down with its last channel, and where a write was still under
   // way it waits ten seconds for that (gRPC 1.51, now and then, after a stream that failed).
   [[maybe_unused]] static const bool stays_up = (grpc_init(), true);
@@ -46,7 +48,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Cli
   // Otherwise gRPC gives channels to one address, with the same arguments, one connection.
   if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (IsNameOfSeveral(address)) arguments.SetLoadBalancingPolicyName("round_robin");
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
 }  // namespace
@@ -72,8 +74,14 @@ Connection::Connection(absl::Span<const std::string> addresses, const ClientOpti
     status_ = Error(absl::StatusCode::kInvalidArgument, "ADDRESS", "addresses",
                     "the client has no address; expected one server's at least");
   }
+  const absl::StatusOr<Credentials> credentials = ReadCredentials(addresses, options);
+  if (!credentials.ok()) {
+    status_ = credentials.status();
+    return;
+  }
   for (const std::string& address : addresses) {
-    servers_.emplace_back(MakeChannel(address, options), IsNameOfSeveral(address) ? kTriesOfAName : 1);
+    servers_.emplace_back(MakeChannel(address, options, credentials->Of(address)), credentials->authorization,
+                          IsNameOfSeveral(address) ? kTriesOfAName : 1);
   }
 }
 

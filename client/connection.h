@@ -16,6 +16,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,9 +29,12 @@ namespace prefixd::client {
 // Where one attempt of a call goes.
 class Server {
  public:
-  Server(std::shared_ptr<grpc::Channel> channel, size_t tries) : channel_(std::move(channel)), tries_(tries) {}
+  Server(std::shared_ptr<grpc::Channel> channel, std::string authorization, size_t tries)
+      : channel_(std::move(channel)), authorization_(std::move(authorization)), tries_(tries) {}
 
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+  // The header of that name that calls send; empty: none.
+  const std::string& authorization() const { return authorization_; }
   // How often a call asks here before it goes elsewhere: more than once where a name stands for several hosts, of which
   // gRPC takes the next each time.
   size_t tries() const { return tries_; }
@@ -42,6 +46,7 @@ class Server {
 
  private:
   const std::shared_ptr<grpc::Channel> channel_;
+  const std::string authorization_;
   const size_t tries_;
   mutable std::atomic<int64_t> shunned_until_ns_ = 0;  // Unix time.
 };

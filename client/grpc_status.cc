@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -16,6 +17,24 @@ namespace {
 
 constexpr char kRetryDelayUrl[] = "prefixd/retry_delay";
 constexpr char kCallStatusUrl[] = "prefixd/call_status";
+
+// What gRPC's words about a connection mean; empty where they speak for themselves.
+std::string_view MeaningOf(const std::string& message) {
+  const std::string words = absl::AsciiStrToLower(message);  // OpenSSL's and BoringSSL's differ in case.
+  const auto says = [&](const char* what) { return words.find(what) != std::string::npos; };
+  if (says("certificate verify failed") || says("certificate_verify_failed")) {
+    return "the server's certificate is not trusted: no authority that this client trusts has signed it, or it has "
+           "expired";
+  }
+  if (says("not in peer certificate")) return "the server's certificate is for another host";
+  if (says("wrong version number") || says("wrong_version_number")) return "the server does not speak TLS";
+  if (says("failed to connect") && (says("socket closed") || says("connection reset"))) {
+    return "the server hangs up: it may speak TLS only, or want a certificate of its callers";
+  }
+  // What gRPC 1.51 says too where it can't make a connection's TLS of the files.
+  if (says("empty address list")) return "no host has this name, or the private key is not the certificate's";
+  return "";
+}
 
 }  // namespace
 
@@ -39,8 +58,11 @@ absl::Status FromGrpc(const grpc::Status& status) {
     }
   }
   const auto code = static_cast<absl::StatusCode>(status.error_code());
-  absl::Status error =
-      reason.empty() ? absl::Status(code, status.error_message()) : Error(code, reason, field, status.error_message());
+  std::string message = status.error_message();
+  if (const std::string_view meaning = MeaningOf(message); code == absl::StatusCode::kUnavailable && !meaning.empty()) {
+    message = StrCat(meaning, " (", message, ")");
+  }
+  absl::Status error = reason.empty() ? absl::Status(code, message) : Error(code, reason, field, message);
   error.SetPayload(kCallStatusUrl, absl::Cord());
   if (!reason.empty() && retry_info.has_retry_delay()) {
     const absl::Duration delay =

@@ -11,6 +11,7 @@
 namespace prefixd::client {
 
 // Keeps code and message; reason, field and retry delay from the details, if there are any. IsCallStatus holds for it.
+// Where TLS has failed, the message says first what that means.
 absl::Status FromGrpc(const grpc::Status& status);
 
 // Says what a timeout met, where gRPC says no more than "Deadline Exceeded". Leaves every other status as it is.

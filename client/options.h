@@ -27,7 +27,27 @@ struct ClientOptions {
   // How long one attempt waits for a host that does not answer at all. Other calls go elsewhere meanwhile.
   absl::Duration connect_timeout = absl::Seconds(2);
   // Clients of one address share a connection, and with it what one TCP stream carries. True: this one has its own.
+  // Over TLS each client has.
   bool own_connection = false;
+
+  // ---- Whom the client trusts, and who it is ----
+  // Files are read once, by the constructor. What is wrong with one is the error of every call, FAILED_PRECONDITION
+  // (CREDENTIALS), before anything is sent. Unix sockets never speak TLS, for they do not leave the host.
+  // Example: Client client("prefixd.example:50051", {.ca_file = "ca.pem", .token_file = "token"});
+  //
+  // TLS with the addresses' servers, whose certificates must be for the host of the address, and of an authority that
+  // the system trusts.
+  bool tls = false;
+  // PEM, with the authorities that are trusted in place of the system's. Implies tls.
+  std::string ca_file = {};
+  // PEM, for a server that asks callers for certificates: the client's own, then those between it and its authority.
+  // Implies tls.
+  std::string certificate_file = {};
+  // PEM, with the certificate's private key, without a password. Must not be readable by everybody.
+  std::string key_file = {};
+  // A token alone, which each call sends as `authorization: Bearer TOKEN`. Needs TLS, or addresses that are all Unix
+  // sockets. Must not be readable by everybody.
+  std::string token_file = {};
 };
 
 struct CallOptions {

@@ -23,8 +23,10 @@ inline absl::Time Deadline(const CallOptions& call) { return absl::Now() + call.
 // The context of one attempt.
 class AttemptContext {
  public:
-  AttemptContext(const Server&, const CallOptions& call, absl::Time deadline) : cancellation_(call.cancellation) {
+  AttemptContext(const Server& server, const CallOptions& call, absl::Time deadline)
+      : cancellation_(call.cancellation) {
     if (deadline != absl::InfiniteFuture()) context_.set_deadline(absl::ToChronoTime(deadline));
+    if (!server.authorization().empty()) context_.AddMetadata("authorization", server.authorization());
     if (cancellation_ != nullptr) id_ = cancellation_->Add([this] { context_.TryCancel(); });
   }
   ~AttemptContext() {

@@ -79,13 +79,14 @@ class RepeatedSource : public client::ChunkSource {
 
 }  // namespace
 
-ServerSender::ServerSender(absl::Span<const std::string> addresses, size_t num_channels, Target target,
-                           const std::vector<Operation>& operations, absl::Duration timeout,
-                           client::Cancellation* cancellation)
+ServerSender::ServerSender(absl::Span<const std::string> addresses, client::ClientOptions connection,
+                           size_t num_channels, Target target, const std::vector<Operation>& operations,
+                           absl::Duration timeout, client::Cancellation* cancellation)
     : target_(target), call_({.timeout = timeout, .cancellation = cancellation}) {
+  connection.retry_window = absl::ZeroDuration();
+  connection.own_connection = true;
   for (size_t i = 0; i < num_channels; ++i) {
-    clients_.push_back(std::make_unique<client::Client>(
-        addresses, client::ClientOptions{.retry_window = absl::ZeroDuration(), .own_connection = true}));
+    clients_.push_back(std::make_unique<client::Client>(addresses, connection));
   }
   for (const Operation& operation : operations) {
     const uint64_t block_items =

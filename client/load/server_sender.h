@@ -26,10 +26,11 @@ enum class Target : uint8_t { kDevice, kEcho };
 class ServerSender {
  public:
   // Callers take turns on `num_channels` clients, with connections of their own. A request is sent once to each address
-  // at most, and again nowhere: what fails is counted.
+  // at most, and again nowhere: what fails is counted. `connection`: its retry_window and own_connection do not count.
   // Needs: the cancellation to outlive it.
-  ServerSender(absl::Span<const std::string> addresses, size_t num_channels, Target target,
-               const std::vector<Operation>& operations, absl::Duration timeout, client::Cancellation* cancellation);
+  ServerSender(absl::Span<const std::string> addresses, client::ClientOptions connection, size_t num_channels,
+               Target target, const std::vector<Operation>& operations, absl::Duration timeout,
+               client::Cancellation* cancellation);
 
   Outcome Send(size_t caller, size_t operation);
 

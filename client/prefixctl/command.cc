@@ -17,7 +17,9 @@ bool IsUsageError(const absl::Status& status) { return ErrorReason(status) == kU
 
 // A person waits: after a second without a server it is time to say so.
 client::Client MakeClient(const GlobalFlags& global) {
-  return client::Client(global.servers, {.retry_window = absl::Seconds(1)});
+  client::ClientOptions options = global.connection;
+  options.retry_window = absl::Seconds(1);
+  return client::Client(global.servers, options);
 }
 
 }  // namespace prefixd::cli

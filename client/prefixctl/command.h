@@ -22,6 +22,7 @@ namespace prefixd::cli {
 // The flags that every command has.
 struct GlobalFlags {
   std::vector<std::string> servers = {"127.0.0.1:50051"};
+  client::ClientOptions connection;       // --tls and so on; the rest of it is each command's.
   std::optional<absl::Duration> timeout;  // --timeout, else the command's default. Absent: no limit.
   bool json = false;
 

@@ -185,7 +185,8 @@ absl::Status RunLoads(const GlobalFlags& global, load::Target target, const Load
                            .num_channels = flags.channels,
                            .open_loop = !flags.rates_per_second.empty(),
                            .server = *std::move(info)};
-  load::ServerSender sender(global.servers, flags.channels, target, flags.mix, timeout, &cancellation);
+  load::ServerSender sender(global.servers, global.connection, flags.channels, target, flags.mix, timeout,
+                            &cancellation);
   const load::Sender send = [&](size_t caller, size_t operation) { return sender.Send(caller, operation); };
   Output output(global, flags, setup);
   Progress progress(ResultTo::kFile);  // Rows may share the screen with it: each wipes it first.

@@ -1,5 +1,6 @@
 // prefixctl: the client of prefixd for files, from the command line.
 #include <signal.h>
+#include <stdlib.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -30,6 +31,7 @@ namespace {
 
 using prefixd::cli::Command;
 using prefixd::cli::GlobalFlags;
+using prefixd::cli::kNotEmpty;
 
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
@@ -107,6 +109,7 @@ std::string NamesOf(const prefixd::cli::Commands& commands) {
 
 int main(int argc, char** argv) {
   prefixd::TuneProcess();
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // What fails is said below, once.
   prefixd::cli::OpenStandardStreams();
   signal(SIGPIPE, SIG_IGN);  // A closed pipe is an error of the write: temporary files go away as after any other.
   prefixd::cli::RemoveTemporaryFilesOnSignal();
@@ -129,6 +132,30 @@ int main(int argc, char** argv) {
       ->allow_extra_args(false)
       ->envname("PREFIXD_SERVER")
       ->default_str(global.servers.front());
+  app.add_flag("--tls", global.connection.tls,
+               "Speak TLS with servers whose certificates the system's authorities have signed; never to Unix sockets");
+  app.add_option("--ca", global.connection.ca_file,
+                 "PEM file with the authorities that are trusted in place of the system's; implies --tls")
+      ->type_name("FILE")
+      ->check(kNotEmpty);
+  CLI::Option* const certificate =
+      app.add_option("--certificate", global.connection.certificate_file,
+                     "PEM file with a certificate for servers that want one, and those between it and its authority; "
+                     "implies --tls")
+          ->type_name("FILE")
+          ->check(kNotEmpty);
+  CLI::Option* const key = app.add_option("--key", global.connection.key_file,
+                                          "PEM file with the certificate's private key, without a password, which not "
+                                          "everybody may read")
+                               ->type_name("FILE")
+                               ->check(kNotEmpty)
+                               ->needs(certificate);
+  certificate->needs(key);
+  app.add_option("--token-file", global.connection.token_file,
+                 "File with a token alone, which not everybody may read: sent with each call, over TLS or to a Unix "
+                 "socket only")
+      ->type_name("FILE")
+      ->check(kNotEmpty);
   app.add_option_function<std::string>(
          "--timeout", [&](const std::string& text) { global.timeout = ParseTimeout(text); },
          "Such as 30s; 0 or none for no limit (default: none, but 5s for algorithms, info and health, 10s for load's "
