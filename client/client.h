@@ -49,7 +49,7 @@ namespace prefixd::client {
 class Client {
  public:
   explicit Client(std::string_view address, const ClientOptions& options = {});
-  // Of several servers, any of which will do.
+  // For several servers, any of which will do.
   // Example: Client client(std::vector<std::string>{"10.0.0.1:50051", "10.0.0.2:50051", "unix:/run/prefixd.sock"});
   explicit Client(absl::Span<const std::string> addresses, const ClientOptions& options = {});
   ~Client();

@@ -151,7 +151,7 @@ class FakeServer {
   }
   ~FakeServer() { server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5)); }
 
-  // Of HOST:PORT.
+  // Needs: to listen on HOST:PORT.
   std::string address() const { return host_ + ":" + std::to_string(port_); }
   int port() const { return port_; }
 

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 enum class Callers { kAnyone, kWithCertificates };
 
-// Of `authority`'s certificate `name`; callers need one of `authority` too, or not.
+// For a server with `authority`'s certificate `name`; callers need one of `authority` too, or not.
 std::shared_ptr<grpc::ServerCredentials> ServerTls(const Authority& authority, const std::string& name,
                                                    Callers callers = Callers::kAnyone) {
   grpc::SslServerCredentialsOptions options(callers == Callers::kAnyone
