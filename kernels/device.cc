@@ -58,8 +58,14 @@ absl::StatusOr<Algorithm> Device::Resolve(Primitive primitive, const Algorithm& 
   for (const AlgorithmInfo& row : Algorithms()) {
     if (row.primitive != primitive) continue;
     if (!IsOf(row, asked)) {
-      names += StrCat(names.empty() ? "" : ", ", Name(row.algorithm));
+      if (Serves(row)) names += StrCat(names.empty() ? "" : ", ", Name(row.algorithm));
       continue;
+    }
+    if (!Serves(row)) {
+      return Error(
+          absl::StatusCode::kPermissionDenied, "ALGORITHM_OFF", "spec.algorithm",
+          StrCat("algorithm ", Name(asked), " is switched off: this server serves the default algorithms only ",
+                 "(--algorithms default): leave the algorithm out, or ask another server"));
     }
     Algorithm resolved = row.algorithm;
     resolved.padding = asked.padding;

@@ -177,12 +177,20 @@ class Device {
   // What this device serves; among the rows of a primitive its default comes first.
   virtual const std::vector<AlgorithmInfo>& Algorithms() const = 0;
 
+  // Leaves out what is no default: Resolve refuses it from now on. Before any other thread has the device.
+  void ServeDefaultsOnly() { serves_defaults_only_ = true; }
+  // Whether the row is served, or left out.
+  bool Serves(const AlgorithmInfo& row) const {
+    return !serves_defaults_only_ || IsDefault(row.primitive, row.algorithm);
+  }
+
   // Whether a row's algorithm, or one that Resolve returned, is the primitive's default. The others are yardsticks:
   // they are there to be compared with.
   bool IsDefault(Primitive primitive, const Algorithm& resolved) const;
 
   // The algorithm that runs when a caller asks for `asked`, with every default filled in.
-  // Errors: those of CheckAlgorithm; UNIMPLEMENTED (NOT_IMPLEMENTED), naming the algorithms that the device serves.
+  // Errors: those of CheckAlgorithm; UNIMPLEMENTED (NOT_IMPLEMENTED), naming the algorithms that the device serves;
+  //         PERMISSION_DENIED (ALGORITHM_OFF) for one that is left out.
   absl::StatusOr<Algorithm> Resolve(Primitive primitive, const Algorithm& asked) const;
 
   // Resolves the algorithm for one combination of types and operator. Needs: the combination IsSupported.
@@ -196,6 +204,9 @@ class Device {
   // Needs:  resolved came from Resolve.
   // Errors: INVALID_ARGUMENT (ALGORITHM_LIMIT) if an array of num_items is longer than the algorithm takes.
   absl::Status CheckLength(Primitive primitive, const Algorithm& resolved, uint64_t num_items) const;
+
+ private:
+  bool serves_defaults_only_ = false;
 };
 
 // Opens "cpu", "cuda:N", or "auto": the first CUDA device if there is one, else the CPU.

@@ -145,6 +145,11 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
                  "neon on ARM. Results are the same")
       ->check(CLI::IsMember({"auto", "sse2", "avx2", "avx512", "neon"}));
   app.add_option(
+         "--algorithms", options.algorithms,
+         "What may be asked for by name: all algorithms of the device, or the default ones. The others are there to "
+         "be compared with, and some take a lane long")
+      ->check(CLI::IsMember({"all", "default"}));
+  app.add_option(
          "--lanes", options.lanes,
          "Device lanes: requests that run at the same time; large ones on a third of them while small ones come")
       ->check(CLI::Range(1, 64));

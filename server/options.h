@@ -17,6 +17,7 @@ struct Options {
   std::vector<std::string> listen = {"127.0.0.1:50051"};
   std::string device = "auto";
   std::string cpu_isa = "auto";
+  std::string algorithms = "all";
   int lanes = 6;
   uint64_t batch_window_us = 0;
   uint64_t lane_poll_us = 250;  // More than a caller nearby takes from a reply to its next request, both ways included.

@@ -73,6 +73,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
                                                       std::function<void(Failure)> on_failed) {
   std::unique_ptr<Server> server(new Server);
   server->device_ = std::move(device);
+  if (options.algorithms == "default") server->device_->ServeDefaultsOnly();
   server->on_failed_ = std::move(on_failed);
   server->admission_ = std::make_unique<Admission>(options.max_requests, options.max_request_bytes);
   if (!options.metrics_listen.empty()) {  // First, for an address that is in use is a reason not to serve at all.

@@ -31,6 +31,9 @@ namespace {
 
 constexpr std::align_val_t kAlignment{256};
 constexpr size_t kHugePageBytes = size_t{2} << 20;
+// From here on a buffer is the kernel's own, and goes back to it at once: the allocator would keep it for minutes. A
+// benchmark has such arrays, requests have none.
+constexpr size_t kMinMappedBytes = size_t{32} << 20;
 
 uint64_t MemoryBytes(int pages_of_kind) {
   const long pages = sysconf(pages_of_kind);
@@ -47,15 +50,24 @@ void AskForHugePages(void* data, size_t size_bytes) {
   static_cast<void>(madvise(static_cast<std::byte*>(data) + head, num_pages * kHugePageBytes, MADV_HUGEPAGE));
 }
 
+void* Map(size_t size_bytes) {
+  void* const data = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return data == MAP_FAILED ? nullptr : data;
+}
+
 absl::StatusOr<Buffer> AllocateHost(size_t size_bytes) {
+  const bool is_mapped = size_bytes >= kMinMappedBytes;
+  void* data = nullptr;
   // Linux promises more memory than it has, and takes it back with a signal: ask for no more than could ever be there.
-  void* data =
-      size_bytes > MemoryBytes(_SC_PHYS_PAGES) ? nullptr : ::operator new(size_bytes, kAlignment, std::nothrow);
+  if (size_bytes <= MemoryBytes(_SC_PHYS_PAGES)) {
+    data = is_mapped ? Map(size_bytes) : ::operator new(size_bytes, kAlignment, std::nothrow);
+  }
   if (data == nullptr) {
     return Error(absl::StatusCode::kResourceExhausted, "DEVICE_MEMORY", "",
                  StrCat("no ", size_bytes, " bytes of host memory"));
   }
   AskForHugePages(data, size_bytes);
+  if (is_mapped) return Buffer(data, size_bytes, [size_bytes](void* p) { munmap(p, size_bytes); });
   return Buffer(data, size_bytes, [](void* p) { ::operator delete(p, kAlignment); });
 }
 

@@ -72,6 +72,8 @@ absl::StatusOr<Measurement> Benchmark::MeasureOrSkip(Lane& lane, const Benchmark
   absl::Status fits = MakeCase(*context_->device, what).status();
   fits.Update(CheckBytes(what));
   fits.Update(CheckTime(what));
+  Admission::Ticket host_bytes;
+  if (fits.ok()) fits = AdmitHostBytes(what, &host_bytes);
   absl::StatusOr<Measurement> measured =
       fits.ok() ? Measure(*context_->device, lane, what, repetitions_, [this] { return Wanted(); })
                 : absl::StatusOr<Measurement>(std::move(fits));
@@ -79,6 +81,7 @@ absl::StatusOr<Measurement> Benchmark::MeasureOrSkip(Lane& lane, const Benchmark
   switch (measured.status().code()) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kPermissionDenied:  // ALGORITHM_OFF.
     case absl::StatusCode::kResourceExhausted:
       return Measurement{.what = what, .skipped = std::string(measured.status().message())};
     default:
@@ -108,6 +111,21 @@ absl::Status Benchmark::CheckBytes(const BenchmarkCase& what) const {
     return absl::ResourceExhaustedError(
         StrCat("its arrays need ", bytes, " bytes, above half of the ", free_bytes, " that the device has free"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Benchmark::AdmitHostBytes(const BenchmarkCase& what, Admission::Ticket* bytes) const {
+  const DeviceInfo& device = context_->device->info();
+  // On a card only a pattern is the host's, and the benchmark was admitted with that.
+  if (device.direct_bytes != DeviceInfo::kHostMemory) return absl::OkStatus();
+  const uint64_t needed = ArrayBytes(what) + device.cache_flush_bytes;
+  const uint64_t limit = context_->admission->limits().bytes;
+  if (needed > limit) {
+    return absl::ResourceExhaustedError(StrCat("its arrays need ", needed, " bytes of the host's memory, above the ",
+                                               limit, " for requests (--max-request-bytes)"));
+  }
+  PREFIXD_ASSIGN_OR_RETURN(*bytes, context_->admission->Admit(needed));
+  bytes->LeavePlace(needed);  // The benchmark has one.
   return absl::OkStatus();
 }
 

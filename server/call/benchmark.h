@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/call/admission.h"
 #include "server/call/call.h"
 #include "server/lanes/lane_pool.h"
 #include "server/work/measurement.h"
@@ -60,6 +61,8 @@ class Benchmark {
   void MeasureNext(BorrowedLane& lane);
   absl::StatusOr<Measurement> MeasureOrSkip(Lane& lane, const BenchmarkCase& what);
   absl::Status CheckBytes(const BenchmarkCase& what) const;
+  // Charges what the case takes of the host's memory to the budget of requests. Needs: CheckBytes is OK.
+  absl::Status AdmitHostBytes(const BenchmarkCase& what, Admission::Ticket* bytes) const;
   // OK unless what was measured last says that a sample of this would take too long.
   absl::Status CheckTime(const BenchmarkCase& what) const;
   // OK while the benchmark is wanted.

@@ -27,7 +27,7 @@ class CapabilityWriter {
  private:
   void Add(DType dtype, DType out_dtype, std::optional<Op> op) {
     for (const AlgorithmInfo& row : device_.Algorithms()) {
-      if (row.primitive != primitive_) continue;
+      if (row.primitive != primitive_ || !device_.Serves(row)) continue;
       if (!row.serves(dtype, out_dtype, op.value_or(Op::kSum))) continue;
       v1::Capability* capability = response_->add_capabilities();
       capability->set_primitive(EncodeEnum<v1::Primitive>(primitive_));
@@ -73,7 +73,9 @@ absl::Status TakeMask(const v1::InlineChunk& mask, Payload payload, Chunk* chunk
 }
 
 void EncodeAlgorithms(const Device& device, v1::GetServerInfoResponse* response) {
-  for (const AlgorithmInfo& row : device.Algorithms()) *response->add_algorithms() = ToWire(row);
+  for (const AlgorithmInfo& row : device.Algorithms()) {
+    if (device.Serves(row)) *response->add_algorithms() = ToWire(row);
+  }
 }
 
 void EncodeCapabilities(const Device& device, v1::GetServerInfoResponse* response) {

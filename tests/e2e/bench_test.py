@@ -300,6 +300,38 @@ class BenchTest(E2ETest):
         self.assertIn("f16", responses[0].skipped)
 
 
+class MemoryTest(E2ETest):
+    def test_arrays_in_host_memory_go_back_at_once(self):
+        kib = 256 << 10  # Of both arrays.
+        with Server(device="cpu") as server:
+            before = server.memory_kib()
+            self.ctl("bench", "scan", "--types", "f64", "--sizes", "2^10,2^24", "--repetitions", "1",
+                     server=server.address)
+            self.assertGreater(server.memory_kib(peak=True), before + kib)
+            self.assertLess(server.memory_kib(), before + kib // 8)
+
+    def test_arrays_that_the_budget_has_no_room_for_are_skipped(self):
+        with Server("--max-request-bytes", str(256 << 20), device="cpu") as server:
+            before = server.memory_kib()
+            rows = self.ctl("bench", "scan", "--types", "f64", "--sizes", "2^10,2^25", server=server.address)
+            self.assertIn(b"(--max-request-bytes)", rows.stdout + rows.stderr)
+            self.assertLess(server.memory_kib(peak=True), before + (64 << 10))
+
+
+class DefaultAlgorithmsTest(E2ETest):
+    SERVER_FLAGS = ("--algorithms", "default")
+
+    def test_others_are_refused_skipped_and_not_listed(self):
+        path = self.folder / "x.txt"
+        path.write_text("3\n1\n2\n")
+        self.assertEqual(self.ctl("scan", path).stdout.split(), [b"3", b"4", b"6"])
+        self.assert_fails("scan", "--algorithm", "sequential", path,
+                          says=("PERMISSION_DENIED (ALGORITHM_OFF)", "--algorithms default"))
+        rows = self.ctl("bench", "scan", "--algorithms", "default,sequential", *QUICK)
+        self.assertIn(b"--algorithms default", rows.stdout + rows.stderr)
+        self.assertNotIn(b"sequential", self.ctl("algorithms").stdout)
+
+
 class NoBenchmarkTest(E2ETest):
     SERVER_FLAGS = ("--no-benchmark",)
 

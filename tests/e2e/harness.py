@@ -53,9 +53,9 @@ class Server:
     def log(self):
         return self.log_path.read_text()
 
-    def memory_kib(self):
+    def memory_kib(self, peak=False):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.split("VmRSS:")[1].split()[0])
+        return int(status.split("VmHWM:" if peak else "VmRSS:")[1].split()[0])
 
     def stop(self):
         """Sends SIGTERM and returns the exit code."""

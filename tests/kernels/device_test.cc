@@ -54,6 +54,22 @@ TEST(ResolveTest, DefaultIsTheFirst) {
   EXPECT_EQ(Resolved(kCompact, {}), "three_kernel");
 }
 
+TEST(ResolveTest, WhatIsLeftOutIsRefused) {
+  FakeDevice device;
+  device.ServeDefaultsOnly();
+  EXPECT_EQ(Name(*device.Resolve(kScan, {})), "chained");
+  EXPECT_EQ(Name(*device.Resolve(kScan, {Strategy::kChained})), "chained");
+  for (const Strategy strategy : {Strategy::kNaive, Strategy::kCub, Strategy::kThreePhase}) {
+    const absl::Status status = device.Resolve(kScan, {strategy}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
+    EXPECT_EQ(ErrorReason(status), "ALGORITHM_OFF");
+    EXPECT_THAT(std::string(status.message()), HasSubstr("--algorithms default"));
+  }
+  const absl::Status unknown = device.Resolve(kScan, {Strategy::kThrust}).status();
+  EXPECT_EQ(ErrorReason(unknown), "NOT_IMPLEMENTED");
+  EXPECT_THAT(std::string(unknown.message()), ::testing::EndsWith("which serves: chained"));
+}
+
 TEST(ResolveTest, WhatIsServedIsItself) {
   EXPECT_EQ(Resolved(kScan, {Strategy::kNaive}), "naive");
   EXPECT_EQ(Resolved(kScan, {Strategy::kThreePhase, TileScan::kKoggeStone}), "three_phase/kogge_stone");

@@ -170,6 +170,42 @@ TEST_F(BenchmarkTest, LargerThanTheLimitsIsSkipped) {
   EXPECT_EQ(Run(ScanOf({fits}, 1))->measurements()[0].skipped, "");
 }
 
+TEST_F(BenchmarkTest, WhatIsLeftOutIsSkipped) {
+  device_.ServeDefaultsOnly();
+  BenchmarkSpec spec = ScanOf({1}, 1);
+  spec.algorithms = {{Strategy::kSequential}, {}};
+  const auto run = Run(spec);
+  EXPECT_TRUE(run->result().status.ok()) << run->result().status;
+  ASSERT_EQ(run->measurements().size(), 2u);
+  EXPECT_NE(run->measurements()[0].skipped.find("--algorithms default"), std::string::npos);
+  EXPECT_EQ(run->measurements()[1].skipped, "");
+}
+
+// Where the device's memory is the host's, arrays are charged to the budget of requests while they are there.
+TEST_F(BenchmarkTest, HostMemoryIsChargedToTheBudget) {
+  Admission small(64, 2 * kMaxReplyPayloadBytes);
+  context_.admission = &small;
+  const uint64_t fits = (kMaxReplyPayloadBytes - device_.info().cache_flush_bytes) / 8;
+  uint64_t charged = 0;
+  device_.before_work = [&] {
+    charged = small.in_use().bytes;
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(Run(ScanOf({fits}, 1))->measurements()[0].skipped, "");
+  EXPECT_EQ(charged, kMaxReplyPayloadBytes);  // For a card: the benchmark's own.
+  device_.set_direct_bytes(DeviceInfo::kHostMemory);
+  control_.max_bytes *= 4;
+  const auto run = Run(ScanOf({fits, fits + 1, 3 * fits, fits}, 1));
+  ASSERT_EQ(run->measurements().size(), 4u);
+  EXPECT_EQ(run->measurements()[0].skipped, "");
+  EXPECT_NE(run->measurements()[1].skipped.find("in use (--max-request-bytes)"), std::string::npos);
+  EXPECT_NE(run->measurements()[2].skipped.find("of the host's memory, above the"), std::string::npos);
+  EXPECT_EQ(run->measurements()[3].skipped, "");
+  EXPECT_EQ(charged, 2 * kMaxReplyPayloadBytes);
+  EXPECT_EQ(small.in_use().bytes, 0u);
+  EXPECT_EQ(small.in_use().requests, 0u);
+}
+
 TEST_F(BenchmarkTest, ArraysAboveTheLimitOfAnAlgorithmAreSkipped) {
   device_.kernel_ns = 1000;  // Or a slow machine would skip them for their time.
   BenchmarkSpec spec = ScanOf({1000, uint64_t{1} << 14, (uint64_t{1} << 14) + 1, ~uint64_t{0}}, 1);

@@ -126,6 +126,19 @@ TEST(CodecTest, TheServersAlgorithmsAreListed) {
   }
 }
 
+TEST(CodecTest, WhatIsLeftOutIsNotListed) {
+  const std::unique_ptr<Device> device = OpenCpuDevice();
+  device->ServeDefaultsOnly();
+  v1::GetServerInfoResponse response;
+  EncodeAlgorithms(*device, &response);
+  EncodeCapabilities(*device, &response);
+  EXPECT_EQ(response.algorithms_size(), kNumPrimitives);
+  EXPECT_GT(response.capabilities_size(), 0);
+  for (const v1::Capability& capability : response.capabilities()) {
+    EXPECT_TRUE(FollowsNumerics(DecodeAlgorithm(capability.algorithm(), "").value()));
+  }
+}
+
 TEST(CodecTest, WhatIsNotServedYetSaysSo) {
   const auto scan = [](auto change) {
     v1::ScanRequest request = GoodScan();

@@ -126,6 +126,7 @@ TEST(OptionsTest, WrongUsageExitsWithTwo) {
   EXPECT_EQ(ExitCodeOf({"--device", "tpu"}), kExitUsage);
   EXPECT_EQ(ExitCodeOf({"--device", "cuda:"}), kExitUsage);
   EXPECT_EQ(ExitCodeOf({"--device", "cuda:-1"}), kExitUsage);
+  EXPECT_EQ(ExitCodeOf({"--algorithms", "naive"}), kExitUsage);
   EXPECT_EQ(ExitCodeOf({"--lanes", "0"}), kExitUsage);
   EXPECT_EQ(ExitCodeOf({"--lanes", "many"}), kExitUsage);
   EXPECT_EQ(ExitCodeOf({"--max-message-bytes", "1"}), kExitUsage);
