@@ -53,7 +53,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
       } else if (any.UnpackTo(&bad_request) && bad_request.field_violations_size() > 0) {
         field = bad_request.field_violations(0).field();
       } else {
-        any.UnpackTo(&retry_info);
+        static_cast<void>(any.UnpackTo(&retry_info));  // Other details are of no use here.
       }
     }
   }

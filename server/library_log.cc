@@ -17,9 +17,35 @@
 #endif
 #if PREFIXD_GRPC_HAS_HANDLER
 #include <grpc/support/log.h>
+#else
+#include "absl/log/globals.h"
+#include "absl/log/initialize.h"
+#include "absl/log/log_entry.h"
+#include "absl/log/log_sink.h"
+#include "absl/log/log_sink_registry.h"
 #endif
 
 namespace prefixd {
+
+#if !PREFIXD_GRPC_HAS_HANDLER
+namespace {
+
+class AbseilLog : public absl::LogSink {
+ public:
+  void Send(const absl::LogEntry& entry) override {
+    const std::string message = StrCat("grpc: ", entry.text_message());
+    if (entry.log_severity() >= absl::LogSeverity::kError) {
+      LogError(message, "grpc error");
+    } else if (entry.log_severity() == absl::LogSeverity::kWarning) {
+      LogWarning(message, "grpc warning");
+    } else {
+      LogInfo(message, "grpc");
+    }
+  }
+};
+
+}  // namespace
+#endif
 
 void CaptureLibraryLogs() {
 #if PREFIXD_PROTOBUF_HAS_HANDLER
@@ -37,6 +63,11 @@ void CaptureLibraryLogs() {
       LogInfo(message, "grpc");
     }
   });
+#else
+  // Abseil writes to standard error by itself, whatever it is told, until it is initialized.
+  absl::InitializeLog();
+  absl::SetStderrThreshold(absl::LogSeverityAtLeast::kFatal);  // The process ends there, before our log is written.
+  absl::AddLogSink(new AbseilLog);                             // Until the process ends.
 #endif
 }
 

@@ -19,6 +19,7 @@
 #include "absl/strings/str_split.h"
 
 #include "base/status.h"
+#include "grpcpp/version_info.h"
 #include "server/call/session.h"
 #include "server/version.h"
 
@@ -45,6 +46,15 @@ bool IsAddress(std::string_view address) {
 // A port alone is one of loopback.
 std::string MetricsAddress(const std::string& text) {
   return text.find_first_not_of("0123456789") == std::string::npos ? StrCat("127.0.0.1:", text) : text;
+}
+
+// What is wrong with addresses, separated by commas; empty if nothing is. CLI11 asks of each, or, from 2.5 on and in
+// the environment, of all at once.
+std::string NoAddresses(const std::string& addresses) {
+  for (const std::string& address : std::vector<std::string>(absl::StrSplit(addresses, ','))) {
+    if (!IsAddress(address)) return StrCat("expected HOST:PORT, [IPV6]:PORT or unix:PATH, not ", address);
+  }
+  return "";
 }
 
 std::optional<mode_t> SocketMode(const std::string& text) {
@@ -107,7 +117,8 @@ std::string WrongVariable(const CLI::App& app) {
     if (!name.starts_with(kPrefix) || IsOfOthers(name, value)) continue;
     if (const auto it = known.find(name); it != known.end()) {
       if (it->second->count() == 0 && !value.empty()) {
-        return StrCat(name, " is set to '", absl::CHexEscape(value), "', which says nothing");
+        return StrCat(name, " is set to '", absl::CHexEscape(value), "', which is no value of --",
+                      it->second->get_single_name());
       }
       continue;
     }
@@ -124,16 +135,14 @@ std::string WrongVariable(const CLI::App& app) {
 std::variant<Options, int> ParseOptions(int argc, char** argv) {
   Options options;
   CLI::App app("prefixd: scan, reduce and compact on NVIDIA GPUs over gRPC", "prefixd");
-  app.set_version_flag("--version", std::string("prefixd ") + kVersion);
+  app.set_version_flag("--version", StrCat("prefixd ", kVersion, " (gRPC ", GRPC_CPP_VERSION_STRING, ")"));
   app.option_defaults()->always_capture_default();
 
   app.add_option("--listen", options.listen,
                  "Address to serve, HOST:PORT or unix:PATH; repeatable (in the environment: separated by commas). "
                  "Port 0 takes a free one. Callers are not authenticated: beyond loopback, put a proxy in front")
       ->delimiter(',')
-      ->check([](const std::string& address) {
-        return IsAddress(address) ? std::string() : "expected HOST:PORT, [IPV6]:PORT or unix:PATH, not " + address;
-      });
+      ->check(NoAddresses);
   app.add_option("--device", options.device, "auto (the first CUDA device, else the CPU), cpu, or cuda:N")
       ->check([](const std::string& name) {
         const bool cuda = name.size() > 5 && name.size() < 9 && name.compare(0, 5, "cuda:") == 0 &&

@@ -40,6 +40,10 @@ constexpr int kKeepaliveTimeoutMs = 10'000;
 // For what is not ours to finish, such as health watches and streams that never sent a message.
 constexpr absl::Duration kCloseTimeout = absl::Milliseconds(100);
 constexpr absl::Duration kMaxCloseTime = absl::Seconds(1);
+// From gRPC 1.58 on a ping that is not acknowledged in a minute ends the connection. On a slow link the answer may wait
+// behind megabytes of a message; whether the caller is there at all, the keepalive tells.
+constexpr char kPingTimeoutArg[] = "grpc.http2.ping_timeout_ms";
+constexpr int kPingTimeoutMs = 600'000;
 // Callers may ask us as often as we ask them.
 constexpr int kMinPingIntervalMs = 10'000;
 // A connection that has not said hello by then is closed.
@@ -137,6 +141,7 @@ absl::Status Server::Listen(const Options& options) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(kPingTimeoutArg, kPingTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
   if (!options.port_file.empty()) unlink(options.port_file.c_str());  // A crash may have left one, with an old port.

@@ -5,6 +5,14 @@
 #include "google/rpc/status.pb.h"
 
 namespace prefixd {
+namespace {
+
+// It can't fail: a detail is far from the 2 GiB that a message may have.
+void AddDetail(const google::protobuf::Message& detail, google::rpc::Status* details) {
+  static_cast<void>(details->add_details()->PackFrom(detail));
+}
+
+}  // namespace
 
 grpc::Status ToGrpcStatus(const absl::Status& status, const std::string& request_id) {
   if (status.ok()) return grpc::Status::OK;
@@ -19,24 +27,24 @@ grpc::Status ToGrpcStatus(const absl::Status& status, const std::string& request
   info.set_reason(reason.empty() ? "DEVICE_ERROR" : reason);
   info.set_domain(std::string(kErrorDomain));
   (*info.mutable_metadata())["request_id"] = request_id;
-  details.add_details()->PackFrom(info);
+  AddDetail(info, &details);
   if (const std::string field = ErrorField(status); !field.empty()) {
     google::rpc::BadRequest bad_request;
     google::rpc::BadRequest::FieldViolation* violation = bad_request.add_field_violations();
     violation->set_field(field);
     violation->set_description(message);
-    details.add_details()->PackFrom(bad_request);
+    AddDetail(bad_request, &details);
   }
   if (status.code() == absl::StatusCode::kResourceExhausted) {
     google::rpc::QuotaFailure quota;
     google::rpc::QuotaFailure::Violation* violation = quota.add_violations();
     violation->set_subject("server");
     violation->set_description(message);
-    details.add_details()->PackFrom(quota);
+    AddDetail(quota, &details);
     google::rpc::RetryInfo retry;
     constexpr int kRetryNanos = 100'000'000;  // About the time of a large unary request.
     retry.mutable_retry_delay()->set_nanos(kRetryNanos);
-    details.add_details()->PackFrom(retry);
+    AddDetail(retry, &details);
   }
   return grpc::Status(code, message, details.SerializeAsString());
 }

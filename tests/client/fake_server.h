@@ -187,17 +187,17 @@ inline grpc::Status DetailedError(grpc::StatusCode code, const std::string& reas
   google::rpc::ErrorInfo info;
   info.set_reason(reason);
   info.set_domain("prefixd");
-  details.add_details()->PackFrom(info);
+  static_cast<void>(details.add_details()->PackFrom(info));
   if (!field.empty()) {
     google::rpc::BadRequest bad_request;
     bad_request.add_field_violations()->set_field(field);
-    details.add_details()->PackFrom(bad_request);
+    static_cast<void>(details.add_details()->PackFrom(bad_request));
   }
   if (retry_ms >= 0) {
     google::rpc::RetryInfo retry;
     retry.mutable_retry_delay()->set_seconds(retry_ms / 1000);
     retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(retry_ms % 1000 * 1000000));
-    details.add_details()->PackFrom(retry);
+    static_cast<void>(details.add_details()->PackFrom(retry));
   }
   return {code, message, details.SerializeAsString()};
 }

@@ -43,7 +43,7 @@ TEST(Errors, WithoutDetailsOrWithThoseOfOthers) {
   google::rpc::ErrorInfo info;
   info.set_reason("RATE_LIMIT_EXCEEDED");
   info.set_domain("googleapis.com");
-  details.add_details()->PackFrom(info);
+  ASSERT_TRUE(details.add_details()->PackFrom(info));
   const absl::Status foreign =
       FromGrpc(grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone", details.SerializeAsString()));
   EXPECT_EQ(ErrorReason(foreign), "");

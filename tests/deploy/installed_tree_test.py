@@ -69,7 +69,8 @@ class InstalledTreeTest(unittest.TestCase):
 
     def test_nothing_points_out_of_the_tree(self):
         for file in self.elf_files():
-            self.assertEqual(dynamic_entries(file, "RUNPATH"), [], file.name)  # It would switch off the program's RPATH.
+            # It switches off the program's RPATH. Newer Abseil's names the folder that it is in, which is as good.
+            self.assertIn(dynamic_entries(file, "RUNPATH"), ([], ["$ORIGIN"]), file.name)
             if file.parent.name == "bin":
                 self.assertEqual(dynamic_entries(file, "RPATH"), ["$ORIGIN/../lib"])
         for file in tree.rglob("*"):

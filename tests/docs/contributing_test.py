@@ -39,7 +39,7 @@ def help_of(program, *command):
 
 
 def commands():
-    listed = help_of("prefixctl").split("Subcommands:")[1]
+    listed = re.split("subcommands:", help_of("prefixctl"), flags=re.IGNORECASE)[1]
     return re.findall(r"^  (\w+) ", listed, re.MULTILINE)
 
 

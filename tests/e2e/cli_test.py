@@ -229,7 +229,7 @@ class CliTest(E2ETest):
         import subprocess
         for program in ("prefixd", "prefixctl"):
             done = subprocess.run([BIN_DIR / program, "--help"], capture_output=True, check=True)
-            self.assertIn(b"Usage", done.stdout)
+            self.assertIn(program.encode() + b" [OPTIONS]", done.stdout)
 
 
 if __name__ == "__main__":

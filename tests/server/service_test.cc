@@ -239,8 +239,7 @@ TEST_F(ServiceTest, AMessageThatDoesNotParseIsNoEndOfTheStream) {
 
 // The message of a unary call is gRPC's until the end; where protobuf had to copy its array, it is there twice.
 TEST_F(ServiceTest, AnArrayThatIsHeldTwiceIsChargedTwice) {
-  std::string plain;
-  ScanRequestOf(std::vector<int32_t>(50'000, 1)).SerializeToString(&plain);
+  const std::string plain = ScanRequestOf(std::vector<int32_t>(50'000, 1)).SerializeAsString();
   // A second operand, to be merged with the first: valid, and unusual.
   const std::string unusual = plain + ChunkOf({}).SerializeAsString();
   std::vector<uint64_t> charged;
