@@ -7,6 +7,7 @@ PREFIXD_E2E_DEVICE, the --device to serve with (default auto).
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -29,6 +30,12 @@ grpc.__path__.append(os.path.join(STUBS_DIR, "grpc"))
 def server_environment(env=None):
     """Ours without the tests' own settings, which prefixd would not know, and with these variables."""
     return {**{name: value for name, value in os.environ.items() if not name.startswith("PREFIXD_")}, **(env or {})}
+
+
+def grpc_version():
+    """Of the gRPC that prefixd is built with: (1, 51)."""
+    said = subprocess.run([BIN_DIR / "prefixd", "--version"], capture_output=True, check=True, text=True).stdout
+    return tuple(map(int, re.search(r"gRPC (\d+)\.(\d+)", said).groups()))
 
 
 class Server:
@@ -56,6 +63,10 @@ class Server:
     def memory_kib(self, peak=False):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.split("VmHWM:" if peak else "VmRSS:")[1].split()[0])
+
+    def cpu_seconds(self):
+        times = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self):
         """Sends SIGTERM and returns the exit code."""

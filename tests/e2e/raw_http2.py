@@ -4,12 +4,21 @@ import socket
 import struct
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
+MAX_FRAME = 16384  # Unless the other side allows more.
 
 
 def frame(kind, flags=0, stream=0, payload=b""):
     return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def header_frames(stream, block):
+    """A header block, in as many frames as it needs."""
+    parts = [block[i:i + MAX_FRAME] for i in range(0, len(block), MAX_FRAME)]
+    kinds = [HEADERS] + [CONTINUATION] * (len(parts) - 1)
+    return b"".join(frame(kind, END_HEADERS if i + 1 == len(parts) else 0, stream, part)
+                    for i, (kind, part) in enumerate(zip(kinds, parts)))
 
 
 def _string(text):

@@ -1,0 +1,232 @@
+"""Attacks on HTTP/2 itself, below anything that a service hears of: streams that are reset as soon as they are there, header
+blocks without end, streams beyond the limit, metadata that is no good.
+
+The server's memory, and an honest caller beside the attack, are the verdict; afterwards all must be as before.
+"""
+
+import json
+import os
+import pathlib
+import select
+import socket
+import sys
+import threading
+import time
+import unittest
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+import raw_http2  # noqa: E402
+from drills.front import COMMAND, front, why_http2_is_not_promised  # noqa: E402
+from drills.honest import Honest  # noqa: E402
+from foreign_client_test import chunk, scan_request  # noqa: E402
+from harness import Server  # noqa: E402
+from prefixd.v1 import primitives_pb2  # noqa: E402
+from raw_http2 import (ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, MAX_FRAME,  # noqa: E402
+                       RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, header_frames, headers)
+
+CONNECTIONS = 4
+SECONDS = 4
+MAX_GROWTH_KIB = 256 * 1024
+MAX_SLOWER = 10
+RECOVERY_SECONDS = 10
+MAX_CPU = 0.2  # Of a core, when nobody calls.
+UNARY, STREAM = "/prefixd.v1.PrefixService/Scan", "/prefixd.v1.PrefixService/StreamScan"
+
+
+def streams(first, count, *frames):
+    """For each of so many streams these frames, which are (kind, flags, payload)."""
+    parts = [frame(kind, flags, 0, payload) for kind, flags, payload in frames]
+    block = np.tile(np.frombuffer(b"".join(parts), np.uint8), (count, 1))
+    ids = (first + 2 * np.arange(count)).astype(">u4").view(np.uint8).reshape(count, 4)
+    begin = 0
+    for part in parts:
+        block[:, begin + 5:begin + 9] = ids
+        begin += len(part)
+    return block.tobytes()
+
+
+class Attack:
+    """Says hello and then what `script` yields on each of some connections, reads what it is told, and connects again
+    when it is thrown out: for SECONDS."""
+
+    def __init__(self, address, script, connections=CONNECTIONS, hello=frame(SETTINGS) + frame(SETTINGS, ACK)):
+        self._host, port = address.rsplit(":", 1)
+        self._port = int(port)
+        self._script, self._hello = script, raw_http2.PREFACE + hello
+        self.sent_bytes, self.connections = 0, 0
+        threads = [threading.Thread(target=self._run) for _ in range(connections)]
+        self._end = time.monotonic() + SECONDS
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _run(self):
+        # An attacker is on another host: he takes no time of the honest caller's, nor of the server's.
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+        while time.monotonic() < self._end:
+            try:
+                with socket.create_connection((self._host, self._port), timeout=SECONDS) as connection:
+                    self.connections += 1
+                    self._talk(connection)
+            except OSError:  # Thrown out, or not let in.
+                time.sleep(0.01)
+
+    def _talk(self, connection):
+        connection.setblocking(False)
+        script, waiting = self._script(), memoryview(self._hello)
+        while time.monotonic() < self._end:
+            if not waiting:
+                waiting = memoryview(next(script, b""))  # At the end it only holds on to what it has.
+            readable, writable, _ = select.select([connection], [connection] if waiting else [], [], 0.1)
+            if readable and not connection.recv(1 << 18):
+                return
+            if writable:
+                sent = connection.send(waiting)
+                self.sent_bytes += sent
+                waiting = waiting[sent:]
+
+
+def endlessly(*frames):
+    def script():
+        first = 1
+        while first < 1 << 31:
+            yield streams(first, 1000, *frames)
+            first += 2000
+    return script
+
+
+REASON = why_http2_is_not_promised()
+
+
+@unittest.skipIf(REASON, REASON)
+class Http2Drill(unittest.TestCase):
+    def is_normal(self, server, address):
+        """Whether an honest caller is served as before, and the server rests when nobody calls."""
+        with Honest(address) as after:
+            time.sleep(1)
+        before = server.cpu_seconds()
+        time.sleep(0.5)
+        cpu = (server.cpu_seconds() - before) / 0.5
+        self.said_after = f"p99 {after.p99_ms:.1f} ms, {after.failures} failures {after.errors}, {cpu:.2f} cores"
+        return after.failures == 0 and after.p99_ms <= MAX_SLOWER * self.idle.p99_ms and cpu <= MAX_CPU
+
+    def assert_survived(self, script, is_delayed=False, **options):
+        """is_delayed: an honest caller may have to wait while it lasts, but never fails."""
+        with Server("--log-format", "json") as server, front(server.address) as address:
+            with Honest(address) as self.idle:
+                time.sleep(3)
+            rest_kib = server.memory_kib()
+            with Honest(address) as beside:
+                attack = Attack(address, script, **options)
+            ended = time.monotonic()
+            growth_kib = server.memory_kib(peak=True) - rest_kib
+            while not (normal := self.is_normal(server, address)) and time.monotonic() < ended + RECOVERY_SECONDS:
+                pass
+            figures = (f"{attack.sent_bytes / 1e6:.0f} MB on {attack.connections} connections; memory "
+                       f"{rest_kib // 1024} + {growth_kib / 1024:.0f} MiB; p99 idle {self.idle.p99_ms:.1f}, beside "
+                       f"{beside.p99_ms:.1f} ms of {beside.calls} calls, {beside.failures} failures {beside.errors}; "
+                       f"after {time.monotonic() - ended:.0f} s: {self.said_after}")
+            print(f"\n    {figures}", end=" ", flush=True)
+            self.assertGreater(attack.sent_bytes, 100_000, figures)
+            self.assertLessEqual(growth_kib, MAX_GROWTH_KIB, figures)
+            self.assertEqual(beside.failures, 0, figures)
+            if not is_delayed:
+                self.assertLessEqual(beside.p99_ms, MAX_SLOWER * self.idle.p99_ms, figures)
+            self.assertTrue(normal, figures)
+            for line in server.log().splitlines():
+                json.loads(line)  # What gRPC has to say of it is in the log's form too.
+
+    def test_streams_that_are_reset_at_once(self):
+        reset = (RST_STREAM, 0, (8).to_bytes(4, "big"))
+        for path in (UNARY, STREAM):
+            with self.subTest(path):
+                # A million streams a second take all the threads of gRPC 1.83, whatever method they call. A proxy in
+                # front limits their rate.
+                self.assert_survived(endlessly((HEADERS, END_HEADERS, headers(path)), reset), is_delayed=not COMMAND)
+
+    def test_streams_that_the_server_has_to_reset(self):
+        mistake = (WINDOW_UPDATE, 0, bytes(4))  # By nothing.
+        self.assert_survived(endlessly((HEADERS, END_HEADERS, headers(STREAM)), mistake))
+
+    def test_a_header_block_without_end(self):
+        def script():
+            yield frame(HEADERS, 0, 1, headers(UNARY))
+            field = headers(UNARY, [("x", "y" * 4000)])[len(headers(UNARY)):]
+            part = frame(CONTINUATION, 0, 1, (field * 4)[:MAX_FRAME])
+            while True:
+                yield part * 16
+        self.assert_survived(script)
+
+    def test_huge_header_blocks(self):
+        def script():
+            block = headers(UNARY, [(f"x{i}", "y" * 4000) for i in range(256)])
+            for stream in range(1, 1 << 31, 2):
+                yield header_frames(stream, block)
+        self.assert_survived(script)
+
+    def test_header_blocks_that_unpack_to_a_thousand_times_their_size(self):
+        def script():
+            # A field of 4,000 bytes goes into HPACK's table; from then on a byte names it.
+            entry = b"\x40" + headers(UNARY, [("x", "y" * 4000)])[len(headers(UNARY)) + 1:]
+            for stream in range(1, 1 << 31, 2):
+                yield header_frames(stream, headers(UNARY) + entry + b"\xbe" * 12_000)
+        self.assert_survived(script)
+
+    def test_streams_beyond_the_limit_of_one_who_acknowledges_no_settings(self):
+        def script():
+            yield streams(1, 10_000, (HEADERS, END_HEADERS, headers(STREAM)))
+        self.assert_survived(script, hello=frame(SETTINGS), connections=1)
+
+    def test_bad_metadata_is_its_calls_own(self):
+        bad = {"9 KB": [("x", "y" * 9000)], "20 KB": [("x", "y" * 20_000)], "200 KB": [("x", "y" * 200_000)],
+               "40 KB in all": [(f"x{i}", "y" * 1000) for i in range(40)], "no base64": [("x-bin", "!!!!")],
+               "half a byte of base64": [("x-bin", "A")], "no text of base64": [("x-bin", "\x80\xff")]}
+        # What a bad block puts into HPACK's table after the bad field, the next call uses: lose that, and all is lost.
+        later = b"\x40" + headers(UNARY, [("x-later", "1")])[len(headers(UNARY)) + 1:]
+        items = np.ones(1000, np.int32)
+        small = raw_http2.message(scan_request(items).SerializeToString())
+        with Server() as server, front(server.address) as address:
+            for what, metadata in bad.items():
+                with self.subTest(what), raw_http2.connect(address) as connection:
+                    # A stream that is open all the while, and a call after the bad one.
+                    last = chunk(items)
+                    last.end = True
+                    first = scan_request(items)
+                    first.announces_end = True
+                    connection.sendall(
+                        header_frames(1, headers(STREAM)) +
+                        frame(DATA, 0, 1, raw_http2.message(first.SerializeToString())) +
+                        header_frames(3, headers(UNARY, metadata) + later) + frame(DATA, END_STREAM, 3, small) +
+                        header_frames(5, headers(UNARY) + b"\xbe") + frame(DATA, END_STREAM, 5, small) +
+                        frame(DATA, END_STREAM, 1, raw_http2.message(last.SerializeToString())))
+                    self.assertEqual(self.scanned(connection), {1: 2 * len(items), 5: len(items)})
+
+    def scanned(self, connection):
+        """How many items of a scan each stream but the third got, once all have ended. Of an error they get none."""
+        replies, ended = {1: b"", 3: b"", 5: b""}, set()
+        for kind, flags, stream, payload in raw_http2.read_frames(connection):
+            self.assertNotEqual(kind, GOAWAY, payload[8:])
+            if kind == DATA:
+                replies[stream] += payload
+            if kind == RST_STREAM or (kind in (HEADERS, DATA) and flags & END_STREAM):
+                ended.add(stream)
+            if ended == set(replies):
+                break
+        self.assertEqual(ended, set(replies), "the connection has ended")
+        return {stream: self.num_items(replies[stream]) for stream in (1, 5)}
+
+    def num_items(self, data):
+        items = 0
+        while data:
+            length = int.from_bytes(data[1:5], "big")
+            reply = primitives_pb2.ScanResponse.FromString(data[5:5 + length])
+            items += len(reply.values.inline.data) // 4
+            data = data[5 + length:]
+        return items
+
+
+if __name__ == "__main__":
+    unittest.main()
