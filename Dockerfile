@@ -1,8 +1,10 @@
 # prefixd as a container: built with the CUDA Toolkit, shipped as the tree that `cmake --install` makes.
 #   docker build -t prefixd .
 #   docker run --gpus all -p 127.0.0.1:50051:50051 prefixd
-# A newer gRPC, or another CUDA: give other base images; any with the packages of deploy/install_deps.sh will do, and
-# the run-time image must be at least as new as the one to build with. Without CUDA: --build-arg CUDA=OFF.
+# Another CUDA: give other base images; any with the packages of deploy/install_deps.sh will do, and the run-time image
+# must be at least as new as the one to build with. Without CUDA: --build-arg CUDA=OFF.
+# A current gRPC: give the images of a suite, and the suite that has it, which becomes a further source of packages, as
+#   --build-arg BUILD_IMAGE=debian:sid --build-arg RUNTIME_IMAGE=debian:sid-slim --build-arg GRPC_SUITE=experimental
 ARG BUILD_IMAGE=docker.io/nvidia/cuda:13.0.1-devel-ubuntu24.04
 ARG RUNTIME_IMAGE=docker.io/nvidia/cuda:13.0.1-base-ubuntu24.04
 
@@ -10,7 +12,8 @@ ARG RUNTIME_IMAGE=docker.io/nvidia/cuda:13.0.1-base-ubuntu24.04
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
 COPY deploy/install_deps.sh deploy/
-RUN deploy/install_deps.sh build
+ARG GRPC_SUITE=
+RUN deploy/install_deps.sh ${GRPC_SUITE:+--grpc-from "$GRPC_SUITE"} build
 COPY CMakeLists.txt CMakePresets.json ./
 COPY deploy/install.cmake deploy/install_libraries.cmake deploy/
 COPY base base

@@ -2,6 +2,9 @@
 # Builds the image for real and runs it, without CUDA and without a Docker daemon, on a base image made on the spot from
 # this machine's distribution (Debian 12, Ubuntu 24.04 or newer). Needs root; takes some minutes. The image is built from
 # the tracked files as they are in the work tree. Containers run in a network of their own, with nothing but loopback.
+# usage: deploy/check_image.sh [--current-grpc BASE SUITE]
+#   --current-grpc BASE SUITE   on a base image of this suite of Debian instead, with the gRPC of that one, which must be
+#                               1.60 or newer, such as sid experimental
 # What it can't see: NVIDIA's base images and the CUDA build on them, GPUs in containers, Docker itself, compose.yaml.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
@@ -33,6 +36,7 @@ make_base_image() {
   local id codename components=main
   # shellcheck source=/dev/null
   read -r id codename < <(. /etc/os-release && echo "$ID $VERSION_CODENAME")
+  if [[ -n $base_suite ]]; then id=debian codename=$base_suite; fi
   if [[ $id == ubuntu ]]; then components=main,universe; fi
   # What this machine's apt was told of proxies and dates holds for the one in the image as well.
   apt-config dump --format '%f "%v";%n' Acquire::http Acquire::https Acquire::Check-Valid-Until Acquire::Check-Date \
@@ -45,6 +49,7 @@ make_base_image() {
 build_image() {  # LOG: what buildah printed goes there.
   buildah build --isolation=chroot --format docker --pull-never --layers --tag localhost/prefixd \
     --build-arg BUILD_IMAGE=localhost/base --build-arg RUNTIME_IMAGE=localhost/base --build-arg CUDA=OFF \
+    --build-arg GRPC_SUITE="$grpc_suite" \
     "$work/context" >"$1" 2>&1 || { tail -n 40 "$1" >&2; fail "the image does not build"; }
 }
 
@@ -64,7 +69,7 @@ check_build() {
   start=$EPOCHREALTIME
   build_image "$work/first.log"
   ok "built" "$(since "$start")"
-  if cached "$work/first.log" "install_deps.sh build"; then fail "the first build used a cache"; fi
+  if cached "$work/first.log" "RUN deploy/install_deps.sh"; then fail "the first build used a cache"; fi
   base_size=$(podman image inspect --format '{{.Size}}' localhost/base)
   size=$(podman image inspect --format '{{.Size}}' localhost/prefixd)
   ok "size beyond the base image" "$(mib $((size - base_size)))"
@@ -76,7 +81,7 @@ check_build() {
   start=$EPOCHREALTIME
   build_image "$work/second.log"
   ok "built" "$(since "$start")"
-  cached "$work/second.log" "install_deps.sh build" || fail "the packages were installed again"
+  cached "$work/second.log" "RUN deploy/install_deps.sh" || fail "the packages were installed again"
   ok "the layer of the packages was used again"
   grep -q -F "cmake --install" "$work/second.log" || fail "the second build has no install step"
   if cached "$work/second.log" "cmake --install"; then fail "the change was not built"; fi
@@ -98,7 +103,7 @@ has_ended() { [[ $(podman inspect --format '{{.State.Running}}' prefixd) == fals
 status_of() { awk -v field="$1:" '$1 == field { print $2 }' "/proc/$pid/status"; }
 
 check_containers() {
-  local code output start pid stream answer
+  local code output start pid stream answer version
   ip link set lo up
 
   step "Wrong flags"
@@ -131,9 +136,13 @@ check_containers() {
   [[ $code != 0 && $output == *"Read-only file system"* ]] || fail "the root file system can be written: $output"
   ok "root file system" "read-only"
   output=$(podman exec prefixd prefixd --version)
-  [[ "prefixd $(podman image inspect --format '{{index .Labels "org.opencontainers.image.version"}}' localhost/prefixd)" == \
-    "$output" ]] || fail "the label of the image says another version than $output"
+  version=$(podman image inspect --format '{{index .Labels "org.opencontainers.image.version"}}' localhost/prefixd)
+  [[ $output == "prefixd $version (gRPC "* ]] || fail "the label of the image says $version, and prefixd $output"
   ok "version, as in the image's label" "$output"
+  if [[ -n $grpc_suite ]]; then
+    output=${output##*gRPC }
+    [[ $(printf '%s\n' 1.60 "${output%)}" | sort -V | head -n 1) == 1.60 ]] || fail "gRPC is ${output%)}"
+  fi
 
   step "From outside: the image's own prefixctl, copied out of it, on this machine"
   podman cp prefixd:/opt/prefixd "$work/tree"
@@ -178,6 +187,11 @@ check_containers() {
 
 case ${CHECK_IMAGE_PART:-} in
   "")
+    export base_suite='' grpc_suite=''
+    if [[ $# -gt 0 ]]; then
+      [[ $# == 3 && $1 == --current-grpc ]] || { sed -n 's/^# usage: /usage: /p; s/^#   /  /p' "$0" >&2; exit 2; }
+      base_suite=$2 grpc_suite=$3
+    fi
     [[ $EUID == 0 ]] || { echo "check_image: needs root, for mounts and containers" >&2; exit 1; }
     "$source/deploy/install_deps.sh" image
     work=$(mktemp -d /var/tmp/prefixd_image.XXXXXX)
