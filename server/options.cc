@@ -140,9 +140,27 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
 
   app.add_option("--listen", options.listen,
                  "Address to serve, HOST:PORT or unix:PATH; repeatable (in the environment: separated by commas). "
-                 "Port 0 takes a free one. Callers are not authenticated: beyond loopback, put a proxy in front")
+                 "Port 0 takes a free one. Beyond loopback give it --tls-certificate, or put a proxy in front")
       ->delimiter(',')
       ->check(NoAddresses);
+  app.add_option("--admin-listen", options.admin_listen,
+                 "Address for information, reflection, diagnostics and benchmarks, as --listen, which then serves only "
+                 "the primitives and health; repeatable (default: all is served on --listen)")
+      ->delimiter(',')
+      ->check(NoAddresses);
+  CLI::Option* const certificate = app.add_option(
+      "--tls-certificate", options.tls.certificate,
+      "PEM file with the server's certificate, and those between it and its authority: TCP addresses speak TLS, from "
+      "1.2 on. Read again when it changes");
+  CLI::Option* const key = app.add_option("--tls-key", options.tls.key,
+                                          "PEM file with the certificate's private key, without a password; read again "
+                                          "likewise")
+                               ->needs(certificate);
+  certificate->needs(key);
+  app.add_option("--tls-client-ca", options.tls.client_ca,
+                 "PEM file with the authorities of callers: who has no certificate of theirs can't connect over TLS. "
+                 "Read again likewise")
+      ->needs(certificate);
   app.add_option("--device", options.device, "auto (the first CUDA device, else the CPU), cpu, or cuda:N")
       ->check([](const std::string& name) {
         const bool cuda = name.size() > 5 && name.size() < 9 && name.compare(0, 5, "cuda:") == 0 &&
@@ -228,7 +246,7 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
   CLI::Option* const benchmark = app.add_flag(
       "--benchmark", options.benchmark,
       "Run benchmarks, which anyone who can connect may ask for, also where other hosts can connect (default: only "
-      "where all of --listen is loopback or a Unix socket)");
+      "where all addresses that serve them are loopback or Unix sockets)");
   app.add_flag("--no-benchmark", options.no_benchmark, "Refuse benchmarks everywhere")->excludes(benchmark);
   app.add_option(
          "--max-benchmark-bytes", options.max_benchmark_bytes,

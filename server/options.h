@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "server/rpc/tls_files.h"
+
 namespace prefixd {
 
 struct Options {
@@ -26,6 +28,10 @@ struct Options {
   std::optional<gid_t> socket_group;
   std::string metrics_listen;  // HOST:PORT; empty: metrics are off.
   uint64_t metrics_callers = 0;
+  std::vector<std::string> admin_listen;  // Empty: what is for administrators is served on all of listen.
+
+  // Who may call.
+  TlsFiles tls;  // No certificate: TCP addresses are served without TLS.
 
   // Limits.
   uint64_t max_connections = 8192;

@@ -33,12 +33,13 @@ namespace {
   _exit(code);
 }
 
-// Returns once one of `signals` came. While it waits it tells of dropped lines, and gives free memory back: slowly, for
-// under load what is given back is soon wanted again.
-void WaitFor(const sigset_t& signals) {
+// Returns once one of `signals` came. While it waits it reads files that change, tells of dropped lines, and gives free
+// memory back: slowly, for under load what is given back is soon wanted again.
+void WaitFor(const sigset_t& signals, Server& server) {
   constexpr timespec kInterval = {.tv_sec = 1, .tv_nsec = 0};
   constexpr size_t kReleasedBytes = size_t{8} << 20;
   while (sigtimedwait(&signals, nullptr, &kInterval) < 0) {
+    server.Reload(/*is_asked_for=*/false);
     LogDropped();
     ReleaseFreeMemory(kReleasedBytes);
   }
@@ -48,6 +49,11 @@ void WaitFor(const sigset_t& signals) {
 bool TakeSignal(const sigset_t& signals) {
   const timespec now = {};
   return sigtimedwait(&signals, nullptr, &now) > 0;
+}
+
+std::string Admin(const Options& options) {
+  return options.admin_listen.empty() ? ""
+                                      : StrCat(", for administrators on ", absl::StrJoin(options.admin_listen, ", "));
 }
 
 std::string Ports(const Server& server) {
@@ -92,10 +98,10 @@ void Serve(Options options, const std::function<absl::StatusOr<std::unique_ptr<D
     LogError(StrCat("can't start: ", std::string(server.status().message())));
     Leave(kExitFailed);
   }
-  LogInfo(StrCat("prefixd ", kVersion, " ready on ", absl::StrJoin(options.listen, ", "), Ports(**server), ", device ",
-                 device_name, ", ", options.lanes, " lanes"));
+  LogInfo(StrCat("prefixd ", kVersion, " ready on ", absl::StrJoin(options.listen, ", "), Admin(options),
+                 Ports(**server), ", device ", device_name, ", ", options.lanes, " lanes"));
 
-  WaitFor(signals);
+  WaitFor(signals, **server);
   const bool device_lost = exit_code == kExitDeviceLost;
   LogInfo(device_lost ? std::string("stopping: the device failed")
                       : StrCat("draining for at most ", options.drain_timeout_seconds,

@@ -17,6 +17,7 @@
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/impl/server_builder_option.h"
 #include "kernels/cpu/isa.h"
 #include "server/log.h"
 #include "server/rpc/admin_service.h"
@@ -59,6 +60,24 @@ bool IsLoopback(std::string_view address) {
          address.starts_with("[::1]:");
 }
 
+// Callers who are nobody in particular, and others who listen, are an operator's business to know.
+void WarnOfCallers(const std::string& address, const TlsFiles& tls) {
+  if (!tls.client_ca.empty()) return;
+  LogWarning(StrCat("listening on ", address, ", which is not loopback: ",
+                    tls.certificate.empty()
+                        ? "nothing is encrypted and callers are not authenticated, keep it behind a proxy"
+                        : "callers are not authenticated, whoever can connect is served (see --tls-client-ca)"));
+}
+
+// gRPC's reflection adds itself to every server of the process.
+class WithoutReflection final : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments* /*arguments*/) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
+    std::erase_if(*plugins, [](const auto& plugin) { return plugin->name() == "proto_server_reflection"; });
+  }
+};
+
 // The whole file appears at once, so that whoever waits for it never reads half a number.
 absl::Status WritePortFile(const std::string& path, int port) {
   const std::string temporary = StrCat(path, ".tmp");
@@ -96,7 +115,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
       server->lanes_.get(), absl::Microseconds(options.batch_window_us), [](const absl::Status& status) {
         LogWarning(StrCat("a batch failed, its requests are run alone: ", status.message()), "batch failed");
       });
-  const bool is_of_this_host = std::all_of(options.listen.begin(), options.listen.end(), IsLoopback);
+  const std::vector<std::string>& served_on = options.admin_listen.empty() ? options.listen : options.admin_listen;
+  const bool is_of_this_host = std::all_of(served_on.begin(), served_on.end(), IsLoopback);
   server->benchmarks_.enabled = options.benchmark || (!options.no_benchmark && is_of_this_host);
   server->benchmarks_.max_bytes = options.max_benchmark_bytes;
   server->context_ = {.device = server->device_.get(),
@@ -112,8 +132,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
                             if (metrics != nullptr) metrics->Count(record);
                           },
                       .on_device_lost = [server = server.get()](const absl::Status& s) { server->OnDeviceLost(s); }};
-  for (const auto make : {MakePrefixService, MakeAdminService, MakeDiagnosticsService}) {
-    server->services_.push_back(make(&server->context_));
+  server->prefix_service_ = MakePrefixService(&server->context_);
+  for (const auto make : {MakeAdminService, MakeDiagnosticsService}) {
+    server->admin_services_.push_back(make(&server->context_));
   }
   PREFIXD_RETURN_IF_ERROR(server->Listen(options));
   if (server->metrics_endpoint_ != nullptr) {
@@ -129,23 +150,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
 absl::Status Server::Listen(const Options& options) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
-  // A compressed message would be unpacked before anybody asks how large it becomes.
-  for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
-    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
-  }
-  grpc::ResourceQuota quota("prefixd");
-  quota.Resize(kTransportBytesPerRequestByte * options.max_request_bytes).SetMaxThreads(kMaxReflectionThreads);
-  builder.SetResourceQuota(quota);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  builder.AddChannelArgument(kPingTimeoutArg, kPingTimeoutMs);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
   if (!options.port_file.empty()) unlink(options.port_file.c_str());  // A crash may have left one, with an old port.
-  for (const auto& service : services_) builder.RegisterService(service.get());
+  if (!options.tls.certificate.empty()) {
+    PREFIXD_ASSIGN_OR_RETURN(tls_, TlsCredentials::Load(options.tls));
+  }
   const uint64_t free_descriptors = NumFreeDescriptors();
   if (free_descriptors < kReservedDescriptors + kMinConnections) {
     return absl::FailedPreconditionError(StrCat("the limit of open files leaves ", free_descriptors, ", and ",
@@ -160,19 +168,19 @@ absl::Status Server::Listen(const Options& options) {
       .connections = max_connections,
       // Nobody has all of them.
       .connections_per_address = std::min(options.max_connections_per_address, (max_connections + 1) / 2)});
-  for (const std::string& address : options.listen) {
-    if (!IsLoopback(address)) {
-      LogWarning(StrCat("listening on ", address,
-                        ", which is not loopback: callers are not authenticated, keep it behind a proxy"));
-    }
-    PREFIXD_ASSIGN_OR_RETURN(const int port,
-                             acceptor_->Listen(address, {.mode = options.socket_mode, .group = options.socket_group}));
-    if (!IsUnix(address)) ports_.push_back(port);
+
+  grpc::ResourceQuota quota("prefixd");
+  quota.Resize(kTransportBytesPerRequestByte * options.max_request_bytes).SetMaxThreads(kMaxReflectionThreads);
+  std::vector<grpc::Service*> admin_services;
+  for (const auto& service : admin_services_) admin_services.push_back(service.get());
+  if (options.admin_listen.empty()) {
+    std::vector<grpc::Service*> all = admin_services;
+    all.push_back(prefix_service_.get());
+    PREFIXD_RETURN_IF_ERROR(Serve(options, options.listen, all, Reflection::kOn, quota));
+  } else {
+    PREFIXD_RETURN_IF_ERROR(Serve(options, options.listen, {prefix_service_.get()}, Reflection::kOff, quota));
+    PREFIXD_RETURN_IF_ERROR(Serve(options, options.admin_listen, admin_services, Reflection::kOn, quota));
   }
-  acceptor_->AddTo(&builder);
-  grpc_ = builder.BuildAndStart();
-  if (grpc_ == nullptr) return absl::InternalError("gRPC can't start; its own lines above say why");
-  health_ = grpc_->GetHealthCheckService();
   if (!options.port_file.empty()) {
     PREFIXD_RETURN_IF_ERROR(WritePortFile(options.port_file, ports_.front()));
     port_file_ = options.port_file;
@@ -184,20 +192,70 @@ absl::Status Server::Listen(const Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status Server::Serve(const Options& options, const std::vector<std::string>& addresses,
+                           const std::vector<grpc::Service*>& services, Reflection reflection,
+                           const grpc::ResourceQuota& quota) {
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
+  // A compressed message would be unpacked before anybody asks how large it becomes.
+  for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+  }
+  builder.SetResourceQuota(quota);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(kPingTimeoutArg, kPingTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  for (grpc::Service* service : services) builder.RegisterService(service);
+  if (reflection == Reflection::kOff) builder.SetOption(std::make_unique<WithoutReflection>());
+  Acceptor::Door* const plain = acceptor_->AddTo(&builder, grpc::InsecureServerCredentials());
+  Acceptor::Door* const tcp = tls_ != nullptr ? acceptor_->AddTo(&builder, tls_->grpc()) : plain;
+  for (const std::string& address : addresses) {
+    if (!IsLoopback(address)) WarnOfCallers(address, options.tls);
+    PREFIXD_ASSIGN_OR_RETURN(const int port,
+                             acceptor_->Listen(address, {.mode = options.socket_mode, .group = options.socket_group},
+                                               IsUnix(address) ? plain : tcp));
+    if (!IsUnix(address)) ports_.push_back(port);
+  }
+  grpc_.push_back(builder.BuildAndStart());
+  if (grpc_.back() == nullptr) {
+    grpc_.pop_back();
+    return absl::InternalError("gRPC can't start; its own lines above say why");
+  }
+  MutexLock lock(health_mutex_);
+  health_.push_back(grpc_.back()->GetHealthCheckService());
+  return absl::OkStatus();
+}
+
+void Server::Reload(bool is_asked_for) {
+  if (tls_ == nullptr) return;
+  const absl::StatusOr<TlsCredentials::Change> change = tls_->Reload();
+  if (!change.ok() && (is_asked_for || change.status() != tls_status_)) {
+    LogError(StrCat("TLS goes on with the files that it has: ", std::string(change.status().message())));
+  } else if (change.ok() && *change == TlsCredentials::Change::kReloaded) {
+    LogInfo("TLS has new files, for connections from now on");
+  } else if (is_asked_for && change.ok()) {
+    LogInfo("TLS's files have not changed");
+  }
+  tls_status_ = change.status();
+}
+
 Server::~Server() {
   if (acceptor_) acceptor_->Stop();
   admission_->Close(Error(absl::StatusCode::kUnavailable, "DRAINING", "", "the server is stopping: retry elsewhere"));
   // A second Shutdown would not wait: for the reactors of a drained server, the first one is waited for.
   if (closed_ != nullptr) {
     closed_->WaitForNotification();
-  } else if (grpc_ != nullptr) {
-    grpc_->Shutdown(std::chrono::system_clock::now());
+  } else {
+    for (const auto& grpc : grpc_) grpc->Shutdown(std::chrono::system_clock::now());
   }
 }
 
 uint64_t Server::Drain(absl::Duration timeout, const std::function<bool()>& hurry) {
   const absl::Time deadline = absl::Now() + timeout;
-  health_.load()->SetServingStatus(false);
+  ReportNotServing();
   if (!device_lost_) {
     admission_->Close(Error(absl::StatusCode::kUnavailable, "DRAINING", "", "the server is stopping: retry elsewhere"));
   }
@@ -210,7 +268,8 @@ uint64_t Server::Drain(absl::Duration timeout, const std::function<bool()>& hurr
   // On a thread of its own, for Shutdown waits for every reactor, also for one that a hung device holds.
   closed_ = std::make_shared<absl::Notification>();
   std::thread([grpc = grpc_, closed = closed_] {
-    grpc->Shutdown(absl::ToChronoTime(absl::Now() + kCloseTimeout));
+    const auto deadline = absl::ToChronoTime(absl::Now() + kCloseTimeout);
+    for (const auto& server : grpc) server->Shutdown(deadline);
     closed->Notify();
   }).detach();
   closed_->WaitForNotificationWithTimeout(kMaxCloseTime);
@@ -247,12 +306,17 @@ ServerState Server::State() {
           .in_use_bytes = memory.in_use_bytes};
 }
 
+void Server::ReportNotServing() {
+  MutexLock lock(health_mutex_);
+  for (grpc::HealthCheckServiceInterface* health : health_) health->SetServingStatus(false);
+}
+
 void Server::OnDeviceLost(const absl::Status& status) {
   if (device_lost_.exchange(true)) return;
   LogError(StrCat("the device failed: ", status.message()));
   admission_->Close(status);
   // A request may come, and lose the device, before Listen has returned: Drain will see to the health then.
-  if (grpc::HealthCheckServiceInterface* health = health_.load()) health->SetServingStatus(false);
+  ReportNotServing();
   on_failed_(Failure::kDeviceLost);
 }
 

@@ -19,8 +19,10 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/service_type.h"
+#include "grpcpp/resource_quota.h"
 #include "grpcpp/server.h"
 #include "kernels/device.h"
 #include "server/call/admission.h"
@@ -32,6 +34,7 @@
 #include "server/metrics/metrics.h"
 #include "server/options.h"
 #include "server/rpc/acceptor.h"
+#include "server/rpc/tls_credentials.h"
 
 namespace prefixd {
 
@@ -45,7 +48,7 @@ class Server {
 
   // Listens and serves once it returns. `on_failed` is called once at most for each failure.
   // Errors: those of the device; UNAVAILABLE if an address can't be bound; FAILED_PRECONDITION if the limit of open
-  // files is too low; INTERNAL if the port file can't be written.
+  // files is too low or a file of TLS can't be used; INTERNAL if the port file can't be written.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options, std::unique_ptr<Device> device,
                                                        std::function<void(Failure)> on_failed);
 
@@ -53,8 +56,12 @@ class Server {
   // if a device hangs. So Serve ends the process without destroying its server.
   ~Server();
 
-  // The ports of the TCP addresses, in the order of --listen.
+  // The ports of the TCP addresses, in the order of --listen, then --admin-listen.
   const std::vector<int>& ports() const { return ports_; }
+
+  // Reads the files of TLS again. Those that are wrong change nothing; what happens is logged, and if it was asked for,
+  // also what was logged before. Called once a second, so that files that change are noticed.
+  void Reload(bool is_asked_for);
 
   // Reports NOT_SERVING, refuses new requests, and waits for those in flight: until none is left, `timeout` has passed
   // or `hurry` returns true (it is asked about 50 times a second). Then closes the sockets, for a second at most, even
@@ -65,6 +72,12 @@ class Server {
   Server() = default;
   absl::Status Listen(const Options& options);
   ServerState State();
+  enum class Reflection : uint8_t { kOff, kOn };
+  // One gRPC server, with these services and health, on these addresses.
+  absl::Status Serve(const Options& options, const std::vector<std::string>& addresses,
+                     const std::vector<grpc::Service*>& services, Reflection reflection,
+                     const grpc::ResourceQuota& quota);
+  void ReportNotServing();
   void OnDeviceLost(const absl::Status& status);
 
   // In the order of dependence: each member uses those above it.
@@ -77,11 +90,15 @@ class Server {
   ServerContext context_;
   std::function<void(Failure)> on_failed_;
   std::atomic<bool> device_lost_{false};
-  std::vector<std::unique_ptr<grpc::Service>> services_;
-  std::shared_ptr<grpc::Server> grpc_;
-  std::optional<Acceptor> acceptor_;                                 // Hands connections to grpc_.
-  std::shared_ptr<absl::Notification> closed_;                       // Drain's: when grpc_ has shut down.
-  std::atomic<grpc::HealthCheckServiceInterface*> health_{nullptr};  // Once grpc_ serves.
+  std::unique_ptr<grpc::Service> prefix_service_;
+  std::vector<std::unique_ptr<grpc::Service>> admin_services_;
+  std::unique_ptr<TlsCredentials> tls_;              // Null: TCP addresses are served without TLS.
+  absl::Status tls_status_;                          // What was wrong when its files were last read.
+  std::vector<std::shared_ptr<grpc::Server>> grpc_;  // For --listen, and for --admin-listen if there is one.
+  std::optional<Acceptor> acceptor_;                 // Hands connections to them.
+  std::shared_ptr<absl::Notification> closed_;       // Drain's: when they have shut down.
+  Mutex health_mutex_;
+  std::vector<grpc::HealthCheckServiceInterface*> health_ ABSL_GUARDED_BY(health_mutex_);  // Each of grpc_'s.
   std::vector<int> ports_;
   std::string port_file_;
   std::unique_ptr<MetricsEndpoint> metrics_endpoint_;  // The last: it asks all others for their state.

@@ -87,19 +87,27 @@ int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 }  // namespace
 
 // ---- Listening -----------------------------------------------------------------------------------------------------
-absl::StatusOr<int> Acceptor::Listen(const std::string& address, const SocketAccess& access) {
+Acceptor::Door* Acceptor::AddTo(grpc::ServerBuilder* builder,
+                                const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+  using Builder = grpc::ServerBuilder::experimental_type;
+  doors_.push_back(
+      builder->experimental().AddExternalConnectionAcceptor(Builder::ExternalConnectionType::FROM_FD, credentials));
+  return doors_.back().get();
+}
+
+absl::StatusOr<int> Acceptor::Listen(const std::string& address, const SocketAccess& access, Door* door) {
   if (!address.starts_with(kUnixScheme)) {
     PREFIXD_ASSIGN_OR_RETURN(const TcpListeners tcp, ListenTcp(address));
-    for (const int fd : tcp.descriptors) listeners_.push_back({.fd = fd, .path = "", .inode = 0});
+    for (const int fd : tcp.descriptors) listeners_.push_back({.fd = fd, .door = door, .path = "", .inode = 0});
     return tcp.port;
   }
   std::string path = address.substr(kUnixScheme.size());
   if (path.starts_with("//")) path.erase(0, 2);
-  PREFIXD_RETURN_IF_ERROR(ListenUnix(path, access));
+  PREFIXD_RETURN_IF_ERROR(ListenUnix(path, access, door));
   return 0;
 }
 
-absl::Status Acceptor::ListenUnix(const std::string& path, const SocketAccess& access) {
+absl::Status Acceptor::ListenUnix(const std::string& path, const SocketAccess& access, Door* door) {
   const std::string name = StrCat(kUnixScheme, path);
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -117,19 +125,13 @@ absl::Status Acceptor::ListenUnix(const std::string& path, const SocketAccess& a
     close(fd);
     return status;
   }
-  listeners_.push_back({.fd = fd, .path = path, .inode = InodeOf(path)});
+  listeners_.push_back({.fd = fd, .door = door, .path = path, .inode = InodeOf(path)});
   // Nobody can connect before it listens, so nobody gets in by the access that it has until here.
   if (access.group && chown(path.c_str(), static_cast<uid_t>(-1), *access.group) != 0) {
     return ListenError(name, StrCat("can't give it to group ", *access.group, ": ", strerror(errno)));
   }
   if (chmod(path.c_str(), access.mode) != 0 || listen(fd, kListenBacklog) != 0) return ListenErrno(name);
   return absl::OkStatus();
-}
-
-void Acceptor::AddTo(grpc::ServerBuilder* builder) {
-  using Builder = grpc::ServerBuilder::experimental_type;
-  grpc_ = builder->experimental().AddExternalConnectionAcceptor(Builder::ExternalConnectionType::FROM_FD,
-                                                                grpc::InsecureServerCredentials());
 }
 
 // ---- Accepting -----------------------------------------------------------------------------------------------------
@@ -215,7 +217,7 @@ void Acceptor::HandOver(const Listener& listener, int fd) {
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
   connection.listener_fd = listener.fd;
   connection.fd = fd;
-  grpc_->HandleNewConnection(&connection);
+  listener.door->HandleNewConnection(&connection);
 }
 
 Acceptor::Counts Acceptor::counts() {

@@ -3,8 +3,8 @@
 // comes above a bound is closed at once.
 //
 //   Acceptor acceptor(limits);
-//   PREFIXD_ASSIGN_OR_RETURN(int port, acceptor.Listen("127.0.0.1:0"));
-//   acceptor.AddTo(&builder);
+//   Acceptor::Door* door = acceptor.AddTo(&builder, grpc::InsecureServerCredentials());
+//   PREFIXD_ASSIGN_OR_RETURN(int port, acceptor.Listen("127.0.0.1:0", access, door));
 //   ... builder.BuildAndStart() ...
 //   acceptor.Start(on_failed);
 //
@@ -41,15 +41,18 @@ class Acceptor {
     std::optional<gid_t> group;
   };
 
-  // Binds HOST:PORT, to all addresses that the host has, or unix:PATH. Returns the port, 0 of a Unix socket. Errors:
-  // UNAVAILABLE if another server has the address or it can't be bound.
-  absl::StatusOr<int> Listen(const std::string& address, const SocketAccess& access);
+  // Where connections enter a server, with the credentials of all that enter there.
+  using Door = grpc::experimental::ExternalConnectionAcceptor;
 
-  // Before the server is built.
-  void AddTo(grpc::ServerBuilder* builder);
+  // Before the server is built. The door lives as long as the Acceptor.
+  Door* AddTo(grpc::ServerBuilder* builder, const std::shared_ptr<grpc::ServerCredentials>& credentials);
 
-  // Once the server is built and started. on_failed is called, once at most and by the thread that accepts, if it can't
-  // go on.
+  // Binds HOST:PORT, to all addresses that the host has, or unix:PATH, whose connections go to this door. Returns the
+  // port, 0 of a Unix socket. Errors: UNAVAILABLE if another server has the address or it can't be bound.
+  absl::StatusOr<int> Listen(const std::string& address, const SocketAccess& access, Door* door);
+
+  // Once the servers are built and started. on_failed is called, once at most and by the thread that accepts, if it
+  // can't go on.
   void Start(std::function<void(const absl::Status&)> on_failed);
 
   // Connections now, and since the start. Any thread.
@@ -61,28 +64,29 @@ class Acceptor {
   };
   Counts counts();
 
-  // Closes the listening sockets and removes their files. Before the server is shut down. May be called again.
+  // Closes the listening sockets and removes their files. Before the servers are shut down. May be called again.
   void Stop();
 
  private:
   struct Listener {
     int fd;
+    Door* door;
     std::string path;  // A Unix socket's,
     uint64_t inode;    // and its file's: while it is another one, it is another server's.
   };
 
-  absl::Status ListenUnix(const std::string& path, const SocketAccess& access);
+  absl::Status ListenUnix(const std::string& path, const SocketAccess& access, Door* door);
   void Run(const std::function<void(const absl::Status&)>& on_failed);
   // Accepts what waits. Errors: those after which nothing more can be accepted.
   absl::Status AcceptFrom(const Listener& listener);
   void HandOver(const Listener& listener, int fd);
 
+  std::vector<std::unique_ptr<Door>> doors_;
   std::vector<Listener> listeners_;
   const ConnectionTable::Limits limits_;
   ConnectionTable connections_;
   std::atomic<uint64_t> accepted_{0};
   std::atomic<uint64_t> refused_{0};
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> grpc_;
   int stop_event_ = -1;
   int spare_ = -1;  // Closed to accept, and refuse, a connection when there are no descriptors left.
   std::thread thread_;
