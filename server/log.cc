@@ -1,6 +1,8 @@
 #include "server/log.h"
 
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "server/log_limit.h"
+#include "server/read_file.h"
 #include "spdlog/async.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
@@ -99,6 +102,21 @@ void StartLog(const std::string& level, const std::string& format, uint64_t line
   logger->set_error_handler([](const std::string&) {});  // What comes after FlushLog has no writer, and is let go.
   log->logger = std::move(logger);
   g_log = log;
+}
+
+void SetLogLevel(const std::string& level) {
+  if (g_log != nullptr) g_log->logger->set_level(spdlog::level::from_str(level));
+}
+
+absl::StatusOr<std::string> ReadLogLevel(const std::string& path) {
+  constexpr std::string_view kLevels[] = {"trace", "debug", "info", "warn", "error", "off"};
+  PREFIXD_ASSIGN_OR_RETURN(const std::string text, ReadFile("--log-level-file", path));
+  std::string level(absl::StripAsciiWhitespace(text));
+  if (std::find(std::begin(kLevels), std::end(kLevels), level) == std::end(kLevels)) {
+    return absl::FailedPreconditionError(
+        StrCat("--log-level-file ", path, ": expected one of trace, debug, info, warn, error and off in it, alone"));
+  }
+  return level;
 }
 
 void FlushLog(absl::Duration limit) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/call/call_record.h"
 
@@ -16,6 +17,12 @@ namespace prefixd {
 // Sets up the default logger. Needs: level and format as Options has checked them. Takes at most lines_per_second of a
 // kind, or all if it is 0.
 void StartLog(const std::string& level, const std::string& format, uint64_t lines_per_second);
+
+// From now on. Needs: a level as StartLog takes it.
+void SetLogLevel(const std::string& level);
+
+// The level that is all there is in a file. Errors: FAILED_PRECONDITION if it can't be read or has no level.
+absl::StatusOr<std::string> ReadLogLevel(const std::string& path);
 
 // Writes how many lines were dropped since it was last called. Called once a second.
 void LogDropped();

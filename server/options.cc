@@ -151,7 +151,7 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
   CLI::Option* const certificate = app.add_option(
       "--tls-certificate", options.tls.certificate,
       "PEM file with the server's certificate, and those between it and its authority: TCP addresses speak TLS, from "
-      "1.2 on. Read again when it changes");
+      "1.2 on. Read again when it changes, and on SIGHUP");
   CLI::Option* const key = app.add_option("--tls-key", options.tls.key,
                                           "PEM file with the certificate's private key, without a password; read again "
                                           "likewise")
@@ -253,8 +253,11 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
          "Device memory for the arrays of one measurement of a benchmark, in bytes; never more than half of what "
          "is free")
       ->check(CLI::Range(uint64_t{1} << 10, uint64_t{1} << 50));
-  app.add_option("--log-level", options.log_level, "What to log")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  CLI::Option* const log_level = app.add_option("--log-level", options.log_level, "What to log")
+                                     ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  app.add_option("--log-level-file", options.log_level_file,
+                 "File with the --log-level, a word, read at start and again on SIGHUP")
+      ->excludes(log_level);
   app.add_option("--log-format", options.log_format, "How to log, on standard error: text, or json, an object a line")
       ->check(CLI::IsMember({"text", "json"}));
   app.add_option(
@@ -264,6 +267,7 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 32));
   app.footer(
       "Every flag can be set in the environment: --max-requests as PREFIXD_MAX_REQUESTS.\n"
+      "SIGHUP reads the files of --tls-... and --log-level-file again, and nothing else.\n"
       "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage; 3 the device failed, "
       "4 no connection can be accepted any more: restart.\n");
 

@@ -49,6 +49,7 @@ struct Options {
 
   // The log.
   std::string log_level = "info";
+  std::string log_level_file;  // If there is one, the level is in it.
   std::string log_format = "text";
   uint64_t log_lines_per_second = 1000;
 };

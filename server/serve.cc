@@ -33,12 +33,36 @@ namespace {
   _exit(code);
 }
 
-// Returns once one of `signals` came. While it waits it reads files that change, tells of dropped lines, and gives free
+absl::Status TakeLogLevel(const std::string& file) {
+  if (file.empty()) return absl::OkStatus();
+  PREFIXD_ASSIGN_OR_RETURN(const std::string level, ReadLogLevel(file));
+  SetLogLevel(level);
+  return absl::OkStatus();
+}
+
+// What SIGHUP asks for. What is wrong changes nothing.
+void Reload(const Options& options, Server& server) {
+  LogInfo("SIGHUP: reading files again");
+  if (absl::Status status = TakeLogLevel(options.log_level_file); !status.ok()) {
+    LogError(StrCat("the log level stays: ", std::string(status.message())));
+  }
+  server.Reload(/*is_asked_for=*/true);
+}
+
+// Returns once one of `endings` came. While it waits it reads files that change, tells of dropped lines, and gives free
 // memory back: slowly, for under load what is given back is soon wanted again.
-void WaitFor(const sigset_t& signals, Server& server) {
+void WaitFor(const sigset_t& endings, const Options& options, Server& server) {
   constexpr timespec kInterval = {.tv_sec = 1, .tv_nsec = 0};
   constexpr size_t kReleasedBytes = size_t{8} << 20;
-  while (sigtimedwait(&signals, nullptr, &kInterval) < 0) {
+  sigset_t signals = endings;
+  sigaddset(&signals, SIGHUP);
+  while (true) {
+    const int signal = sigtimedwait(&signals, nullptr, &kInterval);
+    if (signal == SIGHUP) {
+      Reload(options, server);
+    } else if (signal > 0) {
+      return;
+    }
     server.Reload(/*is_asked_for=*/false);
     LogDropped();
     ReleaseFreeMemory(kReleasedBytes);
@@ -64,14 +88,21 @@ std::string Ports(const Server& server) {
 
 void Serve(Options options, const std::function<absl::StatusOr<std::unique_ptr<Device>>()>& open_device) {
   // Blocked before any thread starts, so that only this one takes them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  sigset_t endings, reload;
+  sigemptyset(&endings);
+  sigaddset(&endings, SIGTERM);
+  sigaddset(&endings, SIGINT);
+  sigemptyset(&reload);
+  sigaddset(&reload, SIGHUP);  // Ends nothing: while the server starts or drains it waits.
+  pthread_sigmask(SIG_BLOCK, &endings, nullptr);
+  pthread_sigmask(SIG_BLOCK, &reload, nullptr);
   signal(SIGPIPE, SIG_IGN);
   StartLog(options.log_level, options.log_format, options.log_lines_per_second);
   CaptureLibraryLogs();
+  if (absl::Status status = TakeLogLevel(options.log_level_file); !status.ok()) {
+    LogError(StrCat("can't start: ", std::string(status.message())));
+    Leave(kExitFailed);
+  }
 
   absl::StatusOr<std::unique_ptr<Device>> device = open_device();
   if (device.status().code() == absl::StatusCode::kFailedPrecondition && options.device == "auto") {
@@ -101,14 +132,14 @@ void Serve(Options options, const std::function<absl::StatusOr<std::unique_ptr<D
   LogInfo(StrCat("prefixd ", kVersion, " ready on ", absl::StrJoin(options.listen, ", "), Admin(options),
                  Ports(**server), ", device ", device_name, ", ", options.lanes, " lanes"));
 
-  WaitFor(signals, **server);
+  WaitFor(endings, options, **server);
   const bool device_lost = exit_code == kExitDeviceLost;
   LogInfo(device_lost ? std::string("stopping: the device failed")
                       : StrCat("draining for at most ", options.drain_timeout_seconds,
                                " seconds; a second signal stops at once"));
   // Where the device failed, so do its requests: at once, unless it hangs.
   const absl::Duration timeout = absl::Seconds(device_lost ? 1 : options.drain_timeout_seconds);
-  const uint64_t cut_off = (*server)->Drain(timeout, [&] { return TakeSignal(signals); });
+  const uint64_t cut_off = (*server)->Drain(timeout, [&] { return TakeSignal(endings); });
   if (cut_off > 0) LogWarning(StrCat(cut_off, " requests were cut off"));
   LogDropped();
   LogInfo("stopped");

@@ -344,6 +344,59 @@ for reply in primitives_pb2_grpc.PrefixServiceStub(grpc.insecure_channel({addres
         with self.assertRaises(AssertionError):  # The harness takes 0 alone for a good end.
             server.__exit__(None)
 
+    def test_sighup_reads_the_log_level_again_and_ends_nothing(self):
+        with tempfile.TemporaryDirectory(prefix="prefixd_e2e_") as folder:
+            level = pathlib.Path(folder) / "level"
+            level.write_text("info\n")
+            with Server("--log-level-file", level) as server, grpc.insecure_channel(server.address) as channel:
+                stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+
+                def hang_up():
+                    server.process.send_signal(signal.SIGHUP)
+
+                def is_logged():
+                    before = server.log().count("method")
+                    stub.Scan(scan_request(np.ones(4, np.int32)), timeout=10)
+                    time.sleep(0.3)  # For a line that may come.
+                    return server.log().count("method") > before
+
+                self.assertTrue(is_logged())
+                level.write_text("error")
+                self.assertTrue(is_logged())  # Nothing was asked for yet.
+                hang_up()
+                wait_until(lambda: not is_logged())
+                level.write_text("louder")
+                hang_up()
+                wait_until(lambda: "the log level stays: --log-level-file" in server.log())
+                self.assertFalse(is_logged())
+                level.write_text(" debug\n")
+                hang_up()
+                wait_until(is_logged)
+                for _ in range(100):
+                    hang_up()
+                self.assertTrue(is_logged())
+            level.write_text("loud")
+            with self.assertRaisesRegex(RuntimeError, "expected one of trace, debug"):
+                Server("--log-level-file", level).stop()
+
+    def test_sighup_does_not_hurry_a_drain(self):
+        with Server() as server, grpc.insecure_channel(server.address) as channel:
+            go_on = threading.Event()
+
+            def chunks():
+                yield scan_request(np.ones(4, np.int32))
+                go_on.wait(LIMIT_SECONDS)
+                yield chunk(np.ones(4, np.int32))
+
+            replies = primitives_pb2_grpc.PrefixServiceStub(channel).StreamScan(chunks(), timeout=LIMIT_SECONDS)
+            next(replies)
+            server.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: "draining" in server.log())
+            server.process.send_signal(signal.SIGHUP)
+            time.sleep(0.5)  # In which it could be cut off.
+            go_on.set()
+            self.assertEqual(len(list(replies)), 2)
+
     def test_a_second_signal_stops_at_once(self):
         server = Server("--drain-timeout-seconds", "600")
         with grpc.insecure_channel(server.address) as channel:

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import ssl
 import tempfile
@@ -193,9 +194,10 @@ class ReloadTest(unittest.TestCase):
             try:
                 first, second = self.first.certificate.read_text(), self.second.certificate.read_text()
                 self.assertEqual(shown_certificate(server), first)
-                self.put(self.second)
+                self.put(self.second)  # By itself,
                 wait_until(lambda: shown_certificate(server) == second)
-                self.put(self.first)
+                self.put(self.first)  # and when it is told to.
+                server.process.send_signal(signal.SIGHUP)
                 wait_until(lambda: shown_certificate(server) == first)
                 for content, word in ((self.second.key.read_bytes(), "is not the key"), (b"no PEM", "has no private")):
                     self.live.key.write_bytes(content)
@@ -212,6 +214,7 @@ class ReloadTest(unittest.TestCase):
                 # Again and again, in the same seconds in which gRPC looks.
                 for pair in (self.first, self.second) * 20:
                     self.put(pair)
+                    server.process.send_signal(signal.SIGHUP)
                     time.sleep(0.05)
                 self.put(self.first)
                 wait_until(lambda: shown_certificate(server) == first)
