@@ -70,7 +70,7 @@ class ConnectionsDrill(unittest.TestCase):
 
     def test_a_server_that_can_not_accept_ends_with_a_code_of_its_own(self):
         server = Server()
-        for listener in listening_sockets(server.process.pid):
+        for listener in list(listening_sockets(server.process.pid)):  # The first ends the server.
             with listener:
                 listener.shutdown(socket.SHUT_RDWR)  # Accepting fails from now on.
         self.assertEqual(server.process.wait(LIMIT_SECONDS), 4)
