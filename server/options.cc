@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "grpcpp/version_info.h"
 #include "server/call/session.h"
+#include "server/rpc/network.h"
 #include "server/version.h"
 
 namespace prefixd {
@@ -161,6 +162,20 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
                  "PEM file with the authorities of callers: who has no certificate of theirs can't connect over TLS. "
                  "Read again likewise")
       ->needs(certificate);
+  app.add_option("--token-file", options.token_file,
+                 "File with a line for each token: a name, and the token's SHA-256. Who has neither a token nor a "
+                 "certificate of --tls-client-ca is refused; tokens are taken over TLS and Unix sockets only. Read "
+                 "again on SIGHUP");
+  app.add_option("--trusted-proxy", options.trusted_proxies,
+                 "ADDRESS, ADDRESS/BITS or unix, from which x-prefixd-caller names the caller; it is refused from "
+                 "elsewhere. Repeatable")
+      ->delimiter(',')
+      ->check([](const std::string& networks) {
+        for (const std::string& network : std::vector<std::string>(absl::StrSplit(networks, ','))) {
+          if (!Network::Parse(network)) return StrCat("expected ADDRESS, ADDRESS/BITS or unix, not ", network);
+        }
+        return std::string();
+      });
   app.add_option("--device", options.device, "auto (the first CUDA device, else the CPU), cpu, or cuda:N")
       ->check([](const std::string& name) {
         const bool cuda = name.size() > 5 && name.size() < 9 && name.compare(0, 5, "cuda:") == 0 &&
@@ -267,7 +282,7 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 32));
   app.footer(
       "Every flag can be set in the environment: --max-requests as PREFIXD_MAX_REQUESTS.\n"
-      "SIGHUP reads the files of --tls-... and --log-level-file again, and nothing else.\n"
+      "SIGHUP reads the files of --tls-..., --token-file and --log-level-file again, and nothing else.\n"
       "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage; 3 the device failed, "
       "4 no connection can be accepted any more: restart.\n");
 

@@ -32,6 +32,8 @@ struct Options {
 
   // Who may call.
   TlsFiles tls;  // No certificate: TCP addresses are served without TLS.
+  std::string token_file;
+  std::vector<std::string> trusted_proxies;
 
   // Limits.
   uint64_t max_connections = 8192;

@@ -61,12 +61,15 @@ bool IsLoopback(std::string_view address) {
 }
 
 // Callers who are nobody in particular, and others who listen, are an operator's business to know.
-void WarnOfCallers(const std::string& address, const TlsFiles& tls) {
-  if (!tls.client_ca.empty()) return;
+void WarnOfCallers(const std::string& address, const Options& options) {
+  const bool has_tls = !options.tls.certificate.empty();
+  const bool has_tokens = !options.token_file.empty();
+  if (has_tls && (has_tokens || !options.tls.client_ca.empty())) return;
   LogWarning(StrCat("listening on ", address, ", which is not loopback: ",
-                    tls.certificate.empty()
-                        ? "nothing is encrypted and callers are not authenticated, keep it behind a proxy"
-                        : "callers are not authenticated, whoever can connect is served (see --tls-client-ca)"));
+                    has_tls ? "callers are not authenticated, whoever can connect is served (see --tls-client-ca and "
+                              "--token-file)"
+                    : has_tokens ? "nothing is encrypted, so no token is taken there"
+                                 : "nothing is encrypted and callers are not authenticated, keep it behind a proxy"));
 }
 
 // gRPC's reflection adds itself to every server of the process.
@@ -132,6 +135,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
                             if (metrics != nullptr) metrics->Count(record);
                           },
                       .on_device_lost = [server = server.get()](const absl::Status& s) { server->OnDeviceLost(s); }};
+  std::vector<Network> proxies;
+  for (const std::string& proxy : options.trusted_proxies) proxies.push_back(*Network::Parse(proxy));
+  PREFIXD_ASSIGN_OR_RETURN(server->identities_, Identities::Load(options.token_file, std::move(proxies)));
+  server->context_.identities = server->identities_.get();
   server->prefix_service_ = MakePrefixService(&server->context_);
   for (const auto make : {MakeAdminService, MakeDiagnosticsService}) {
     server->admin_services_.push_back(make(&server->context_));
@@ -173,13 +180,15 @@ absl::Status Server::Listen(const Options& options) {
   quota.Resize(kTransportBytesPerRequestByte * options.max_request_bytes).SetMaxThreads(kMaxReflectionThreads);
   std::vector<grpc::Service*> admin_services;
   for (const auto& service : admin_services_) admin_services.push_back(service.get());
+  // It is gRPC's own service, and asks nobody for a token.
+  const Reflection reflection = options.token_file.empty() ? Reflection::kOn : Reflection::kOff;
   if (options.admin_listen.empty()) {
     std::vector<grpc::Service*> all = admin_services;
     all.push_back(prefix_service_.get());
-    PREFIXD_RETURN_IF_ERROR(Serve(options, options.listen, all, Reflection::kOn, quota));
+    PREFIXD_RETURN_IF_ERROR(Serve(options, options.listen, all, reflection, quota));
   } else {
     PREFIXD_RETURN_IF_ERROR(Serve(options, options.listen, {prefix_service_.get()}, Reflection::kOff, quota));
-    PREFIXD_RETURN_IF_ERROR(Serve(options, options.admin_listen, admin_services, Reflection::kOn, quota));
+    PREFIXD_RETURN_IF_ERROR(Serve(options, options.admin_listen, admin_services, reflection, quota));
   }
   if (!options.port_file.empty()) {
     PREFIXD_RETURN_IF_ERROR(WritePortFile(options.port_file, ports_.front()));
@@ -213,7 +222,7 @@ absl::Status Server::Serve(const Options& options, const std::vector<std::string
   Acceptor::Door* const plain = acceptor_->AddTo(&builder, grpc::InsecureServerCredentials());
   Acceptor::Door* const tcp = tls_ != nullptr ? acceptor_->AddTo(&builder, tls_->grpc()) : plain;
   for (const std::string& address : addresses) {
-    if (!IsLoopback(address)) WarnOfCallers(address, options.tls);
+    if (!IsLoopback(address)) WarnOfCallers(address, options);
     PREFIXD_ASSIGN_OR_RETURN(const int port,
                              acceptor_->Listen(address, {.mode = options.socket_mode, .group = options.socket_group},
                                                IsUnix(address) ? plain : tcp));
@@ -230,6 +239,10 @@ absl::Status Server::Serve(const Options& options, const std::vector<std::string
 }
 
 void Server::Reload(bool is_asked_for) {
+  if (is_asked_for) {
+    const absl::Status tokens = identities_->Reload();
+    if (!tokens.ok()) LogError(StrCat("the tokens stay as they are: ", std::string(tokens.message())));
+  }
   if (tls_ == nullptr) return;
   const absl::StatusOr<TlsCredentials::Change> change = tls_->Reload();
   if (!change.ok() && (is_asked_for || change.status() != tls_status_)) {

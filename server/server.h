@@ -34,6 +34,7 @@
 #include "server/metrics/metrics.h"
 #include "server/options.h"
 #include "server/rpc/acceptor.h"
+#include "server/rpc/identities.h"
 #include "server/rpc/tls_credentials.h"
 
 namespace prefixd {
@@ -48,7 +49,7 @@ class Server {
 
   // Listens and serves once it returns. `on_failed` is called once at most for each failure.
   // Errors: those of the device; UNAVAILABLE if an address can't be bound; FAILED_PRECONDITION if the limit of open
-  // files is too low or a file of TLS can't be used; INTERNAL if the port file can't be written.
+  // files is too low, or a file of TLS or the token file can't be used; INTERNAL if the port file can't be written.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options, std::unique_ptr<Device> device,
                                                        std::function<void(Failure)> on_failed);
 
@@ -59,8 +60,9 @@ class Server {
   // The ports of the TCP addresses, in the order of --listen, then --admin-listen.
   const std::vector<int>& ports() const { return ports_; }
 
-  // Reads the files of TLS again. Those that are wrong change nothing; what happens is logged, and if it was asked for,
-  // also what was logged before. Called once a second, so that files that change are noticed.
+  // Reads the files of TLS again, and if that was asked for, the tokens. Those that are wrong change nothing; what
+  // happens is logged, and if it was asked for, also what was logged before. Called once a second, so that files of TLS
+  // that change are noticed.
   void Reload(bool is_asked_for);
 
   // Reports NOT_SERVING, refuses new requests, and waits for those in flight: until none is left, `timeout` has passed
@@ -90,6 +92,7 @@ class Server {
   ServerContext context_;
   std::function<void(Failure)> on_failed_;
   std::atomic<bool> device_lost_{false};
+  std::unique_ptr<Identities> identities_;
   std::unique_ptr<grpc::Service> prefix_service_;
   std::vector<std::unique_ptr<grpc::Service>> admin_services_;
   std::unique_ptr<TlsCredentials> tls_;              // Null: TCP addresses are served without TLS.

@@ -17,6 +17,7 @@ void Call::Begin(const std::string& request_id) {
 }
 
 absl::Status Call::Admit(uint64_t bytes) {
+  PREFIXD_RETURN_IF_ERROR(info_.refusal);
   PREFIXD_ASSIGN_OR_RETURN(Admission::Ticket ticket, context_->admission->Admit(bytes));
   MutexLock lock(mutex_);
   ticket_ = std::move(ticket);

@@ -47,7 +47,7 @@ class Call {
   // Later messages change nothing.
   void Begin(const std::string& request_id);
 
-  // Takes a place among the requests, and bytes. Once. Errors: Admission's.
+  // Takes a place among the requests, and bytes. Once. Errors: that of who may not call, Admission's.
   absl::Status Admit(uint64_t bytes);
 
   // For the log.

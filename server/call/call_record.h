@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "kernels/spec.h"
 #include "server/lanes/fair_queue.h"
@@ -15,7 +16,9 @@ namespace prefixd {
 
 struct CallInfo {
   std::string method;  // "StreamScan"
-  std::string caller;  // "ipv4:127.0.0.1:4242"
+  std::string caller;  // "ipv4:127.0.0.1:4242", or his name if he has one.
+  bool is_named = false;
+  absl::Status refusal;  // Not OK: nobody may call like that. Call::Admit says so.
   std::string trace_parent;
   CallShape shape = CallShape::kUnary;
   absl::Time deadline = absl::InfiniteFuture();
@@ -29,9 +32,10 @@ struct CallRecord {
   const Result& result;
 };
 
-// Whose the call's tasks are on the lanes: a caller is an address, and has connections.
+// Whose the call's tasks are on the lanes: a caller is a name, or an address that has connections.
 inline FairCaller FairCallerOf(const CallInfo& call) {
   const std::string_view connection = call.caller;
+  if (call.is_named) return {.name = connection, .connection = ""};
   return {.name = connection.substr(0, connection.rfind(':')), .connection = connection};
 }
 

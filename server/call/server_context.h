@@ -14,6 +14,7 @@ namespace prefixd {
 class Admission;
 class Batcher;
 class Device;
+class Identities;
 class LanePool;
 struct BenchmarkControl;
 
@@ -24,6 +25,7 @@ struct ServerContext {
   Batcher* batcher = nullptr;
   Admission* admission = nullptr;
   BenchmarkControl* benchmarks = nullptr;
+  const Identities* identities = nullptr;  // Null: callers have no names.
   std::string device_name;
   uint64_t max_message_bytes = 0;
   std::function<void(const CallRecord&)> record;  // A call that ended: in the log, and in the metrics.

@@ -30,6 +30,7 @@ constexpr char kOtherCallers[] = "(others)";
 // spoil the whole page.
 std::string CallerLabel(const CallInfo& call) {
   const std::string& peer = call.caller;
+  if (call.is_named) return absl::CHexEscape(peer);
   const size_t port = peer.starts_with("unix:") ? std::string::npos : peer.rfind(':');
   return absl::CHexEscape(peer.substr(0, port));
 }

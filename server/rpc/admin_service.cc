@@ -76,7 +76,7 @@ class BenchmarkReactor final : public grpc::ServerWriteReactor<v1::RunBenchmarkR
   BenchmarkReactor(ServerContext* context, grpc::CallbackServerContext* call, const v1::RunBenchmarkRequest& request)
       : call_(call),
         device_(context->device_name),
-        benchmark_(context, CallInfoOf(call, "RunBenchmark", CallShape::kStream), this) {
+        benchmark_(context, CallInfoOf(*context, call, "RunBenchmark", CallShape::kStream), this) {
     absl::StatusOr<BenchmarkSpec> spec = Decode(request);
     if (spec.ok()) repetitions_ = spec->repetitions;
     benchmark_.Start(std::move(spec));
@@ -117,6 +117,11 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* call,
                                           const v1::GetServerInfoRequest* /*request*/,
                                           v1::GetServerInfoResponse* response) override {
+    if (const CallInfo info = CallInfoOf(*context_, call, "GetServerInfo", CallShape::kUnary); !info.refusal.ok()) {
+      grpc::ServerUnaryReactor* refused = call->DefaultReactor();
+      refused->Finish(ToGrpcStatus(info.refusal, ""));
+      return refused;
+    }
     const DeviceInfo& device = context_->device->info();
     const Admission::Use limits = context_->admission->limits();
     const Admission::Use use = context_->admission->in_use();

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "server/rpc/identities.h"
+
 namespace prefixd {
 namespace {
 
@@ -23,10 +25,17 @@ bool IsTraceParent(std::string_view value) {
 
 }  // namespace
 
-CallInfo CallInfoOf(grpc::CallbackServerContext* call, std::string method, CallShape shape) {
+CallInfo CallInfoOf(const ServerContext& context, grpc::CallbackServerContext* call, std::string method,
+                    CallShape shape) {
   CallInfo info;
   info.method = std::move(method);
   info.caller = call->peer();
+  if (context.identities != nullptr) {
+    absl::StatusOr<std::string> name = context.identities->NameOf(*call);
+    info.refusal = name.status();
+    info.is_named = name.ok() && !name->empty();
+    if (info.is_named) info.caller = *std::move(name);
+  }
   info.shape = shape;
   const std::chrono::system_clock::time_point deadline = call->deadline();
   if (deadline != std::chrono::system_clock::time_point::max()) info.deadline = absl::FromChrono(deadline);

@@ -25,7 +25,7 @@ grpc::Status FinishEcho(Call& call, absl::Status status) {
 class EchoReactor final : public grpc::ServerUnaryReactor {
  public:
   EchoReactor(ServerContext* context, grpc::CallbackServerContext* rpc, const ByteBuffer& request, ByteBuffer* response)
-      : rpc_(rpc), call_(context, CallInfoOf(rpc, "Echo", CallShape::kUnary)) {
+      : rpc_(rpc), call_(context, CallInfoOf(*context, rpc, "Echo", CallShape::kUnary)) {
     call_.Begin("");
     call_.CountReceived(request.Length());
     absl::Status status = call_.Admit(request.Length());
@@ -52,7 +52,7 @@ class StreamEchoReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteB
   StreamEchoReactor(ServerContext* context, grpc::CallbackServerContext* rpc)
       : held_bytes_((Flow::kMaxIncoming + 1) * context->max_message_bytes),
         rpc_(rpc),
-        call_(context, CallInfoOf(rpc, "StreamEcho", CallShape::kStream)) {
+        call_(context, CallInfoOf(*context, rpc, "StreamEcho", CallShape::kStream)) {
     call_.Begin("");
     Pump();
   }

@@ -62,7 +62,7 @@ class UnaryReactor final : public grpc::ServerUnaryReactor, public Transport {
       : call_(call),
         request_(request),
         response_(response),
-        session_(Session::Create(context, CallInfoOf(call, method, CallShape::kUnary), this)) {
+        session_(Session::Create(context, CallInfoOf(*context, call, method, CallShape::kUnary), this)) {
     session_->Start();
   }
 
@@ -99,7 +99,7 @@ template <class Base, class Request>
 class ReadingReactor : public Base, public Transport {
  public:
   ReadingReactor(ServerContext* context, grpc::CallbackServerContext* call, const char* method)
-      : session_(Session::Create(context, CallInfoOf(call, method, CallShape::kStream), this)), call_(call) {}
+      : session_(Session::Create(context, CallInfoOf(*context, call, method, CallShape::kStream), this)), call_(call) {}
 
   void Read() final { this->StartRead(&request_); }
   void OnReadDone(bool ok) final {

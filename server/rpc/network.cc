@@ -1,0 +1,69 @@
+#include "server/rpc/network.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "absl/strings/str_replace.h"
+
+namespace prefixd {
+namespace {
+
+constexpr std::string_view kUnix = "unix";
+constexpr std::string_view kIpv4 = "ipv4:";
+constexpr std::string_view kIpv6 = "ipv6:";
+constexpr size_t kIpv4Begin = 12;  // Of an IPv4 address in an IPv6 one.
+
+}  // namespace
+
+std::optional<Network::Address> Network::ParseAddress(const std::string& text) {
+  Address address = {};
+  if (inet_pton(AF_INET6, text.c_str(), address.data()) == 1) return address;
+  address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  if (inet_pton(AF_INET, text.c_str(), address.data() + kIpv4Begin) == 1) return address;
+  return std::nullopt;
+}
+
+std::optional<Network> Network::Parse(const std::string& text) {
+  Network network;
+  if (text == kUnix) {
+    network.is_unix_ = true;
+    return network;
+  }
+  const size_t slash = text.find('/');
+  const std::string host = text.substr(0, slash);
+  const std::optional<Address> address = ParseAddress(host);
+  if (!address) return std::nullopt;
+  network.address_ = *address;
+  network.bits_ = 128;
+  if (slash == std::string::npos) return network;
+  const bool is_ipv6 = host.find(':') != std::string::npos;
+  const char* const end = text.data() + text.size();
+  const auto [parsed, error] = std::from_chars(text.data() + slash + 1, end, network.bits_);
+  if (error != std::errc() || parsed != end || network.bits_ < 0 || network.bits_ > (is_ipv6 ? 128 : 32)) {
+    return std::nullopt;
+  }
+  if (!is_ipv6) network.bits_ += 8 * static_cast<int>(kIpv4Begin);
+  return network;
+}
+
+bool Network::Has(std::string_view peer) const {
+  const bool is_tcp = peer.starts_with(kIpv4) || peer.starts_with(kIpv6);
+  if (is_unix_ || !is_tcp) return is_unix_ && peer.starts_with(kUnix);
+  peer.remove_prefix(kIpv4.size());
+  std::string host = absl::StrReplaceAll(std::string(peer.substr(0, peer.rfind(':'))),
+                                         {{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}});
+  host.resize(std::min(host.size(), host.find('%')));  // A zone.
+  const std::optional<Address> address = ParseAddress(host);
+  if (!address) return false;
+  for (int bit = 0; bit < bits_; ++bit) {
+    const size_t byte = static_cast<size_t>(bit) / 8;
+    const int mask = 0x80 >> (bit % 8);
+    if (((*address)[byte] & mask) != (address_[byte] & mask)) return false;
+  }
+  return true;
+}
+
+}  // namespace prefixd
