@@ -4,10 +4,10 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 
@@ -16,6 +16,19 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 128;
 constexpr size_t kMaxEntries = 10'000;  // Each is looked at for every call.
+
+template <class Digest>
+bool ReadDigest(std::string_view digits, Digest* digest) {
+  if (digits.size() != 2 * digest->size()) return false;
+  const char* next = digits.data();
+  for (uint8_t& byte : *digest) {
+    const char* const end = next + 2;
+    const auto [parsed, error] = std::from_chars(next, end, byte, 16);
+    if (error != std::errc() || parsed != end) return false;
+    next = end;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -37,14 +50,9 @@ absl::StatusOr<TokenTable> TokenTable::Parse(std::string_view text) {
     if (words.size() != 2) return wrong("expected a name and the SHA-256 of a token");
     Entry entry = {.name = words[0], .digest = {}};
     if (!IsCallerName(entry.name)) return wrong("expected a name of at most 128 printable ASCII letters");
-    const std::string& digits = words[1];
-    const bool is_hex = std::all_of(digits.begin(), digits.end(),
-                                    [](char c) { return absl::ascii_isxdigit(static_cast<unsigned char>(c)); });
-    if (digits.size() != 2 * entry.digest.size() || !is_hex) {
+    if (!ReadDigest(words[1], &entry.digest)) {
       return wrong("expected a SHA-256, 64 hexadecimal digits, after the name (printf %s TOKEN | sha256sum)");
     }
-    const std::string bytes = absl::HexStringToBytes(digits);
-    std::copy(bytes.begin(), bytes.end(), entry.digest.begin());
     table.entries_.push_back(std::move(entry));
     if (table.entries_.size() > kMaxEntries) return wrong(StrCat("has more than ", kMaxEntries, " tokens"));
   }
