@@ -3,6 +3,7 @@
 #ifndef PREFIXD_BASE_MUTEX_H_
 #define PREFIXD_BASE_MUTEX_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -36,6 +37,12 @@ class CondVar {
   void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     cv_.wait(lock);
+    lock.release();  // The caller's still.
+  }
+  // Returns when it is notified, when the time has passed, or for no reason.
+  void WaitFor(Mutex& mutex, std::chrono::milliseconds time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    cv_.wait_for(lock, time);
     lock.release();  // The caller's still.
   }
   void NotifyOne() { cv_.notify_one(); }

@@ -7,6 +7,7 @@ namespace {
 
 constexpr char kReasonUrl[] = "prefixd/reason";
 constexpr char kFieldUrl[] = "prefixd/field";
+constexpr char kQuotaSubjectUrl[] = "prefixd/quota_subject";
 
 std::string Payload(const absl::Status& status, const char* url) {
   const auto payload = status.GetPayload(url);
@@ -24,5 +25,12 @@ absl::Status Error(absl::StatusCode code, std::string_view reason, std::string_v
 
 std::string ErrorReason(const absl::Status& status) { return Payload(status, kReasonUrl); }
 std::string ErrorField(const absl::Status& status) { return Payload(status, kFieldUrl); }
+
+absl::Status WithQuotaSubject(absl::Status status, std::string_view subject) {
+  status.SetPayload(kQuotaSubjectUrl, absl::Cord(AbslView(subject)));
+  return status;
+}
+
+std::string QuotaSubject(const absl::Status& status) { return Payload(status, kQuotaSubjectUrl); }
 
 }  // namespace prefixd

@@ -44,6 +44,11 @@ absl::Status Error(absl::StatusCode code, std::string_view reason, std::string_v
 std::string ErrorReason(const absl::Status& status);
 std::string ErrorField(const absl::Status& status);
 
+// The same status with whom the exhausted quota is of: a caller's name, or "server".
+absl::Status WithQuotaSubject(absl::Status status, std::string_view subject);
+// Empty if it has none.
+std::string QuotaSubject(const absl::Status& status);
+
 }  // namespace prefixd
 
 #define PREFIXD_RETURN_IF_ERROR(expr)                                 \

@@ -140,7 +140,8 @@ void LogRequest(const CallRecord& record) {
   if (!IsTaken(level, ok ? "request" : StrCat("request ", reason.empty() ? code : reason))) return;
   nlohmann::ordered_json fields = {{"message", "request"},
                                    {"id", result.request_id},
-                                   {"caller", record.call.caller},
+                                   {"caller", record.call.caller.name},
+                                   {"connection", record.call.caller.connection},
                                    {"method", record.call.method}};
   if (!record.call.trace_parent.empty()) fields["traceparent"] = record.call.trace_parent;
   if (record.spec != nullptr) {

@@ -246,10 +246,24 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
   CLI::Option* const max_request_bytes = app.add_option(
       "--max-request-bytes", options.max_request_bytes,
-      "Memory for requests in flight, in bytes; more are refused. A stream counts as three of the largest messages and "
-      "3 MiB. gRPC may hold twice as much of messages, those that have not come whole included. Lowered, unless it is "
+      "Memory for requests in flight, in bytes; more are refused. A stream counts for what it holds. gRPC may hold "
+      "twice as much of messages, those that have not come whole included. Lowered, unless it is "
       "set, to what machine, cgroup and limits of the process leave");
   max_request_bytes->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
+  app.add_option("--caller-share-percent", options.caller_share_percent,
+                 "Share of requests and memory that one caller gets of what the others leave free, in percent; a "
+                 "connection gets as much of its address's share. 100: one may have all")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{100}));
+  const auto timeout = [&](const char* name, uint64_t& seconds, const char* what) {
+    app.add_option(name, seconds, what)->check(CLI::Range(uint64_t{0}, uint64_t{1} << 31));
+  };
+  timeout("--first-message-timeout-seconds", options.first_message_timeout_seconds,
+          "How long a call may send no message at all before it is ended, in seconds. 0: for ever");
+  timeout("--message-timeout-seconds", options.message_timeout_seconds,
+          "How long a stream may send no further message, while nothing else is under way, before it is ended, in "
+          "seconds. 0: for ever");
+  timeout("--reply-timeout-seconds", options.reply_timeout_seconds,
+          "How long a reply may wait to be taken before its call is ended, in seconds. 0: for ever");
   CLI::Option* const staging_bytes =
       app.add_option("--staging-bytes", options.staging_bytes,
                      "Pinned memory that replies are sent from, in bytes. Replies that find none free are copied. "

@@ -42,6 +42,10 @@ struct Options {
   uint64_t max_requests = 1024;
   uint64_t max_request_bytes = uint64_t{2} << 30;
   bool asks_max_request_bytes = false;  // Or it may be lowered to what there is memory for;
+  uint64_t caller_share_percent = 50;
+  uint64_t first_message_timeout_seconds = 30;
+  uint64_t message_timeout_seconds = 60;
+  uint64_t reply_timeout_seconds = 60;
   uint64_t staging_bytes = uint64_t{128} << 20;
   bool asks_staging_bytes = false;  // so may this.
   uint64_t drain_timeout_seconds = 30;

@@ -19,6 +19,7 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/server_builder_option.h"
 #include "kernels/cpu/isa.h"
+#include "server/call/call.h"
 #include "server/log.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/diagnostics_service.h"
@@ -101,7 +102,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
   server->device_ = std::move(device);
   if (options.algorithms == "default") server->device_->ServeDefaultsOnly();
   server->on_failed_ = std::move(on_failed);
-  server->admission_ = std::make_unique<Admission>(options.max_requests, options.max_request_bytes);
+  server->admission_ = std::make_unique<Admission>(Admission::Limits{.requests = options.max_requests,
+                                                                     .bytes = options.max_request_bytes,
+                                                                     .bytes_per_request = Call::kBytes,
+                                                                     .share_percent = options.caller_share_percent});
+  server->watchdog_ = std::make_unique<Watchdog>(
+      Watchdog::Limits{.first_message = std::chrono::seconds(options.first_message_timeout_seconds),
+                       .message = std::chrono::seconds(options.message_timeout_seconds),
+                       .reader = std::chrono::seconds(options.reply_timeout_seconds)});
   if (!options.metrics_listen.empty()) {  // First, for an address that is in use is a reason not to serve at all.
     PREFIXD_ASSIGN_OR_RETURN(server->metrics_endpoint_, MetricsEndpoint::Listen(options.metrics_listen));
     PREFIXD_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::FindIsa(options.cpu_isa));
@@ -126,12 +134,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
                       .lanes = server->lanes_.get(),
                       .batcher = server->batcher_.get(),
                       .admission = server->admission_.get(),
+                      .watchdog = server->watchdog_.get(),
                       .benchmarks = &server->benchmarks_,
                       .device_name = server->device_->info().name,
                       .max_message_bytes = options.max_message_bytes,
                       .record =
                           [metrics = server->metrics_.get()](const CallRecord& record) {
-                            LogRequest(record);
+                            if (record.call.is_logged) LogRequest(record);
                             if (metrics != nullptr) metrics->Count(record);
                           },
                       .on_device_lost = [server = server.get()](const absl::Status& s) { server->OnDeviceLost(s); }};
@@ -293,7 +302,7 @@ uint64_t Server::Drain(absl::Duration timeout, const std::function<bool()>& hurr
 
 ServerState Server::State() {
   const Admission::Use use = admission_->in_use();
-  const auto limits = admission_->limits();
+  const Admission::Limits limits = admission_->limits();
   const LanePool::Load load = lanes_->load();
   const Acceptor::Counts connections = acceptor_->counts();
   const DroppedLines dropped = CountDroppedLines();

@@ -28,6 +28,7 @@
 #include "server/call/admission.h"
 #include "server/call/benchmark.h"
 #include "server/call/server_context.h"
+#include "server/call/watchdog.h"
 #include "server/lanes/batcher.h"
 #include "server/lanes/lane_pool.h"
 #include "server/metrics/endpoint.h"
@@ -86,6 +87,7 @@ class Server {
   std::unique_ptr<Metrics> metrics_;  // Null if nobody asked for them.
   std::unique_ptr<Device> device_;
   std::unique_ptr<Admission> admission_;
+  std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<Batcher> batcher_;  // Before the lanes, whose last tasks use it.
   std::unique_ptr<LanePool> lanes_;
   BenchmarkControl benchmarks_;

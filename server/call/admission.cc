@@ -1,25 +1,234 @@
 #include "server/call/admission.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/status.h"
 
 namespace prefixd {
+namespace {
 
-absl::StatusOr<Admission::Ticket> Admission::Admit(uint64_t bytes) {
+constexpr char kShare[] = ", its share of what is free (--caller-share-percent)";
+
+// percent of `amount`, rounded up, without overflow.
+uint64_t PercentOf(uint64_t amount, uint64_t percent) {
+  return amount / 100 * percent + (amount % 100 * percent + 99) / 100;
+}
+
+uint64_t Minus(uint64_t amount, uint64_t less) { return amount > less ? amount - less : 0; }
+
+// Whether `more` fits beside `use` below `limit`.
+bool Fits(uint64_t use, uint64_t more, uint64_t limit) { return use <= limit && more <= limit - use; }
+
+absl::Status Exhausted(std::string_view reason, std::string_view subject, std::string_view message) {
+  return WithQuotaSubject(Error(absl::StatusCode::kResourceExhausted, reason, "", message), subject);
+}
+
+}  // namespace
+
+// ---- Tickets -------------------------------------------------------------------------------------------------------
+Admission::Ticket::Ticket(Ticket&& other) noexcept { *this = std::move(other); }
+
+Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
+  std::swap(admission_, other.admission_);
+  std::swap(account_, other.account_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(has_place_, other.has_place_);
+  std::swap(wait_, other.wait_);
+  return *this;
+}
+
+Admission::Ticket::~Ticket() {
+  if (admission_ == nullptr) return;
+  const Granted unused = StopWaiting();
+  MutexLock lock(admission_->mutex_);
+  admission_->Subtract(account_, {.requests = has_place_, .bytes = bytes_ + admission_->limits_.bytes_per_request});
+  admission_->Close(account_);
+}
+
+void Admission::Ticket::Settle() {
+  if (wait_ == nullptr || !wait_->is_granted) return;
+  bytes_ += wait_->bytes;
+  wait_ = nullptr;
+}
+
+absl::Status Admission::Ticket::Charge(uint64_t bytes) {
+  MutexLock lock(admission_->mutex_);
+  Settle();
+  PREFIXD_RETURN_IF_ERROR(admission_->CheckBytes(*account_, bytes));
+  admission_->Add(account_, {.bytes = bytes});
+  bytes_ += bytes;
+  return absl::OkStatus();
+}
+
+bool Admission::Ticket::ChargeOrWait(uint64_t bytes, Granted granted) {
+  MutexLock lock(admission_->mutex_);
+  Settle();
+  if (admission_->TooSmall(*account_, bytes, account_->waiting_bytes) == nullptr) {
+    admission_->Add(account_, {.bytes = bytes});
+    bytes_ += bytes;
+    return true;
+  }
+  wait_ = std::make_shared<Wait>();
+  wait_->account = account_;
+  wait_->bytes = bytes;
+  wait_->granted = std::move(granted);
+  wait_->place = admission_->waits_.insert(admission_->waits_.end(), wait_);
+  account_->waiting_bytes += bytes;
+  return false;
+}
+
+Admission::Granted Admission::Ticket::StopWaiting() {
+  if (admission_ == nullptr) return nullptr;
+  MutexLock lock(admission_->mutex_);
+  Settle();
+  if (wait_ == nullptr) return nullptr;
+  const std::shared_ptr<Wait> wait = std::exchange(wait_, nullptr);
+  admission_->Forget(*wait);
+  return std::move(wait->granted);
+}
+
+void Admission::Ticket::ShrinkTo(uint64_t kept_bytes) {
+  if (admission_ == nullptr) return;
+  MutexLock lock(admission_->mutex_);
+  Settle();
+  if (kept_bytes < bytes_) admission_->Subtract(account_, {.bytes = std::exchange(bytes_, kept_bytes) - kept_bytes});
+}
+
+void Admission::Ticket::LeavePlace(uint64_t kept_bytes) {
+  if (admission_ == nullptr) return;
+  MutexLock lock(admission_->mutex_);
+  Settle();
+  const uint64_t bytes = std::min(kept_bytes, bytes_);
+  admission_->Subtract(account_,
+                       {.requests = std::exchange(has_place_, false), .bytes = std::exchange(bytes_, bytes) - bytes});
+}
+
+// ---- Accounts ------------------------------------------------------------------------------------------------------
+Admission::Admission(Limits limits) : limits_(limits) {
+  root_.who = "the server";
+  root_.subject = "server";
+  waits_thread_ = std::thread([this] { RunWaits(); });
+}
+
+Admission::~Admission() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  news_.NotifyOne();
+  waits_thread_.join();
+}
+
+Admission::Account* Admission::Open(const Caller& caller) {
+  const auto child = [&](Account* parent, const std::string& key) {
+    std::unique_ptr<Account>& account = parent->children[key];
+    if (account == nullptr) {
+      account = std::make_unique<Account>();
+      account->parent = parent;
+      account->key = key;
+      account->who = parent == &root_ ? StrCat("caller ", caller.name) : StrCat("a connection of ", caller.name);
+      account->subject = caller.name;
+    }
+    return account.get();
+  };
+  Account* account = child(&root_, caller.name);
+  if (caller.is_address) account = child(account, caller.connection);
+  for (Account* at = account; at != nullptr; at = at->parent) ++at->num_tickets;
+  return account;
+}
+
+void Admission::Close(Account* account) {
+  while (account != nullptr) {
+    Account* const parent = account->parent;
+    if (--account->num_tickets == 0 && parent != nullptr) parent->children.erase(account->key);
+    account = parent;
+  }
+}
+
+Admission::Use Admission::Share(const Account& account, bool for_newcomer) const {
+  if (account.parent == nullptr) return {.requests = limits_.requests, .bytes = limits_.bytes};
+  const Use around = Share(*account.parent, /*for_newcomer=*/false);
+  const Use& all = account.parent->use;
+  const auto share_of = [&](uint64_t free) {
+    const uint64_t share = PercentOf(free, limits_.share_percent);
+    return for_newcomer ? share + PercentOf(free - share, limits_.share_percent) : share;
+  };
+  return {.requests = share_of(Minus(around.requests, all.requests - account.use.requests)),
+          .bytes = share_of(Minus(around.bytes, all.bytes - account.use.bytes))};
+}
+
+absl::Status Admission::CheckRequest(const Account& account) const {
+  const bool is_newcomer = account.use.requests == 0;
+  const Account* full = nullptr;  // The outermost.
+  for (const Account* at = &account; at != nullptr; at = at->parent) {
+    const bool has_nothing = at != &root_ && at->use.requests == 0;
+    if (!has_nothing && !Fits(at->use.requests, 1, Share(*at, is_newcomer).requests)) full = at;
+  }
+  if (full == nullptr) return absl::OkStatus();
+  return Exhausted(
+      "REQUEST_BUDGET", full->subject,
+      StrCat(full->who, " has ", full->use.requests, " requests under way and may have ",
+             Share(*full, is_newcomer).requests, full == &root_ ? " (--max-requests)" : kShare, ": retry later"));
+}
+
+bool Admission::HasNoBytes(const Account& account) const {
+  return account.use.bytes <= account.num_tickets * limits_.bytes_per_request;
+}
+
+const Admission::Account* Admission::TooSmall(const Account& account, uint64_t bytes, uint64_t first_bytes) const {
+  const bool is_newcomer = HasNoBytes(account) && first_bytes == 0;
+  const Account* full = nullptr;
+  for (const Account* at = &account; at != nullptr; at = at->parent) {
+    const uint64_t first = at == &account ? first_bytes : 0;
+    const bool has_nothing = at != &root_ && HasNoBytes(*at) && first == 0;
+    if (!has_nothing && !Fits(at->use.bytes + first, bytes, Share(*at, is_newcomer).bytes)) full = at;
+  }
+  return full;
+}
+
+absl::Status Admission::CheckBytes(const Account& account, uint64_t bytes) const {
+  const Account* const full = TooSmall(account, bytes, account.waiting_bytes);
+  if (full == nullptr) return absl::OkStatus();
+  const bool is_root = full == &root_;
+  return Exhausted(
+      "BYTE_BUDGET", full->subject,
+      StrCat("the request needs ", bytes, " bytes, and ", full->who, " uses ", full->use.bytes, " of ",
+             Share(*full, HasNoBytes(account)).bytes, is_root ? " (--max-request-bytes)" : kShare, ": retry later"));
+}
+
+void Admission::Add(Account* account, Use more) {
+  for (; account != nullptr; account = account->parent) {
+    account->use.requests += more.requests;
+    account->use.bytes += more.bytes;
+  }
+}
+
+void Admission::Subtract(Account* account, Use less) {
+  for (; account != nullptr; account = account->parent) {
+    account->use.requests -= less.requests;
+    account->use.bytes -= less.bytes;
+  }
+  if (!waits_.empty()) {
+    has_news_ = true;
+    news_.NotifyOne();
+  }
+}
+
+// ---- Requests ------------------------------------------------------------------------------------------------------
+absl::StatusOr<Admission::Ticket> Admission::Admit(const Caller& caller, Kind kind) {
+  const bool has_place = kind == Kind::kRequest;
   MutexLock lock(mutex_);
-  if (!closed_.ok()) return closed_;
-  if (use_.requests >= max_requests_) {
-    return Error(absl::StatusCode::kResourceExhausted, "REQUEST_BUDGET", "",
-                 StrCat("the server is working on ", use_.requests, " requests, as many as it takes at once",
-                        " (--max-requests): retry later"));
+  if (has_place && !closed_.ok()) return closed_;
+  Account* const account = Open(caller);
+  absl::Status status = has_place ? CheckRequest(*account) : absl::OkStatus();
+  status.Update(CheckBytes(*account, limits_.bytes_per_request));
+  if (!status.ok()) {
+    Close(account);
+    return status;
   }
-  if (bytes > max_bytes_ - use_.bytes) {
-    return Error(absl::StatusCode::kResourceExhausted, "BYTE_BUDGET", "",
-                 StrCat("the request needs ", bytes, " bytes and ", use_.bytes, " of ", max_bytes_,
-                        " are in use (--max-request-bytes): retry later"));
-  }
-  ++use_.requests;
-  use_.bytes += bytes;
-  return Ticket(this, bytes);
+  Add(account, {.requests = has_place, .bytes = limits_.bytes_per_request});
+  return Ticket(this, account, has_place);
 }
 
 void Admission::Close(absl::Status status) {
@@ -34,13 +243,34 @@ absl::Status Admission::closed() const {
 
 Admission::Use Admission::in_use() const {
   MutexLock lock(mutex_);
-  return use_;
+  return root_.use;
 }
 
-void Admission::Release(Use share) {
-  MutexLock lock(mutex_);
-  use_.requests -= share.requests;
-  use_.bytes -= share.bytes;
+// ---- Waiting -------------------------------------------------------------------------------------------------------
+void Admission::Forget(const Wait& wait) {
+  wait.account->waiting_bytes -= wait.bytes;
+  waits_.erase(wait.place);
+}
+
+void Admission::RunWaits() {
+  while (true) {
+    std::vector<Granted> granted;
+    {
+      MutexLock lock(mutex_);
+      while (!has_news_ && !stopping_) news_.Wait(mutex_);
+      if (stopping_) return;
+      has_news_ = false;
+      for (auto it = waits_.begin(); it != waits_.end();) {
+        const std::shared_ptr<Wait> wait = *it++;
+        if (TooSmall(*wait->account, wait->bytes, /*first_bytes=*/0) != nullptr) continue;
+        Forget(*wait);
+        Add(wait->account, {.bytes = wait->bytes});
+        wait->is_granted = true;
+        granted.push_back(std::move(wait->granted));
+      }
+    }
+    for (Granted& call : granted) call();
+  }
 }
 
 }  // namespace prefixd

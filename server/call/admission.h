@@ -1,61 +1,105 @@
-// Budgets of the whole server: how many requests it holds at once, and how many bytes of theirs. A request that does
-// not fit is refused at once, with a time after which to try again. No request waits here, so there is no queue.
-// Threads: any.
+// Budgets of the whole server: how many requests it holds at once, and how many bytes of theirs; and each caller's
+// share of both, so that none of them can have all.
+//
+//                           free to a caller: what no other caller uses
+//   share of a caller     = share_percent of that
+//   share of a connection = share_percent of what is free to it of its caller's share, where the caller is an address
+//
+// So with 50 % the first caller gets half of everything, the second half of the rest, and there is always something
+// left for the next. Who uses nothing yet gets what he asks for, even above his share, if it fits into what is around
+// it. For him a part of what an address's share leaves is kept as well, or ten connections of a greedy program would
+// shut out the eleventh, which is another's.
+//
+// A request that does not fit is refused at once, with a time after which to try again. A stream that was let in is not
+// refused in its middle: it is charged for each message when that comes, and waits until it fits. All bytes that a
+// message needs are charged at once, so that streams that wait never wait for each other.
+//
+// Threads: any. What waits is called on the Admission's own thread.
+// Bounds:  a ticket waits for one charge at most, so the number of requests bounds the queue.
 #ifndef PREFIXD_SERVER_CALL_ADMISSION_H_
 #define PREFIXD_SERVER_CALL_ADMISSION_H_
 
-#include <algorithm>
 #include <cstdint>
-#include <utility>
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "server/call/caller.h"
 
 namespace prefixd {
 
 class Admission {
+ private:
+  struct Account;
+  struct Wait;
+
  public:
   struct Use {
     uint64_t requests = 0;
     uint64_t bytes = 0;
   };
+  struct Limits {
+    uint64_t requests = 0;
+    uint64_t bytes = 0;
+    uint64_t bytes_per_request = 0;  // What a request takes, without its arrays, as long as there is a ticket of it.
+    uint64_t share_percent = 50;     // 1 to 100.
+  };
+  using Granted = absl::AnyInvocable<void()>;
 
   // A place among the requests, and bytes, given back when it is destroyed. Must not outlive its Admission.
+  // Threads: one at a time.
   class Ticket {
    public:
     Ticket() = default;
-    Ticket(Ticket&& other) noexcept { *this = std::move(other); }
-    Ticket& operator=(Ticket&& other) noexcept {
-      std::swap(admission_, other.admission_);
-      std::swap(bytes_, other.bytes_);
-      std::swap(has_place_, other.has_place_);
-      return *this;
-    }
-    ~Ticket() {
-      if (admission_ != nullptr) admission_->Release({.requests = has_place_, .bytes = bytes_});
-    }
-    // Gives the place back and keeps kept_bytes charged. Called before a request is answered: its caller may send the
-    // next request before gRPC has let go of this answer, which still takes memory.
-    void LeavePlace(uint64_t kept_bytes) {
-      const uint64_t bytes = std::min(kept_bytes, bytes_);
-      if (std::exchange(has_place_, false)) {
-        admission_->Release({.requests = 1, .bytes = std::exchange(bytes_, bytes) - bytes});
-      }
-    }
+    Ticket(Ticket&& other) noexcept;
+    Ticket& operator=(Ticket&& other) noexcept;
+    ~Ticket();
+
+    // Charges bytes, beside those of every request. Errors: RESOURCE_EXHAUSTED (BYTE_BUDGET).
+    absl::Status Charge(uint64_t bytes);
+
+    // As Charge, but where they don't fit now it returns false, and calls `granted` once they do and are charged.
+    bool ChargeOrWait(uint64_t bytes, Granted granted);
+
+    // Waits no more: `granted` will not be called, unless that has begun already. Returns it, so that whoever holds a
+    // lock can let go of what is in it later.
+    Granted StopWaiting();
+
+    // Gives charged bytes back, all but so many.
+    void ShrinkTo(uint64_t kept_bytes);
+
+    // ShrinkTo, and gives the place back. Called before a request is answered: its caller may send the next request
+    // before gRPC has let go of this answer, which still takes memory.
+    void LeavePlace(uint64_t kept_bytes);
 
    private:
     friend class Admission;
-    Ticket(Admission* admission, uint64_t bytes) : admission_(admission), bytes_(bytes), has_place_(true) {}
+    Ticket(Admission* admission, Account* account, bool has_place)
+        : admission_(admission), account_(account), has_place_(has_place) {}
+    void Settle();  // Takes over what was granted. Needs: the admission's lock.
     Admission* admission_ = nullptr;
-    uint64_t bytes_ = 0;
+    Account* account_ = nullptr;
+    uint64_t bytes_ = 0;  // Charged.
     bool has_place_ = false;
+    std::shared_ptr<Wait> wait_;  // Null: it does not wait.
   };
 
-  Admission(uint64_t max_requests, uint64_t max_bytes) : max_requests_(max_requests), max_bytes_(max_bytes) {}
+  explicit Admission(Limits limits);
+  ~Admission();  // Needs: no ticket.
+
+  // Whether a call counts among the requests. Questions about the server don't, and are answered when it is full, and
+  // when it drains.
+  enum class Kind : uint8_t { kRequest, kQuestion };
 
   // Errors: RESOURCE_EXHAUSTED (REQUEST_BUDGET, BYTE_BUDGET): retry later; the status given to Close after it.
-  absl::StatusOr<Ticket> Admit(uint64_t bytes);
+  absl::StatusOr<Ticket> Admit(const Caller& caller, Kind kind = Kind::kRequest);
 
   // Refuses every later request with `status`, which is not OK. Tickets that are out stay valid.
   void Close(absl::Status status);
@@ -64,16 +108,57 @@ class Admission {
   absl::Status closed() const;
 
   Use in_use() const;
-  Use limits() const { return {max_requests_, max_bytes_}; }
+  Limits limits() const { return limits_; }
 
  private:
-  void Release(Use share);
+  // What a caller, or one of his connections, uses; the root: all of them.
+  struct Account {
+    Account* parent = nullptr;
+    std::string key;      // In its parent's children.
+    std::string who;      // For messages: "caller 10.0.0.1".
+    std::string subject;  // For QuotaFailure: "10.0.0.1".
+    Use use;
+    uint64_t num_tickets = 0;
+    uint64_t waiting_bytes = 0;  // That its own tickets wait for, not those of its children.
+    absl::flat_hash_map<std::string, std::unique_ptr<Account>> children;
+  };
 
-  const uint64_t max_requests_;
-  const uint64_t max_bytes_;
+  struct Wait {
+    Account* account = nullptr;
+    uint64_t bytes = 0;
+    Granted granted;
+    bool is_granted = false;
+    std::list<std::shared_ptr<Wait>>::iterator place;
+  };
+
+  Account* Open(const Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Forgets accounts that nobody has a ticket of.
+  void Close(Account* account) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What the account may use at most; with what is kept for those in it who use nothing yet.
+  Use Share(const Account& account, bool for_newcomer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // None but those of every request.
+  bool HasNoBytes(const Account& account) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // OK if one more request fits into the account's share and into those around it.
+  absl::Status CheckRequest(const Account& account) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The account, or the outermost around it, whose share so many bytes don't fit into; null: they fit. `first_bytes`:
+  // what others of the account wait for, who come first.
+  const Account* TooSmall(const Account& account, uint64_t bytes, uint64_t first_bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckBytes(const Account& account, uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Add(Account* account, Use more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Subtract(Account* account, Use less) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(const Wait& wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunWaits();
+
+  const Limits limits_;
   mutable Mutex mutex_;
-  Use use_ ABSL_GUARDED_BY(mutex_);
+  Account root_ ABSL_GUARDED_BY(mutex_);
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);
+  std::list<std::shared_ptr<Wait>> waits_ ABSL_GUARDED_BY(mutex_);  // In the order in which they came.
+  bool has_news_ ABSL_GUARDED_BY(mutex_) = false;                   // Bytes were given back while somebody waited.
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  CondVar news_;
+  std::thread waits_thread_;
 };
 
 }  // namespace prefixd

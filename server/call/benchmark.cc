@@ -12,6 +12,13 @@ Benchmark::Benchmark(ServerContext* context, CallInfo call, BenchmarkTransport* 
     : context_(context), transport_(transport), call_(context, std::move(call)) {}
 
 void Benchmark::Start(absl::StatusOr<BenchmarkSpec> spec) {
+  call_.Watch(
+      [this] {
+        const uint64_t num_writes = num_writes_;
+        return Watched::Sight{.waits_for = num_writes % 2 == 1 || ended_ ? WaitsFor::kReader : WaitsFor::kNothing,
+                              .progress = num_writes};
+      },
+      [this](absl::Status why) { call_.GiveUp(std::move(why)); });
   call_.Begin(spec.ok() ? spec->request_id : "");
   if (absl::Status status = Admit(spec); !status.ok()) {
     End(std::move(status));
@@ -32,7 +39,8 @@ absl::Status Benchmark::Admit(const absl::StatusOr<BenchmarkSpec>& spec) {
   PREFIXD_RETURN_IF_ERROR(CheckRequestId(spec->request_id));
   PREFIXD_ASSIGN_OR_RETURN(cases_, Expand(*spec));
   repetitions_ = spec->repetitions;
-  PREFIXD_RETURN_IF_ERROR(call_.Admit(kMaxReplyPayloadBytes));
+  PREFIXD_RETURN_IF_ERROR(call_.Admit());
+  PREFIXD_RETURN_IF_ERROR(call_.Charge(kMaxReplyPayloadBytes));
   if (control.running.exchange(true)) {
     return Error(absl::StatusCode::kResourceExhausted, "BENCHMARK_RUNNING", "",
                  "another benchmark is running, and two would measure each other: retry when it has ended");
@@ -64,6 +72,7 @@ void Benchmark::MeasureNext(BorrowedLane& lane) {
     return;
   }
   ++next_;
+  ++num_writes_;
   transport_->Write(*measured);
 }
 
@@ -124,9 +133,10 @@ absl::Status Benchmark::AdmitHostBytes(const BenchmarkCase& what, Admission::Tic
     return absl::ResourceExhaustedError(StrCat("its arrays need ", needed, " bytes of the host's memory, above the ",
                                                limit, " for requests (--max-request-bytes)"));
   }
-  PREFIXD_ASSIGN_OR_RETURN(*bytes, context_->admission->Admit(needed));
-  bytes->LeavePlace(needed);  // The benchmark has one.
-  return absl::OkStatus();
+  // There is one benchmark at a time, so it is a caller of its own, who may have all that is free.
+  const Caller benchmark = {.name = "benchmark", .connection = "", .is_address = false};
+  PREFIXD_ASSIGN_OR_RETURN(*bytes, context_->admission->Admit(benchmark, Admission::Kind::kQuestion));
+  return bytes->Charge(needed);
 }
 
 absl::Status Benchmark::Wanted() const {
@@ -135,6 +145,7 @@ absl::Status Benchmark::Wanted() const {
 }
 
 void Benchmark::OnWriteDone(bool ok) {
+  ++num_writes_;
   if (!ok) {
     End(call_.Cancel());
   } else if (next_ == cases_.size()) {
@@ -148,6 +159,7 @@ void Benchmark::End(absl::Status status) {
   // A caller who hears of the end may begin the next one at once.
   const Result& result = call_.Finish({.result = {.status = std::move(status)}, .kept_bytes = 0});
   if (holds_control_) context_->benchmarks->running = false;
+  ended_ = true;
   transport_->Finish(result);
 }
 

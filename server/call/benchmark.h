@@ -75,6 +75,8 @@ class Benchmark {
   // Whoever has the turn, a task on a lane or a write, has these; handing it on orders them.
   bool holds_control_ = false;
   uint32_t repetitions_ = 0;
+  std::atomic<uint64_t> num_writes_{0};  // Begun and ended: odd while one is under way.
+  std::atomic<bool> ended_{false};
   std::vector<BenchmarkCase> cases_;
   size_t next_ = 0;
   std::optional<Measurement> last_;  // That ran, as it was asked for.

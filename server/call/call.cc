@@ -16,12 +16,50 @@ void Call::Begin(const std::string& request_id) {
   request_id_ = RequestIdOf(request_id);
 }
 
-absl::Status Call::Admit(uint64_t bytes) {
+absl::Status Call::Admit(Admission::Kind kind) {
   PREFIXD_RETURN_IF_ERROR(info_.refusal);
-  PREFIXD_ASSIGN_OR_RETURN(Admission::Ticket ticket, context_->admission->Admit(bytes));
+  PREFIXD_ASSIGN_OR_RETURN(Admission::Ticket ticket, context_->admission->Admit(info_.caller, kind));
   MutexLock lock(mutex_);
   ticket_ = std::move(ticket);
   return absl::OkStatus();
+}
+
+absl::Status Call::Charge(uint64_t bytes) {
+  MutexLock lock(mutex_);
+  return ticket_.Charge(bytes);
+}
+
+bool Call::ChargeOrWait(uint64_t bytes, Admission::Granted granted) {
+  MutexLock lock(mutex_);
+  return ticket_.ChargeOrWait(bytes, std::move(granted));
+}
+
+void Call::StopWaiting() {
+  Admission::Granted unused;  // What it holds is let go without the lock.
+  MutexLock lock(mutex_);
+  unused = ticket_.StopWaiting();
+}
+
+void Call::ShrinkTo(uint64_t kept_bytes) {
+  MutexLock lock(mutex_);
+  ticket_.ShrinkTo(kept_bytes);
+}
+
+void Call::Watch() {
+  Watch([] { return Watched::Sight{.waits_for = WaitsFor::kReader}; },
+        [this](absl::Status why) { GiveUp(std::move(why)); });
+}
+
+void Call::Watch(std::function<Watched::Sight()> look, std::function<void(absl::Status)> give_up) {
+  if (context_->watchdog == nullptr) return;
+  watched_ = std::make_shared<Watched>(std::move(look), std::move(give_up));
+  context_->watchdog->Watch(watched_);
+}
+
+void Call::GiveUp(absl::Status why) {
+  stop_.Cancel(std::move(why));
+  const std::function<void()> cancel = info_.cancel;  // Inside it the call may end, and take what it has along.
+  cancel();
 }
 
 absl::Status Call::Cancel() {
@@ -63,6 +101,7 @@ const Result& Call::Finish(End end) {
 }
 
 void Call::Done(bool delivered) {
+  if (watched_ != nullptr) watched_->Detach();
   MutexLock lock(mutex_);
   if (!delivered && (result_.status.ok() || is_cut_short_)) result_.status = Cancel();
   context_->record({.call = info_,

@@ -3,12 +3,14 @@
 #define PREFIXD_SERVER_CALL_CALL_RECORD_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "kernels/spec.h"
+#include "server/call/caller.h"
 #include "server/lanes/fair_queue.h"
 #include "server/request.h"
 
@@ -16,12 +18,14 @@ namespace prefixd {
 
 struct CallInfo {
   std::string method;  // "StreamScan"
-  std::string caller;  // "ipv4:127.0.0.1:4242", or his name if he has one.
-  bool is_named = false;
+  Caller caller;
   absl::Status refusal;  // Not OK: nobody may call like that. Call::Admit says so.
   std::string trace_parent;
   CallShape shape = CallShape::kUnary;
   absl::Time deadline = absl::InfiniteFuture();
+  bool is_logged = true;
+  // Ends the call without waiting for its caller: Session::OnCancel, or its like, follows. Valid until Call::Done.
+  std::function<void()> cancel = [] {};
 };
 
 struct CallRecord {
@@ -32,11 +36,10 @@ struct CallRecord {
   const Result& result;
 };
 
-// Whose the call's tasks are on the lanes: a caller is a name, or an address that has connections.
+// Whose the call's tasks are on the lanes.
 inline FairCaller FairCallerOf(const CallInfo& call) {
-  const std::string_view connection = call.caller;
-  if (call.is_named) return {.name = connection, .connection = ""};
-  return {.name = connection.substr(0, connection.rfind(':')), .connection = connection};
+  const Caller& caller = call.caller;
+  return {.name = caller.name, .connection = caller.is_address ? std::string_view(caller.connection) : ""};
 }
 
 }  // namespace prefixd

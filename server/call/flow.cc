@@ -18,10 +18,11 @@ bool MayRead(const Flow& flow) {
   return !flow.has_failed && flow.reading == ReadState::kIdle && flow.num_incoming < Flow::kMaxIncoming;
 }
 
-// A read that is under way when a call fails is not waited for: the carrier ends it.
+// A read that is under way when a call fails is not waited for: the carrier ends it. What decodes uses the carrier.
 bool MayFinish(const Flow& flow) {
   const bool is_complete = HasAll(flow) && flow.num_outgoing == 0;
-  return flow.running == RunState::kIdle && flow.writing == WriteState::kIdle && (flow.has_failed || is_complete);
+  return flow.running == RunState::kIdle && flow.writing == WriteState::kIdle && flow.reading != ReadState::kDecoding &&
+         (flow.has_failed || is_complete);
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ namespace prefixd {
 
 enum class Step : uint8_t { kWait, kRun, kRunEnd, kRead, kWrite, kFinish };
 
-enum class ReadState : uint8_t { kIdle, kReading, kEnded };
+// What was read is charged, and then decoded.
+enum class ReadState : uint8_t { kIdle, kReading, kDecoding, kEnded };
 enum class RunState : uint8_t { kIdle, kRunning };
 // A write is done when its bytes have left, and over when the call that sends them has returned as well: either may be
 // first.

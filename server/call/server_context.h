@@ -16,6 +16,7 @@ class Batcher;
 class Device;
 class Identities;
 class LanePool;
+class Watchdog;
 struct BenchmarkControl;
 
 // Outlives all calls.
@@ -24,6 +25,7 @@ struct ServerContext {
   LanePool* lanes = nullptr;
   Batcher* batcher = nullptr;
   Admission* admission = nullptr;
+  Watchdog* watchdog = nullptr;
   BenchmarkControl* benchmarks = nullptr;
   const Identities* identities = nullptr;  // Null: callers have no names.
   std::string device_name;

@@ -15,9 +15,57 @@ std::shared_ptr<Session> Session::Create(ServerContext* context, CallInfo call, 
 Session::Session(ServerContext* context, CallInfo call, Transport* transport)
     : context_(context), transport_(transport), call_(context, std::move(call)) {}
 
-void Session::Start() { Pump(); }
+namespace {
+
+// Under way to a reader who takes little gRPC holds about so much, which it has told us was sent.
+constexpr uint64_t kTransportBytes = uint64_t{64} << 10;
+
+// Replies to a message of so many bytes: an element of a byte may come back as one of eight, or with its index of
+// eight.
+uint64_t ReplyBytes(uint64_t message_bytes, CallShape shape) {
+  constexpr uint64_t kMaxGrowth = 9;
+  const uint64_t most = (shape == CallShape::kStream ? 2 : 1) * kMaxReplyPayloadBytes;
+  return message_bytes < most / kMaxGrowth ? message_bytes * kMaxGrowth : most;
+}
+
+}  // namespace
+
+void Session::Start() {
+  call_.Watch([this] { return Look(); }, [this](absl::Status why) { GiveUp(std::move(why)); });
+  if (absl::Status status = call_.Admit(); !status.ok()) {
+    MutexLock lock(mutex_);
+    call_.Begin("");
+    Fail(std::move(status));
+  }
+  Pump();
+}
 
 // ---- News ----------------------------------------------------------------------------------------------------------
+void Session::OnArrival(uint64_t num_bytes) {
+  bool is_charged = false;
+  {
+    MutexLock lock(mutex_);
+    ++progress_;
+    is_charged = ChargeArrival(num_bytes);
+    if (is_charged) reading_ = ReadState::kDecoding;
+  }
+  if (is_charged) {
+    transport_->Decode();
+  } else {
+    Pump();
+  }
+}
+
+void Session::OnCharged() {
+  {
+    MutexLock lock(mutex_);
+    charging_ = false;
+    if (!status_.ok()) return;
+    reading_ = ReadState::kDecoding;
+  }
+  transport_->Decode();
+}
+
 void Session::OnMessage(Message message) {
   {
     MutexLock lock(mutex_);
@@ -51,8 +99,10 @@ void Session::OnReadEnd() {
 void Session::OnWriteDone(bool ok) {
   {
     MutexLock lock(mutex_);
+    ++progress_;
     writing_ = false;
     if (!ok) Fail(call_.Cancel());
+    SettleCharge();
   }
   Pump();
 }
@@ -70,6 +120,7 @@ void Session::OnPieceRun(uint64_t num_items, PieceRun run) {
   call_.Observe(run.status);
   {
     MutexLock lock(mutex_);
+    ++progress_;
     runner_ = std::move(run.runner);
     running_ = RunState::kIdle;
     queue_ns_ = queue_ns_.value_or(0) + run.queue_ns;
@@ -78,16 +129,71 @@ void Session::OnPieceRun(uint64_t num_items, PieceRun run) {
     } else if (status_.ok() && num_items > 0) {
       if (run.reply) outgoing_.push_back(*std::move(run.reply));
       first_ += num_items;
-      if (first_ * runner_->work().item_bytes() == incoming_.front().values.size()) {
+      if (first_ * runner_->work().item_bytes() == incoming_.front().chunk.values.size()) {
         incoming_.pop_front();
         first_ = 0;
       }
+      SettleCharge();
     }
   }
   Pump();
 }
 
 void Session::OnDone(bool delivered) { call_.Done(delivered); }
+
+// ---- What is held, and what is waited for --------------------------------------------------------------------------
+bool Session::ChargeArrival(uint64_t num_bytes) {
+  if (!status_.ok()) return false;  // What comes behind an error is not looked at.
+  arrived_bytes_ = num_bytes;
+  const uint64_t owed_bytes = std::max(owed_bytes_, ReplyBytes(num_bytes, call_.info().shape));
+  const uint64_t more_bytes = num_bytes + owed_bytes - std::exchange(owed_bytes_, owed_bytes);
+  if (checker_) {  // A stream that was let in.
+    charging_ = !call_.ChargeOrWait(more_bytes, [self = shared_from_this()] { self->OnCharged(); });
+    return !charging_;
+  }
+  absl::Status status = call_.Charge(more_bytes);
+  if (status.ok()) return true;
+  call_.Begin("");
+  Fail(std::move(status));
+  return false;
+}
+
+bool Session::OwesReplies() const {
+  return arrived_bytes_ > 0 || !incoming_.empty() || running_ == RunState::kRunning || !outgoing_.empty() || writing_;
+}
+
+void Session::SettleCharge() {
+  if (call_.info().shape == CallShape::kUnary) return;  // Its carrier has the message to the end.
+  if (!OwesReplies()) owed_bytes_ = std::min(reply_bytes_, kTransportBytes);
+  uint64_t held_bytes = arrived_bytes_ + owed_bytes_ + group_bytes_;
+  for (const HeldChunk& held : incoming_) held_bytes += held.num_bytes;
+  call_.ShrinkTo(held_bytes);
+}
+
+Watched::Sight Session::Look() {
+  MutexLock lock(mutex_);
+  Watched::Sight sight = {.waits_for = WaitsFor::kNothing, .progress = progress_};
+  if (finished_ || writing_) {
+    sight.waits_for = WaitsFor::kReader;
+  } else if (reading_ == ReadState::kReading && !charging_ && incoming_.empty() && running_ == RunState::kIdle) {
+    sight.waits_for = checker_ ? WaitsFor::kMessage : WaitsFor::kFirstMessage;
+  }
+  return sight;
+}
+
+void Session::GiveUp(absl::Status why) {
+  bool takes_nothing = false;
+  {
+    MutexLock lock(mutex_);
+    takes_nothing = finished_ || writing_;
+    if (!takes_nothing) Fail(why);
+  }
+  if (takes_nothing) {
+    call_.GiveUp(std::move(why));  // The end could not be sent either.
+  } else {
+    Pump();
+  }
+}
 
 // ---- Messages ------------------------------------------------------------------------------------------------------
 absl::Status Session::Accept(Message& message) {
@@ -105,7 +211,20 @@ absl::Status Session::Accept(Message& message) {
                  "a later message has a spec: send it with the first message only");
   }
   PREFIXD_RETURN_IF_ERROR(checker_->Check(message.chunk));
-  if (!message.chunk.values.empty()) incoming_.push_back(std::move(message.chunk));
+  if (message.held_bytes > arrived_bytes_) {  // Some of it was copied.
+    PREFIXD_RETURN_IF_ERROR(call_.Charge(message.held_bytes - arrived_bytes_));
+    arrived_bytes_ = message.held_bytes;
+  }
+  message_bytes_ = arrived_bytes_;
+  if (!message.chunk.values.empty()) {
+    if (runner_ != nullptr && group_bytes_ == 0) {  // It is with the lane only once there is a group.
+      group_bytes_ = runner_->open_group_bytes();
+      PREFIXD_RETURN_IF_ERROR(call_.Charge(group_bytes_));
+    }
+    incoming_.push_back({.chunk = std::move(message.chunk), .num_bytes = arrived_bytes_});
+  }
+  arrived_bytes_ = 0;
+  SettleCharge();
   return absl::OkStatus();
 }
 
@@ -117,12 +236,8 @@ absl::Status Session::Begin(Message& message) {
   }
   call_.Describe(*message.spec);
   const CallShape shape = call_.info().shape;
-  const bool is_stream = shape == CallShape::kStream;
-  message_bytes_ = is_stream ? context_->max_message_bytes : message.held_bytes;
-  PREFIXD_RETURN_IF_ERROR(
-      call_.Admit(is_stream ? StreamBytes(context_->max_message_bytes) : message.held_bytes + kMaxReplyPayloadBytes));
   PREFIXD_ASSIGN_OR_RETURN(std::shared_ptr<const Work> work, MakeWork(*context_->device, *message.spec));
-  if (is_stream) PREFIXD_RETURN_IF_ERROR(work->CheckStream());
+  if (shape == CallShape::kStream) PREFIXD_RETURN_IF_ERROR(work->CheckStream());
   checker_.emplace(work, shape);
   runner_ = std::make_unique<PieceRunner>(std::move(work), shape);
   return absl::OkStatus();
@@ -153,6 +268,8 @@ void Session::Fail(absl::Status status) {
   if (!status_.ok()) return;  // The first error is the cause.
   status_ = std::move(status);
   call_.Cancel().IgnoreError();  // For what still runs.
+  call_.StopWaiting();
+  charging_ = false;
   incoming_.clear();
   outgoing_.clear();
 }
@@ -192,7 +309,7 @@ Session::Turn Session::NextTurn() {
   switch (turn.step) {
     case Step::kRun: {
       const bool ends = reading_ == ReadState::kEnded && incoming_.size() == 1;
-      turn.piece = runner_->Cut(incoming_.front(), first_, ends);
+      turn.piece = runner_->Cut(incoming_.front().chunk, first_, ends);
       [[fallthrough]];
     }
     case Step::kRunEnd:
@@ -274,13 +391,13 @@ void Session::Finish() {
     end.result.timing.queue_ns = queue_ns_;
     if (runner_ != nullptr) runner_->Describe(&end.result);
     end.is_cut_short = failed_at_end_;
-    // The device memory, the place and what was not used of the bytes go back now, not when the transport is done with
-    // the session: that may be thousands of small requests later. Until then it holds a message, and the reply to a
-    // unary call, or a stream's last two.
+    // The device memory, the place and most of the bytes go back now, not when the transport is done with the session:
+    // that may be thousands of small requests later. Until then it holds the message and the reply of a unary call, or
+    // what has not left of a stream's last reply.
     runner_.reset();
     const bool is_stream = call_.info().shape == CallShape::kStream;
-    const uint64_t reply_bytes = is_stream ? 2 * kMaxReplyPayloadBytes : std::min(reply_bytes_, kMaxReplyPayloadBytes);
-    end.kept_bytes = message_bytes_ + reply_bytes + Call::kBytes;
+    end.kept_bytes = is_stream ? std::min(reply_bytes_, kTransportBytes) : message_bytes_ + reply_bytes_;
+    ++progress_;
   }
   transport_->Finish(call_.Finish(std::move(end)));
 }

@@ -3,9 +3,9 @@
 // calls have in common.
 //
 // Threads:   the On... methods may be called from any thread, also from inside a Transport's method. The Transport's
-//            methods are called without a lock held, on the thread that called an On... method or on a lane's. They are
-//            called one at a time, with one exception: Read may be called while a Write has not returned, because a
-//            Write may take as long as sending does. Nothing here blocks.
+//            methods are called without a lock held, on the thread that called an On... method, on a lane's, or on
+//            Admission's. They are called one at a time, with one exception: Read and Decode may be called while a
+//            Write has not returned, because a Write may take as long as sending does. Nothing here blocks.
 // Ownership: a session is made as a shared_ptr; a task on a lane keeps its session. What checks messages is guarded by
 //            the session's lock; what runs them is handed to the lane with each piece and comes back with it. The
 //            Transport lives until Finish was called and every On... that was running has returned. The ServerContext
@@ -35,8 +35,11 @@ namespace prefixd {
 class Transport {
  public:
   virtual ~Transport() = default;
-  // Asks for the next message: one OnMessage, OnInvalidMessage or OnReadEnd follows. Of a unary call there is one.
+  // Asks for the next message: one OnArrival or OnReadEnd follows. Of a unary call there is one.
   virtual void Read() = 0;
+  // Asks for what arrived, now that it is charged: one OnMessage or OnInvalidMessage follows, before it returns. A
+  // message that is not charged is never decoded.
+  virtual void Decode() = 0;
   // Sends a reply: one OnWriteDone follows. Not called before the last has returned and its OnWriteDone has come.
   virtual void Write(Reply reply) = 0;
   // Ends the request. The last call, made exactly once, when every Write has returned and is done. One OnDone follows.
@@ -49,9 +52,10 @@ class Session : public std::enable_shared_from_this<Session> {
 
   static std::shared_ptr<Session> Create(ServerContext* context, CallInfo call, Transport* transport);
 
-  // Begins by reading the first message.
+  // Begins by taking a place in the budgets and reading the first message.
   void Start();
 
+  void OnArrival(uint64_t num_bytes);  // A message of so many bytes as sent.
   void OnMessage(Message message);
   // A message that has no meaning: the request fails with `status`. The id is that of the message, if it could be read.
   void OnInvalidMessage(absl::Status status, const std::string& request_id);
@@ -61,7 +65,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Nothing of the request is under way any more; logs it. `delivered`: the caller could be told how it ended.
   void OnDone(bool delivered);
 
-  // A stream is charged for what it may hold at once: messages, replies, and on the device an open group.
+  // A stream is charged for what it holds: messages, replies, and on the device an open group. That is at most this.
   static constexpr uint64_t StreamBytes(uint64_t max_message_bytes) {
     return (kMaxHeldChunks + 1) * max_message_bytes + 2 * kMaxReplyPayloadBytes + kMaxOpenGroupBytes;
   }
@@ -88,6 +92,16 @@ class Session : public std::enable_shared_from_this<Session> {
   void OnPieceRun(uint64_t num_items, PieceRun run);
   void Finish();
 
+  // Charges what arrived. True: it may be decoded now. False: later, or the request has failed.
+  bool ChargeArrival(uint64_t num_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What arrived is charged, after it had to wait.
+  void OnCharged();
+  // Gives back what is charged for and is not held any more.
+  void SettleCharge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool OwesReplies() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Watched::Sight Look();
+  void GiveUp(absl::Status why);
+
   // Takes a message's spec and checks its chunk.
   absl::Status Accept(Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Begin(Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -103,7 +117,11 @@ class Session : public std::enable_shared_from_this<Session> {
   Mutex mutex_;
   std::optional<ChunkChecker> checker_ ABSL_GUARDED_BY(mutex_);  // Once there is a spec.
   std::unique_ptr<PieceRunner> runner_ ABSL_GUARDED_BY(mutex_);  // Null also while a lane has it.
-  std::deque<Chunk> incoming_ ABSL_GUARDED_BY(mutex_);
+  struct HeldChunk {
+    Chunk chunk;
+    uint64_t num_bytes = 0;  // Charged for it.
+  };
+  std::deque<HeldChunk> incoming_ ABSL_GUARDED_BY(mutex_);
   uint64_t first_ ABSL_GUARDED_BY(mutex_) = 0;  // Elements of incoming_.front() that were run.
   std::deque<Reply> outgoing_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
@@ -116,8 +134,14 @@ class Session : public std::enable_shared_from_this<Session> {
   bool pumping_ ABSL_GUARDED_BY(mutex_) = false;   // or in another step.
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool failed_at_end_ ABSL_GUARDED_BY(mutex_) = false;  // For what had not come when no message came any more.
-  uint64_t message_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // One message is charged with so much.
+  // What is charged, beside the incoming chunks.
+  uint64_t arrived_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // The message that arrived, until its chunk is among those.
+  uint64_t owed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;     // For replies that are made, and wait.
+  uint64_t group_bytes_ ABSL_GUARDED_BY(mutex_) = 0;    // For the open group.
+  uint64_t message_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // The last message, as long as gRPC has it.
   uint64_t reply_bytes_ ABSL_GUARDED_BY(mutex_) = 0;    // In all replies.
+  bool charging_ ABSL_GUARDED_BY(mutex_) = false;       // What arrived waits until it is charged.
+  uint64_t progress_ ABSL_GUARDED_BY(mutex_) = 0;       // Counts what came and went.
   std::optional<int64_t> queue_ns_ ABSL_GUARDED_BY(mutex_);
 };
 

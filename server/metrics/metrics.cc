@@ -26,15 +26,6 @@ const prometheus::Histogram::BucketBoundaries kSecondsBuckets = {
 // All callers who have no series of their own. No address, and no name of ASCII letters, reads like it.
 constexpr char kOtherCallers[] = "(others)";
 
-// A caller without his connection's port, in ASCII: his name may be his own choice, and bytes that are no UTF-8 would
-// spoil the whole page.
-std::string CallerLabel(const CallInfo& call) {
-  const std::string& peer = call.caller;
-  if (call.is_named) return absl::CHexEscape(peer);
-  const size_t port = peer.starts_with("unix:") ? std::string::npos : peer.rfind(':');
-  return absl::CHexEscape(peer.substr(0, port));
-}
-
 // A number of the server's that nobody counts here.
 MetricFamily Reading(const char* name, const char* help, MetricType type, double value) {
   prometheus::ClientMetric metric;
@@ -164,7 +155,7 @@ prometheus::Counter* Metrics::RequestsOf(const std::string& name, Method* method
 }
 
 prometheus::Counter* Metrics::RequestsOf(const CallInfo& call, absl::StatusCode code) {
-  std::string name = CallerLabel(call);
+  std::string name = absl::CHexEscape(call.caller.name);  // Bytes that are no UTF-8 would spoil the page.
   if (callers_.size() >= max_callers_ && !callers_.contains(name)) name = kOtherCallers;
   prometheus::Counter*& counter = callers_[name][code];
   if (counter == nullptr) {

@@ -1,6 +1,5 @@
 #include "server/rpc/acceptor.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -12,7 +11,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -21,6 +19,7 @@
 
 #include "base/status.h"
 #include "server/log.h"
+#include "server/rpc/caller.h"
 #include "server/tcp_listeners.h"
 
 namespace prefixd {
@@ -53,26 +52,12 @@ bool IsServed(const sockaddr_un& address) {
   return served;
 }
 
-// Whose a connection is: "10.0.0.1", an IPv6 network of 64 bits, of which one host has all, or "uid 1000".
-std::string CallerAddress(int fd, const sockaddr_storage& peer) {
-  std::array<char, INET6_ADDRSTRLEN> text = {};
-  if (peer.ss_family == AF_INET) {
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(peer).sin_addr, text.data(), text.size());
-  } else if (peer.ss_family == AF_INET6) {
-    in6_addr address = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
-    if (IN6_IS_ADDR_V4MAPPED(&address)) {
-      inet_ntop(AF_INET, &address.s6_addr[12], text.data(), text.size());
-    } else {
-      std::memset(&address.s6_addr[8], 0, 8);
-      inet_ntop(AF_INET6, &address, text.data(), text.size());
-      return StrCat(text.data(), "/64");
-    }
-  } else {
-    ucred credentials = {};
-    socklen_t size = sizeof(credentials);
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) return StrCat("uid ", credentials.uid);
-  }
-  return text.data();
+// Whose a connection is: as AddressName, or "uid 1000".
+std::string ConnectionOwner(int fd, const sockaddr_storage& peer) {
+  ucred credentials = {};
+  socklen_t size = sizeof(credentials);
+  if (peer.ss_family != AF_UNIX) return AddressName(peer);
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 ? StrCat("uid ", credentials.uid) : "unix";
 }
 
 // For other errors of accept nothing is wrong with the listening socket: the connection is gone, or a resource is.
@@ -204,7 +189,7 @@ void Acceptor::HandOver(const Listener& listener, int fd) {
     close(fd);
     return;
   }
-  const std::string caller = CallerAddress(fd, peer);
+  const std::string caller = ConnectionOwner(fd, peer);
   if (absl::Status status = connections_.Add(fd, caller); !status.ok()) {
     ++refused_;
     LogWarning(StrCat("a connection of ", caller, " was refused: ", status.message()), "connection refused");

@@ -11,9 +11,11 @@
 #include "grpcpp/grpcpp.h"
 #include "kernels/device.h"
 #include "prefixd/v1/admin.grpc.pb.h"
+#include "proto/array_message.h"
 #include "proto/wire_values.h"
 #include "server/call/admission.h"
 #include "server/call/benchmark.h"
+#include "server/call/call.h"
 #include "server/lanes/lane_pool.h"
 #include "server/rpc/call_info.h"
 #include "server/rpc/codec.h"
@@ -110,39 +112,75 @@ void SetBudget(uint64_t limit, uint64_t used, v1::Budget* budget) {
   budget->set_used(used);
 }
 
-class AdminService final : public v1::AdminService::CallbackService {
+// Answers with bytes, so that no message is kept until they have left, and charges them: some tens of KiB.
+class InfoReactor final : public grpc::ServerUnaryReactor {
+ public:
+  InfoReactor(ServerContext* context, grpc::CallbackServerContext* rpc, const grpc::ByteBuffer& request,
+              absl::Time started, grpc::ByteBuffer* response)
+      : rpc_(rpc), call_(context, InfoOf(*context, rpc)) {
+    call_.Watch();
+    call_.Begin("");
+    call_.CountReceived(request.Length());
+    const Admission::Use use = context->admission->in_use();  // Without this call.
+    absl::Status status = call_.Admit(Admission::Kind::kQuestion);
+    if (status.ok()) {
+      *response = SerializeArrayMessage(Describe(*context, use, started), {});
+      call_.CountSent(response->Length());
+      status = call_.Charge(request.Length() + response->Length());
+      if (!status.ok()) response->Clear();
+    }
+    const Result& result = call_.Finish({.result = {.status = std::move(status)}});
+    Finish(ToGrpcStatus(result.status, result.request_id));
+  }
+
+  void OnDone() override {
+    call_.Done(!rpc_->IsCancelled());
+    delete this;
+  }
+
+ private:
+  static CallInfo InfoOf(const ServerContext& context, grpc::CallbackServerContext* rpc) {
+    CallInfo info = CallInfoOf(context, rpc, "GetServerInfo", CallShape::kUnary);
+    info.is_logged = false;  // Who watches a server asks every second.
+    return info;
+  }
+  static v1::GetServerInfoResponse Describe(const ServerContext& context, Admission::Use use, absl::Time started);
+
+  grpc::CallbackServerContext* const rpc_;
+  Call call_;
+};
+
+v1::GetServerInfoResponse InfoReactor::Describe(const ServerContext& context, Admission::Use use, absl::Time started) {
+  v1::GetServerInfoResponse response;
+  const DeviceInfo& device = context.device->info();
+  const Admission::Limits limits = context.admission->limits();
+  response.set_version(kVersion);
+  response.set_numerics_version(kNumericsVersion);
+  response.set_device(device.name);
+  response.set_device_memory_bytes(device.memory_bytes);
+  response.set_device_memory_free_bytes(context.lanes->free_memory_bytes());
+  response.set_lanes(context.lanes->num_lanes());
+  response.set_max_message_bytes(context.max_message_bytes);
+  response.set_max_reply_payload_bytes(kMaxReplyPayloadBytes);
+  SetBudget(limits.requests, use.requests, response.mutable_requests());
+  SetBudget(limits.bytes, use.bytes, response.mutable_request_bytes());
+  SetBudget(context.lanes->staging_bytes(), context.lanes->used_staging_bytes(), response.mutable_staging_bytes());
+  response.set_uptime_seconds(absl::ToInt64Seconds(absl::Now() - started));
+  EncodeAlgorithms(*context.device, &response);
+  EncodeCapabilities(*context.device, &response);
+  return response;
+}
+
+using RawAdminService = v1::AdminService::WithRawCallbackMethod_GetServerInfo<
+    v1::AdminService::WithCallbackMethod_RunBenchmark<v1::AdminService::Service>>;
+
+class AdminService final : public RawAdminService {
  public:
   explicit AdminService(ServerContext* context) : context_(context), started_(absl::Now()) {}
 
-  grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* call,
-                                          const v1::GetServerInfoRequest* /*request*/,
-                                          v1::GetServerInfoResponse* response) override {
-    if (const CallInfo info = CallInfoOf(*context_, call, "GetServerInfo", CallShape::kUnary); !info.refusal.ok()) {
-      grpc::ServerUnaryReactor* refused = call->DefaultReactor();
-      refused->Finish(ToGrpcStatus(info.refusal, ""));
-      return refused;
-    }
-    const DeviceInfo& device = context_->device->info();
-    const Admission::Use limits = context_->admission->limits();
-    const Admission::Use use = context_->admission->in_use();
-    response->set_version(kVersion);
-    response->set_numerics_version(kNumericsVersion);
-    response->set_device(device.name);
-    response->set_device_memory_bytes(device.memory_bytes);
-    response->set_device_memory_free_bytes(context_->lanes->free_memory_bytes());
-    response->set_lanes(context_->lanes->num_lanes());
-    response->set_max_message_bytes(context_->max_message_bytes);
-    response->set_max_reply_payload_bytes(kMaxReplyPayloadBytes);
-    SetBudget(limits.requests, use.requests, response->mutable_requests());
-    SetBudget(limits.bytes, use.bytes, response->mutable_request_bytes());
-    SetBudget(context_->lanes->staging_bytes(), context_->lanes->used_staging_bytes(),
-              response->mutable_staging_bytes());
-    response->set_uptime_seconds(absl::ToInt64Seconds(absl::Now() - started_));
-    EncodeAlgorithms(*context_->device, response);
-    EncodeCapabilities(*context_->device, response);
-    grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
+  grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* rpc, const grpc::ByteBuffer* request,
+                                          grpc::ByteBuffer* response) override {
+    return new InfoReactor(context_, rpc, *request, started_, response);
   }
 
   grpc::ServerWriteReactor<v1::RunBenchmarkResponse>* RunBenchmark(grpc::CallbackServerContext* call,

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "server/rpc/caller.h"
 #include "server/rpc/identities.h"
 
 namespace prefixd {
@@ -29,12 +30,15 @@ CallInfo CallInfoOf(const ServerContext& context, grpc::CallbackServerContext* c
                     CallShape shape) {
   CallInfo info;
   info.method = std::move(method);
-  info.caller = call->peer();
+  info.caller = CallerOf(*call);
+  info.cancel = [call] { call->TryCancel(); };
   if (context.identities != nullptr) {
     absl::StatusOr<std::string> name = context.identities->NameOf(*call);
     info.refusal = name.status();
-    info.is_named = name.ok() && !name->empty();
-    if (info.is_named) info.caller = *std::move(name);
+    if (name.ok() && !name->empty()) {
+      info.caller.name = *std::move(name);
+      info.caller.is_address = false;
+    }
   }
   info.shape = shape;
   const std::chrono::system_clock::time_point deadline = call->deadline();

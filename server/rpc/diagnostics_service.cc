@@ -26,9 +26,12 @@ class EchoReactor final : public grpc::ServerUnaryReactor {
  public:
   EchoReactor(ServerContext* context, grpc::CallbackServerContext* rpc, const ByteBuffer& request, ByteBuffer* response)
       : rpc_(rpc), call_(context, CallInfoOf(*context, rpc, "Echo", CallShape::kUnary)) {
+    call_.Watch();
     call_.Begin("");
     call_.CountReceived(request.Length());
-    absl::Status status = call_.Admit(request.Length());
+    absl::Status status = call_.Admit();
+    if (status.ok() && !request.Valid()) status = call_.Cancel();  // The connection broke before the message had come.
+    if (status.ok()) status = call_.Charge(request.Length());
     if (status.ok()) {
       *response = request;  // The same memory once more, not a copy.
       call_.CountSent(request.Length());
@@ -50,16 +53,20 @@ class EchoReactor final : public grpc::ServerUnaryReactor {
 class StreamEchoReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer> {
  public:
   StreamEchoReactor(ServerContext* context, grpc::CallbackServerContext* rpc)
-      : held_bytes_((Flow::kMaxIncoming + 1) * context->max_message_bytes),
-        rpc_(rpc),
-        call_(context, CallInfoOf(*context, rpc, "StreamEcho", CallShape::kStream)) {
+      : rpc_(rpc), call_(context, CallInfoOf(*context, rpc, "StreamEcho", CallShape::kStream)) {
+    call_.Watch([this] { return Look(); }, [this](absl::Status why) { GiveUp(std::move(why)); });
     call_.Begin("");
+    if (absl::Status status = call_.Admit(); !status.ok()) {
+      MutexLock lock(mutex_);
+      Fail(std::move(status));
+    }
     Pump();
   }
 
   void OnReadDone(bool ok) override {
     {
       MutexLock lock(mutex_);
+      ++progress_;
       reading_ = ok ? ReadState::kIdle : ReadState::kEnded;
       if (ok) Accept();
     }
@@ -69,9 +76,12 @@ class StreamEchoReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteB
   void OnWriteDone(bool ok) override {
     {
       MutexLock lock(mutex_);
+      ++progress_;
       writing_ = RunState::kIdle;
       if (ok) call_.CountSent(held_.front().Length());
+      held_bytes_ -= held_.front().Length();
       held_.pop_front();
+      call_.ShrinkTo(held_bytes_);
       if (!ok) Fail(call_.Cancel());
     }
     Pump();
@@ -84,11 +94,35 @@ class StreamEchoReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteB
 
  private:
   void Accept() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!status_.ok()) return;
     call_.CountReceived(read_.Length());
-    if (!std::exchange(admitted_, true)) {
-      if (absl::Status status = call_.Admit(held_bytes_); !status.ok()) Fail(std::move(status));
+    if (absl::Status status = call_.Charge(read_.Length()); !status.ok()) return Fail(std::move(status));
+    held_bytes_ += read_.Length();
+    held_.push_back(std::exchange(read_, ByteBuffer()));
+  }
+
+  bool WaitsForMessage() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !finished_ && writing_ == RunState::kIdle && reading_ == ReadState::kReading;
+  }
+
+  Watched::Sight Look() {
+    MutexLock lock(mutex_);
+    const WaitsFor message = progress_ == 0 ? WaitsFor::kFirstMessage : WaitsFor::kMessage;
+    return {.waits_for = WaitsForMessage() ? message : WaitsFor::kReader, .progress = progress_};
+  }
+
+  void GiveUp(absl::Status why) {
+    bool takes_nothing = false;
+    {
+      MutexLock lock(mutex_);
+      takes_nothing = !WaitsForMessage();
+      if (!takes_nothing) Fail(why);
     }
-    if (status_.ok()) held_.push_back(std::exchange(read_, ByteBuffer()));
+    if (takes_nothing) {
+      call_.GiveUp(std::move(why));
+    } else {
+      Pump();
+    }
   }
 
   void Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -134,7 +168,6 @@ class StreamEchoReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteB
     }
   }
 
-  const uint64_t held_bytes_;
   grpc::CallbackServerContext* const rpc_;
   Call call_;
 
@@ -142,7 +175,8 @@ class StreamEchoReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteB
   Mutex mutex_;
   std::deque<ByteBuffer> held_ ABSL_GUARDED_BY(mutex_);  // The first is the write's while there is one.
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t held_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t progress_ ABSL_GUARDED_BY(mutex_) = 0;
   ReadState reading_ ABSL_GUARDED_BY(mutex_) = ReadState::kIdle;
   RunState writing_ ABSL_GUARDED_BY(mutex_) = RunState::kIdle;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

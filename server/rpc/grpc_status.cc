@@ -38,7 +38,8 @@ grpc::Status ToGrpcStatus(const absl::Status& status, const std::string& request
   if (status.code() == absl::StatusCode::kResourceExhausted) {
     google::rpc::QuotaFailure quota;
     google::rpc::QuotaFailure::Violation* violation = quota.add_violations();
-    violation->set_subject("server");
+    const std::string subject = QuotaSubject(status);
+    violation->set_subject(subject.empty() ? "server" : subject);
     violation->set_description(message);
     AddDetail(quota, &details);
     google::rpc::RetryInfo retry;

@@ -66,7 +66,8 @@ class UnaryReactor final : public grpc::ServerUnaryReactor, public Transport {
     session_->Start();
   }
 
-  void Read() override { Receive<Request>(*request_, session_.get()); }
+  void Read() override { session_->OnArrival(request_->Length()); }
+  void Decode() override { Receive<Request>(*request_, session_.get()); }
   void Write(Reply reply) override {
     // There are several where the result is smaller than the array: indices without values.
     if (!reply_) reply_.emplace();
@@ -102,9 +103,10 @@ class ReadingReactor : public Base, public Transport {
       : session_(Session::Create(context, CallInfoOf(*context, call, method, CallShape::kStream), this)), call_(call) {}
 
   void Read() final { this->StartRead(&request_); }
+  void Decode() final { Receive<Request>(std::exchange(request_, ByteBuffer()), session_.get()); }
   void OnReadDone(bool ok) final {
     if (ok) {
-      Receive<Request>(std::exchange(request_, ByteBuffer()), session_.get());
+      session_->OnArrival(request_.Length());
     } else {
       session_->OnReadEnd();
     }

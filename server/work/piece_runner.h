@@ -62,6 +62,9 @@ class PieceRunner {
   // As Run, of no items.
   absl::Status RunEnd(BorrowedLane& lane, const StopSignal& stop);
 
+  // Device memory that the items between two pieces take; 0: none are kept.
+  uint64_t open_group_bytes() const { return keeps_open_group_ ? kGroupItems * work_->item_bytes() : 0; }
+
   // What the piece of so many items, or the end, which has none, takes of a lane; with the open group before it.
   TaskSize SizeOfTask(uint64_t num_items) const;
   int64_t EstimateNs(uint64_t num_items) const { return work_->EstimateNs(open_.num_items() + num_items); }

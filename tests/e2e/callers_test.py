@@ -50,7 +50,8 @@ class CallersTest(unittest.TestCase):
         self.assertEqual(reason(raised.exception), expected)
 
     def assert_logged(self, server, caller, times=1):
-        wait_until(lambda: server.log().count(f'caller="{caller}" method="Scan"') >= times)
+        line = re.compile(rf'caller="{re.escape(caller)}" connection="[^"]*" method="Scan"')
+        wait_until(lambda: len(line.findall(server.log())) >= times)
 
     def test_a_token_names_the_caller_and_without_one_nobody_is_served(self):
         with Server("--token-file", self.tokens, "--listen", self.socket, *self.pair.server_flags()) as server:
@@ -125,7 +126,7 @@ class CallersTest(unittest.TestCase):
         with Server("--token-file", self.tokens, *self.pair.server_flags(self.authority)) as server:
             with self.authority.channel(server.address, self.carol) as channel:
                 self.scan(channel)
-                wait_until(lambda: re.search(r'caller="[^"]*CN=carol[^"]*" method="Scan"', server.log()))
+                wait_until(lambda: re.search(r'caller="[^"]*CN=carol[^"]*" connection="[^"]*" method="Scan"', server.log()))
                 self.scan(channel, bearer(TOKENS["alice"]))
                 self.assert_logged(server, "alice")
                 self.assert_refused(channel, "WRONG_TOKEN", bearer("x"))

@@ -16,6 +16,8 @@ from prefixd.v1 import admin_pb2, primitives_pb2, primitives_pb2_grpc, types_pb2
 
 
 class MisbehavingCallersTest(faults.FaultsTest):
+    SERVER_FLAGS = ("--reply-timeout-seconds", "0")  # What a reader holds who never reads, for as long as the tests take.
+
     def stall(self, num_callers):
         """Starts streams that send as long as they may and read nothing. Returns the calls, for the test to end."""
         calls = []

@@ -152,7 +152,7 @@ class LifecycleTest(unittest.TestCase):
                 call.cancel()
 
     def test_requests_over_the_budget_are_refused_and_then_taken(self):
-        with Server("--max-requests", "2") as server, grpc.insecure_channel(server.address) as channel:
+        with Server("--max-requests", "2", "--caller-share-percent", "100") as server, grpc.insecure_channel(server.address) as channel:
             stub = primitives_pb2_grpc.PrefixServiceStub(channel)
             end = threading.Event()
 
@@ -173,7 +173,7 @@ class LifecycleTest(unittest.TestCase):
             stub.Scan(scan_request(np.ones(1, np.int32)))
 
     def test_a_caller_that_was_answered_is_not_in_its_own_way(self):
-        with Server("--max-requests", "1") as server, grpc.insecure_channel(server.address) as channel:
+        with Server("--max-requests", "1", "--caller-share-percent", "100") as server, grpc.insecure_channel(server.address) as channel:
             stub = primitives_pb2_grpc.PrefixServiceStub(channel)
             for _ in range(300):
                 stub.Scan(scan_request(np.ones(1024, np.float32)))

@@ -300,7 +300,7 @@ def iter_forever():
 
 
 class BusyTest(LoadTestCase):
-    SERVER_FLAGS = ("--max-requests", "1")
+    SERVER_FLAGS = ("--max-requests", "1", "--caller-share-percent", "100")
 
     def setUp(self):
         super().setUp()
@@ -327,7 +327,7 @@ class BusyTest(LoadTestCase):
         self.assertEqual(error["count"], load["total"]["failed"])
         self.assertGreater(load["total"]["requests"], 0)
         table = self.ctl("wire", *flags).stdout.decode()
-        self.assertRegex(table, r"\n  \d+ failed: RESOURCE_EXHAUSTED \(REQUEST_BUDGET\): the server is working on 1")
+        self.assertRegex(table, r"\n  \d+ failed: RESOURCE_EXHAUSTED \(REQUEST_BUDGET\): the server has 1")
 
     def test_where_all_are_refused_it_ends(self):
         call = self.hold_the_only_place()

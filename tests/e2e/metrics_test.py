@@ -178,7 +178,7 @@ class MetricsTest(unittest.TestCase):
                 self.assertIn(f"# TYPE {name} ", page)
 
     def test_budgets_in_use_and_refusals(self):
-        with MeteredServer("--max-requests", "2") as server, grpc.insecure_channel(server.address) as channel:
+        with MeteredServer("--max-requests", "2", "--caller-share-percent", "100") as server, grpc.insecure_channel(server.address) as channel:
             stub = primitives_pb2_grpc.PrefixServiceStub(channel)
             with contextlib.ExitStack() as streams:
                 for _ in range(2):
@@ -193,7 +193,7 @@ class MetricsTest(unittest.TestCase):
                                                 "REQUEST_BUDGET") == 1)
                 self.assertEqual(server.value("prefixd_requests_in_flight"), 2)
                 self.assertEqual(server.value("prefixd_requests_in_flight_limit"), 2)
-                self.assertGreater(server.value("prefixd_request_memory_bytes"), 1 << 20)
+                self.assertGreaterEqual(server.value("prefixd_request_memory_bytes"), 2 * 20 * 1024)  # Two streams.
             wait_until(lambda: server.value("prefixd_requests_in_flight") == 0)
 
     def test_callers_are_named_only_where_that_is_asked_for(self):

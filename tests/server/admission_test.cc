@@ -1,45 +1,70 @@
 #include "server/call/admission.h"
 
 #include <atomic>
-#include <optional>
+#include <deque>
+#include <memory>
+#include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "base/status.h"
 #include "gtest/gtest.h"
+#include "tests/server/gate.h"
 
 namespace prefixd {
 namespace {
 
+Caller At(const std::string& name, int connection = 0) {
+  return {.name = name, .connection = StrCat(name, ":", connection)};
+}
+Caller Named(const std::string& name) { return {.name = name, .connection = "x", .is_address = false}; }
+
+// One caller may have all.
+Admission::Limits Whole(uint64_t requests, uint64_t bytes, uint64_t bytes_per_request = 0) {
+  return {.requests = requests, .bytes = bytes, .bytes_per_request = bytes_per_request, .share_percent = 100};
+}
+
 TEST(AdmissionTest, RefusesTheRequestThatIsOneTooMany) {
-  Admission admission(2, 100);
-  auto first = admission.Admit(10);
-  auto second = admission.Admit(10);
+  Admission admission(Whole(2, 100, 10));
+  auto first = admission.Admit(At("a"));
+  auto second = admission.Admit(At("a"));
   ASSERT_TRUE(first.ok() && second.ok());
-  auto third = admission.Admit(10);
+  auto third = admission.Admit(At("b"));
   EXPECT_EQ(third.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ErrorReason(third.status()), "REQUEST_BUDGET");
+  EXPECT_EQ(QuotaSubject(third.status()), "server");
   { Admission::Ticket released = *std::move(first); }
-  EXPECT_TRUE(admission.Admit(10).ok());
+  EXPECT_TRUE(admission.Admit(At("b")).ok());
 }
 
 TEST(AdmissionTest, RefusesTheByteThatIsOneTooMany) {
-  Admission admission(10, 100);
-  auto most = admission.Admit(99);
+  Admission admission(Whole(10, 100, 1));
+  auto most = admission.Admit(At("a"));
   ASSERT_TRUE(most.ok());
-  EXPECT_EQ(ErrorReason(admission.Admit(2).status()), "BYTE_BUDGET");
-  EXPECT_EQ(ErrorReason(admission.Admit(~uint64_t{0}).status()), "BYTE_BUDGET");
-  EXPECT_TRUE(admission.Admit(1).ok());
+  ASSERT_TRUE(most->Charge(97).ok());
+  EXPECT_EQ(ErrorReason(most->Charge(3)), "BYTE_BUDGET");
+  EXPECT_EQ(ErrorReason(most->Charge(~uint64_t{0})), "BYTE_BUDGET");
+  auto next = admission.Admit(At("b"));
+  ASSERT_TRUE(next.ok());
+  EXPECT_EQ(ErrorReason(next->Charge(2)), "BYTE_BUDGET");
+  EXPECT_TRUE(next->Charge(1).ok());
+  EXPECT_EQ(ErrorReason(admission.Admit(At("c")).status()), "BYTE_BUDGET");
 }
 
 TEST(AdmissionTest, TicketGivesBackWhatItTook) {
-  Admission admission(10, 100);
+  Admission admission(Whole(10, 100, 20));
   {
-    auto ticket = admission.Admit(60);
+    auto ticket = admission.Admit(At("a"));
     ASSERT_TRUE(ticket.ok());
+    ASSERT_TRUE(ticket->Charge(60).ok());
     Admission::Ticket moved = *std::move(ticket);
     EXPECT_EQ(admission.in_use().requests, 1u);
-    EXPECT_EQ(admission.in_use().bytes, 60u);
+    EXPECT_EQ(admission.in_use().bytes, 80u);
+    moved.ShrinkTo(70);
+    EXPECT_EQ(admission.in_use().bytes, 80u);
+    moved.ShrinkTo(50);
+    EXPECT_EQ(admission.in_use().bytes, 70u);
   }
   EXPECT_EQ(admission.in_use().requests, 0u);
   EXPECT_EQ(admission.in_use().bytes, 0u);
@@ -47,38 +72,39 @@ TEST(AdmissionTest, TicketGivesBackWhatItTook) {
 
 // A request that is about to be answered leaves its place to the next one. Its answer is still charged.
 TEST(AdmissionTest, APlaceMayBeLeftBeforeTheBytes) {
-  Admission admission(1, 100);
-  auto ticket = admission.Admit(90);
-  ASSERT_TRUE(ticket.ok());
+  Admission admission(Whole(1, 100));
+  auto ticket = admission.Admit(At("a"));
+  ASSERT_TRUE(ticket.ok() && ticket->Charge(90).ok());
   ticket->LeavePlace(60);
-  ticket->LeavePlace(0);
   EXPECT_EQ(admission.in_use().requests, 0u);
   EXPECT_EQ(admission.in_use().bytes, 60u);
-  EXPECT_EQ(ErrorReason(admission.Admit(50).status()), "BYTE_BUDGET");
-  const auto next = admission.Admit(40);
+  auto next = admission.Admit(At("a"));
   ASSERT_TRUE(next.ok());
+  EXPECT_EQ(ErrorReason(next->Charge(50)), "BYTE_BUDGET");
+  ASSERT_TRUE(next->Charge(40).ok());
   { Admission::Ticket released = *std::move(ticket); }
   EXPECT_EQ(admission.in_use().requests, 1u);
   EXPECT_EQ(admission.in_use().bytes, 40u);
 }
 
 TEST(AdmissionTest, ClosedRefusesWithTheReasonGiven) {
-  Admission admission(10, 100);
-  auto before = admission.Admit(1);
+  Admission admission(Whole(10, 100));
+  auto before = admission.Admit(At("a"));
   admission.Close(Error(absl::StatusCode::kUnavailable, "DRAINING", "", "stopping"));
-  EXPECT_EQ(ErrorReason(admission.Admit(1).status()), "DRAINING");
+  EXPECT_EQ(ErrorReason(admission.Admit(At("a")).status()), "DRAINING");
   EXPECT_EQ(admission.in_use().requests, 1u);
+  EXPECT_TRUE(before->Charge(1).ok());  // It was let in.
 }
 
 TEST(AdmissionTest, NeverExceedsItsBudgetsUnderThreads) {
   constexpr uint64_t kMaxRequests = 3;
-  Admission admission(kMaxRequests, 30);
+  Admission admission(Whole(kMaxRequests, 30, 10));
   std::atomic<bool> exceeded{false};
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&] {
+    threads.emplace_back([&, i] {
       for (int round = 0; round < 2000; ++round) {
-        auto ticket = admission.Admit(10);
+        auto ticket = admission.Admit(At("a", i % 3));
         const Admission::Use use = admission.in_use();
         if (use.requests > kMaxRequests || use.bytes > 30) exceeded = true;
       }
@@ -88,6 +114,188 @@ TEST(AdmissionTest, NeverExceedsItsBudgetsUnderThreads) {
   EXPECT_FALSE(exceeded);
   EXPECT_EQ(admission.in_use().requests, 0u);
   EXPECT_EQ(admission.in_use().bytes, 0u);
+}
+
+// ---- Shares --------------------------------------------------------------------------------------------------------
+// As many tickets as the caller is given.
+std::vector<Admission::Ticket> TakeAll(Admission& admission, const Caller& caller) {
+  std::vector<Admission::Ticket> tickets;
+  while (true) {
+    auto ticket = admission.Admit(caller);
+    if (!ticket.ok()) return tickets;
+    tickets.push_back(*std::move(ticket));
+  }
+}
+
+TEST(AdmissionShareTest, EachCallerGetsHalfOfWhatTheOthersLeave) {
+  Admission admission({.requests = 64, .bytes = 1 << 20, .share_percent = 50});
+  const auto first = TakeAll(admission, Named("first"));
+  const auto second = TakeAll(admission, Named("second"));
+  const auto third = TakeAll(admission, Named("third"));
+  EXPECT_EQ(first.size(), 32u);
+  EXPECT_EQ(second.size(), 16u);
+  EXPECT_EQ(third.size(), 8u);
+  const absl::Status refused = admission.Admit(Named("first")).status();
+  EXPECT_EQ(ErrorReason(refused), "REQUEST_BUDGET");
+  EXPECT_EQ(QuotaSubject(refused), "first");
+}
+
+TEST(AdmissionShareTest, ConnectionsOfAnAddressShareItsShare) {
+  Admission admission({.requests = 64, .bytes = 1 << 20, .share_percent = 50});
+  const auto first = TakeAll(admission, At("a", 1));
+  const auto second = TakeAll(admission, At("a", 2));
+  EXPECT_EQ(first.size(), 16u);
+  EXPECT_EQ(second.size(), 8u);
+  std::vector<std::vector<Admission::Ticket>> more;
+  for (int i = 3; i < 100; ++i) more.push_back(TakeAll(admission, At("a", i)));
+  EXPECT_EQ(admission.in_use().requests, 32u + 16u);  // An address's share, and one each of what is kept for newcomers.
+  EXPECT_EQ(TakeAll(admission, At("b")).size(), 4u);  // A connection's share of what is left: a quarter of 16.
+}
+
+TEST(AdmissionShareTest, WhoHasNothingGetsWhatHeAsksForIfItFitsAround) {
+  Admission admission({.requests = 64, .bytes = 1000, .share_percent = 50});
+  auto first = admission.Admit(At("a", 1));
+  ASSERT_TRUE(first->Charge(240).ok());
+  EXPECT_FALSE(first->Charge(20).ok());  // 250 is the connection's share.
+  auto second = admission.Admit(At("a", 2));
+  EXPECT_TRUE(second->Charge(260).ok());  // 500 is the address's.
+  auto third = admission.Admit(At("a", 3));
+  EXPECT_FALSE(third->Charge(251).ok());  // And 250 more are kept for those who have nothing.
+  EXPECT_TRUE(third->Charge(250).ok());
+  EXPECT_FALSE(first->Charge(1).ok());
+  auto other = admission.Admit(At("b"));
+  EXPECT_FALSE(other->Charge(251).ok());
+  EXPECT_TRUE(other->Charge(250).ok());
+  EXPECT_EQ(admission.in_use().bytes, 1000u);
+}
+
+// The bytes of the requests themselves are not what a caller "has": a stream that waits for its first bytes would else
+// never get more than its connection's share, which may be less than a message.
+TEST(AdmissionShareTest, OnlyChargedBytesCountAsHavingSomething) {
+  Admission admission({.requests = 64, .bytes = 1000, .bytes_per_request = 10, .share_percent = 50});
+  auto idle = admission.Admit(At("a", 1));
+  auto ticket = admission.Admit(At("a", 1));
+  EXPECT_TRUE(ticket->Charge(900).ok());
+}
+
+// ---- Waiting -------------------------------------------------------------------------------------------------------
+TEST(AdmissionWaitTest, WaitsUntilItFits) {
+  Admission admission(Whole(10, 100));
+  auto holder = admission.Admit(At("a"));
+  auto waiter = admission.Admit(At("b"));
+  ASSERT_TRUE(holder->Charge(80).ok());
+  Gate granted;
+  EXPECT_FALSE(waiter->ChargeOrWait(50, [&] { granted.Arrive(); }));
+  EXPECT_EQ(admission.in_use().bytes, 80u);
+  holder->ShrinkTo(60);
+  EXPECT_EQ(granted.arrived(), 0);
+  holder->ShrinkTo(50);
+  ASSERT_TRUE(granted.WaitFor(1));
+  EXPECT_EQ(admission.in_use().bytes, 100u);
+  waiter->ShrinkTo(0);
+  EXPECT_EQ(admission.in_use().bytes, 50u);
+  EXPECT_TRUE(waiter->ChargeOrWait(50, [] { FAIL(); }));
+}
+
+TEST(AdmissionWaitTest, WhatIsNotWaitedForAnyMoreIsNotCharged) {
+  Admission admission(Whole(10, 100));
+  auto holder = admission.Admit(At("a"));
+  ASSERT_TRUE(holder->Charge(80).ok());
+  {
+    auto waiter = admission.Admit(At("b"));
+    EXPECT_FALSE(waiter->ChargeOrWait(50, [] { FAIL(); }));
+    EXPECT_TRUE(waiter->StopWaiting() != nullptr);
+    EXPECT_TRUE(waiter->StopWaiting() == nullptr);
+    EXPECT_FALSE(waiter->ChargeOrWait(50, [] { FAIL(); }));  // The ticket's end ends it too.
+  }
+  holder->ShrinkTo(0);
+  EXPECT_EQ(admission.in_use().bytes, 0u);
+  EXPECT_EQ(admission.in_use().requests, 1u);
+}
+
+// Who comes later on a connection does not take what one of it waits for; who comes on another does.
+TEST(AdmissionWaitTest, WhoWaitsComesBeforeLaterOnesOfItsConnection) {
+  Admission admission(Whole(10, 100));
+  auto holder = admission.Admit(At("a", 1));
+  auto waiter = admission.Admit(At("a", 1));
+  auto later = admission.Admit(At("a", 1));
+  auto other = admission.Admit(At("a", 2));
+  ASSERT_TRUE(holder->Charge(80).ok());
+  Gate granted;
+  EXPECT_FALSE(waiter->ChargeOrWait(30, [&] { granted.Arrive(); }));
+  EXPECT_FALSE(later->Charge(10).ok());
+  EXPECT_TRUE(other->Charge(10).ok());
+  holder->ShrinkTo(0);
+  ASSERT_TRUE(granted.WaitFor(1));
+  EXPECT_TRUE(later->Charge(10).ok());
+}
+
+// Streams that are charged for messages as these come, and give back as they work, all come to their end.
+TEST(AdmissionWaitTest, ManyThatWaitAllGetTheirTurn) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(StrCat("seed ", seed));
+  constexpr int kStreams = 40;
+  constexpr int kMessages = 50;
+  Admission admission({.requests = 4 * kStreams, .bytes = 1000, .bytes_per_request = 5, .share_percent = 50});
+  std::mt19937 random(seed);
+  Gate done;
+  struct Stream {
+    Admission::Ticket ticket;
+    Gate granted;
+  };
+  std::vector<std::thread> threads;
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (int i = 0; i < kStreams; ++i) {
+    streams.push_back(std::make_unique<Stream>());
+    streams.back()->ticket = *admission.Admit(At(StrCat("host", i % 3), i % 7));
+  }
+  for (int i = 0; i < kStreams; ++i) {
+    threads.emplace_back([&, i, own_seed = random()] {
+      std::mt19937 own(own_seed);
+      int waited = 0;
+      Stream& stream = *streams[i];
+      for (int message = 1; message <= kMessages; ++message) {
+        const uint64_t bytes = 1 + own() % 400;
+        if (!stream.ticket.ChargeOrWait(bytes, [&stream] { stream.granted.Arrive(); })) {
+          if (!stream.granted.WaitFor(++waited)) return;
+        }
+        if (own() % 2 == 0) std::this_thread::yield();
+        stream.ticket.ShrinkTo(0);
+      }
+      done.Arrive();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(done.arrived(), kStreams);
+  streams.clear();
+  EXPECT_EQ(admission.in_use().bytes, 0u);
+  EXPECT_EQ(admission.in_use().requests, 0u);
+}
+
+// Whatever an address does, with any number of connections, a quarter of everything is there for the next.
+TEST(AdmissionShareTest, RandomCallersNeverTakeWhatIsAnothers) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(StrCat("seed ", seed));
+  std::mt19937 random(seed);
+  constexpr uint64_t kBytes = 100'000;
+  Admission admission({.requests = 200, .bytes = kBytes, .bytes_per_request = 10, .share_percent = 50});
+  std::deque<Admission::Ticket> greedy;
+  for (int step = 0; step < 20'000; ++step) {
+    if (random() % 3 > 0 || greedy.empty()) {
+      auto ticket = admission.Admit(At("greedy", static_cast<int>(random() % 50)));
+      if (ticket.ok()) {
+        ticket->Charge(random() % 20'000).IgnoreError();
+        greedy.push_back(*std::move(ticket));
+      }
+    } else {
+      greedy.erase(greedy.begin() + static_cast<std::ptrdiff_t>(random() % greedy.size()));
+    }
+    ASSERT_LE(admission.in_use().bytes, kBytes);
+    ASSERT_LE(admission.in_use().requests, 150u);
+    auto modest = admission.Admit(At("modest"));
+    ASSERT_TRUE(modest.ok()) << modest.status();
+    ASSERT_TRUE(modest->Charge(kBytes / 4 - 10).ok());
+  }
 }
 
 }  // namespace

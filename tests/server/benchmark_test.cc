@@ -23,7 +23,9 @@ constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
 class FakeBenchmarkTransport final : public BenchmarkTransport {
  public:
   FakeBenchmarkTransport(ServerContext* context, absl::Time deadline)
-      : benchmark_(context, {.method = "RunBenchmark", .caller = "test", .deadline = deadline}, this) {}
+      : benchmark_(context,
+                   {.method = "RunBenchmark", .caller = {.name = "test", .connection = "test:1"}, .deadline = deadline},
+                   this) {}
   ~FakeBenchmarkTransport() override {
     { const std::lock_guard<std::mutex> lock(mutex_); }  // The last Write may not have returned yet.
     for (std::thread& thread : threads_) thread.join();
@@ -87,7 +89,7 @@ class BenchmarkTest : public testing::Test {
   }
 
   FakeDevice device_;
-  Admission admission_{64, uint64_t{1} << 30};
+  Admission admission_{{.requests = 64, .bytes = uint64_t{1} << 30, .share_percent = 100}};
   BenchmarkControl control_;
   std::unique_ptr<LanePool> lanes_;
   ServerContext context_;
@@ -183,7 +185,7 @@ TEST_F(BenchmarkTest, WhatIsLeftOutIsSkipped) {
 
 // Where the device's memory is the host's, arrays are charged to the budget of requests while they are there.
 TEST_F(BenchmarkTest, HostMemoryIsChargedToTheBudget) {
-  Admission small(64, 2 * kMaxReplyPayloadBytes);
+  Admission small({.requests = 64, .bytes = 2 * kMaxReplyPayloadBytes, .share_percent = 100});
   context_.admission = &small;
   const uint64_t fits = (kMaxReplyPayloadBytes - device_.info().cache_flush_bytes) / 8;
   uint64_t charged = 0;
@@ -198,7 +200,7 @@ TEST_F(BenchmarkTest, HostMemoryIsChargedToTheBudget) {
   const auto run = Run(ScanOf({fits, fits + 1, 3 * fits, fits}, 1));
   ASSERT_EQ(run->measurements().size(), 4u);
   EXPECT_EQ(run->measurements()[0].skipped, "");
-  EXPECT_NE(run->measurements()[1].skipped.find("in use (--max-request-bytes)"), std::string::npos);
+  EXPECT_NE(run->measurements()[1].skipped.find("(--max-request-bytes)"), std::string::npos);
   EXPECT_NE(run->measurements()[2].skipped.find("of the host's memory, above the"), std::string::npos);
   EXPECT_EQ(run->measurements()[3].skipped, "");
   EXPECT_EQ(charged, 2 * kMaxReplyPayloadBytes);

@@ -93,12 +93,15 @@ class FakeTransport final : public Transport {
     Answer([this, i] {
       before_read(i);
       if (i < messages_.size()) {
-        session_->OnMessage(std::move(messages_[i]));
+        next_ = i;
+        session_->OnArrival(messages_[i].chunk.values.size() +
+                            (messages_[i].chunk.mask ? messages_[i].chunk.mask->size() : 0));
       } else {
         session_->OnReadEnd();
       }
     });
   }
+  void Decode() override { session_->OnMessage(std::move(messages_[next_])); }
   void Write(Reply reply) override {
     if (inside_write_.exchange(true)) broke_in_ = true;
     replies_.push_back(std::move(reply));
@@ -132,6 +135,7 @@ class FakeTransport final : public Transport {
   }
 
   std::vector<Message> messages_;
+  size_t next_ = 0;  // To be decoded.
   const Answers answers_;
   mutable std::mutex mutex_;
   size_t num_reads_ = 0;

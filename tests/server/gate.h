@@ -16,6 +16,10 @@ class Gate {
     ++count_;
     wake_.notify_all();
   }
+  int arrived() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return count_;
+  }
   // Whether `count` arrivals came within the limit.
   [[nodiscard]] bool WaitFor(int count) {
     std::unique_lock<std::mutex> lock(mutex_);

@@ -28,6 +28,7 @@ inline Options TestOptions() {
   options.listen = {"127.0.0.1:0"};
   options.lanes = 1;
   options.max_requests = 8;
+  options.caller_share_percent = 100;
   return options;
 }
 

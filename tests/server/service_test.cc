@@ -265,8 +265,8 @@ TEST_F(ServiceTest, AnArrayThatIsHeldTwiceIsChargedTwice) {
     ASSERT_TRUE(BecomesIdle());
   }
   ASSERT_EQ(charged.size(), 2u);
-  EXPECT_EQ(charged[0], plain.size() + kMaxReplyPayloadBytes);
-  EXPECT_EQ(charged[1], unusual.size() + 50'000 * sizeof(int32_t) + kMaxReplyPayloadBytes);
+  EXPECT_EQ(charged[0], Call::kBytes + plain.size() + kMaxReplyPayloadBytes);
+  EXPECT_EQ(charged[1], Call::kBytes + unusual.size() + 50'000 * sizeof(int32_t) + kMaxReplyPayloadBytes);
 }
 
 v1::RunBenchmarkRequest BenchmarkOf(std::vector<uint64_t> sizes) {

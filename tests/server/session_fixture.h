@@ -40,8 +40,10 @@ inline CompactSpec CompactOf(CompactSpec compact, DType dtype = DType::kI32) {
   compact.dtype = dtype;
   return compact;
 }
-inline CallInfo Unary() { return {.method = "Unary", .caller = "test"}; }
-inline CallInfo Stream() { return {.method = "Stream", .caller = "test", .shape = CallShape::kStream}; }
+inline CallInfo Unary() { return {.method = "Unary", .caller = {.name = "test", .connection = "test:1"}}; }
+inline CallInfo Stream() {
+  return {.method = "Stream", .caller = {.name = "test", .connection = "test:1"}, .shape = CallShape::kStream};
+}
 
 inline std::vector<int32_t> Iota(size_t n) {
   std::vector<int32_t> items(n);
@@ -58,9 +60,10 @@ inline std::vector<int32_t> InclusiveSum(const std::vector<int32_t>& in) {
 
 class SessionTest : public testing::Test {
  protected:
-  void MakeServer(int num_lanes, uint64_t max_requests = 64) {
+  void MakeServer(int num_lanes, uint64_t max_requests = 64, uint64_t max_bytes = uint64_t{1} << 30) {
     lanes_.reset();
-    admission_ = std::make_unique<Admission>(max_requests, uint64_t{1} << 30);
+    admission_ = std::make_unique<Admission>(Admission::Limits{
+        .requests = max_requests, .bytes = max_bytes, .bytes_per_request = Call::kBytes, .share_percent = 100});
     lanes_ = *LanePool::Create(device_, num_lanes, kStagingBytes);
     batcher_ = std::make_unique<Batcher>(lanes_.get(), absl::ZeroDuration(), [](const absl::Status&) {});
     context_ = {.device = &device_,

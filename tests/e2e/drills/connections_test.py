@@ -24,7 +24,10 @@ def listening_sockets(pid):
     process = os.pidfd_open(pid)
     try:
         for number in os.listdir(f"/proc/{pid}/fd"):
-            if not os.readlink(f"/proc/{pid}/fd/{number}").startswith("socket:"):
+            try:
+                if not os.readlink(f"/proc/{pid}/fd/{number}").startswith("socket:"):
+                    continue
+            except FileNotFoundError:  # Closed meanwhile.
                 continue
             descriptor = ctypes.CDLL(None, use_errno=True).syscall(get_descriptor, process, int(number), 0)
             if descriptor < 0:
