@@ -66,13 +66,13 @@ build_cuda() {
     apt-get install -y -qq --no-install-recommends $compiler >/dev/null
   fi
   # What the CUDA algorithms are compared with has nothing to do with gRPC.
-  CUDACXX=/usr/local/cuda/bin/nvcc CUDAHOSTCXX=$compiler cmake --preset cuda -DPREFIXD_GROUPED=ON \
+  CUDACXX=$cuda/bin/nvcc CUDAHOSTCXX=$compiler cmake --preset cuda -DPREFIXD_GROUPED=ON \
     -DPREFIXD_TESTS=OFF -DPREFIXD_YARDSTICKS=OFF >/dev/null
   cmake --build --preset cuda --target prefixd prefixctl
 }
 
 in_root() {  # FUNCTION
-  env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+  env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive cuda="$cuda" \
     chroot "$root" bash -euo pipefail -c "$(declare -f "$1"); $1" </dev/null
 }
 
@@ -97,6 +97,14 @@ copy_tree() {
   (cd "$source" && git ls-files -z | xargs -0 cp --parents -p -t "$tree")
 }
 
+# From 2.42 on glibc declares rsqrt too, and says that it throws nothing; CUDA 13.0 does not say so.
+mend_cuda() {
+  local header
+  header=$(readlink -f "$cuda/include/crt/math_functions.h")
+  sed -E 's/\b(rsqrtf?)\((double|float) x\);/\1(\2 x) noexcept(true);/' "$header" >"$root/tmp/math_functions.h"
+  mount --bind "$root/tmp/math_functions.h" "$root$header"
+}
+
 check() {  # In mounts and processes of its own, which are gone when it ends, however it ends.
   if [[ ! -d $root/usr ]]; then
     step "A root of ${suites[*]}, from $mirror, in $root"
@@ -111,8 +119,9 @@ check() {  # In mounts and processes of its own, which are gone when it ends, ho
   in_root run_tests || fail "FAILED with $(in_root versions): see above"
   if [[ -n $cuda ]]; then
     step "The CUDA device, with $cuda"
-    mkdir -p "$root/usr/local/cuda"
-    mount --bind "$cuda" "$root/usr/local/cuda"
+    mkdir -p "$root$cuda"  # At the same place: there may be links in it that say where it is.
+    mount --bind "$cuda" "$root$cuda"
+    mend_cuda
     in_root build_cuda || fail "FAILED: the CUDA device does not compile beside $(in_root versions)"
   fi
   step "PASSED in $((SECONDS / 60)) minutes: tests and drills${cuda:+, and the CUDA build}, with $(in_root versions)"
