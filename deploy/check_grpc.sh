@@ -66,7 +66,7 @@ build_cuda() {
     apt-get install -y -qq --no-install-recommends $compiler >/dev/null
   fi
   # What the CUDA algorithms are compared with has nothing to do with gRPC.
-  CUDACXX=$cuda/bin/nvcc CUDAHOSTCXX=$compiler cmake --preset cuda -DPREFIXD_GROUPED=ON \
+  CXX=$compiler CUDACXX=$cuda/bin/nvcc CUDAHOSTCXX=$compiler cmake --preset cuda -DPREFIXD_GROUPED=ON \
     -DPREFIXD_TESTS=OFF -DPREFIXD_YARDSTICKS=OFF >/dev/null
   cmake --build --preset cuda --target prefixd prefixctl
 }

@@ -28,10 +28,12 @@ from raw_http2 import (ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY,
 
 CONNECTIONS = 4
 SECONDS = 4
+MAX_BYTES_PER_SECOND = 125_000_000  # On all connections: what a network of a gigabit brings.
 MAX_GROWTH_KIB = 256 * 1024
 MAX_SLOWER = 10
 RECOVERY_SECONDS = 10
 MAX_CPU = 0.2  # Of a core, when nobody calls.
+RESET = RST_STREAM, 0, (8).to_bytes(4, "big")
 UNARY, STREAM = "/prefixd.v1.PrefixService/Scan", "/prefixd.v1.PrefixService/StreamScan"
 
 
@@ -51,11 +53,13 @@ class Attack:
     """Says hello and then what `script` yields on each of some connections, reads what it is told, and connects again
     when it is thrown out: for SECONDS."""
 
-    def __init__(self, address, script, connections=CONNECTIONS, hello=frame(SETTINGS) + frame(SETTINGS, ACK)):
+    def __init__(self, address, script, connections=CONNECTIONS, hello=frame(SETTINGS) + frame(SETTINGS, ACK),
+                 bytes_per_second=MAX_BYTES_PER_SECOND):
         self._host, port = address.rsplit(":", 1)
         self._port = int(port)
         self._script, self._hello = script, raw_http2.PREFACE + hello
         self.sent_bytes, self.connections = 0, 0
+        self._bytes_per_second = bytes_per_second / connections
         threads = [threading.Thread(target=self._run) for _ in range(connections)]
         self._end = time.monotonic() + SECONDS
         for thread in threads:
@@ -77,6 +81,7 @@ class Attack:
     def _talk(self, connection):
         connection.setblocking(False)
         script, waiting = self._script(), memoryview(self._hello)
+        began, sent_bytes = time.monotonic(), 0
         while time.monotonic() < self._end:
             if not waiting:
                 waiting = memoryview(next(script, b""))  # At the end it only holds on to what it has.
@@ -84,9 +89,11 @@ class Attack:
             if readable and not connection.recv(1 << 18):
                 return
             if writable:
-                sent = connection.send(waiting)
-                self.sent_bytes += sent
+                sent = connection.send(waiting[:1 << 16])
                 waiting = waiting[sent:]
+                self.sent_bytes += sent
+                sent_bytes += sent
+                time.sleep(max(0, began + sent_bytes / self._bytes_per_second - time.monotonic()))
 
 
 def endlessly(*frames):
@@ -140,12 +147,15 @@ class Http2Drill(unittest.TestCase):
                 json.loads(line)  # What gRPC has to say of it is in the log's form too.
 
     def test_streams_that_are_reset_at_once(self):
-        reset = (RST_STREAM, 0, (8).to_bytes(4, "big"))
         for path in (UNARY, STREAM):
             with self.subTest(path):
-                # A million streams a second take all the threads of gRPC 1.83, whatever method they call. A proxy in
-                # front limits their rate.
-                self.assert_survived(endlessly((HEADERS, END_HEADERS, headers(path)), reset), is_delayed=not COMMAND)
+                # A hundred thousand streams a second take all the threads of gRPC 1.83, whatever method they call. A
+                # proxy in front limits their rate.
+                self.assert_survived(endlessly((HEADERS, END_HEADERS, headers(path)), RESET), is_delayed=not COMMAND)
+
+    def test_thirty_thousand_streams_a_second_that_are_reset_at_once(self):
+        call = HEADERS, END_HEADERS, headers(UNARY)
+        self.assert_survived(endlessly(call, RESET), bytes_per_second=30_000 * len(streams(1, 1, call, RESET)))
 
     def test_streams_that_the_server_has_to_reset(self):
         mistake = (WINDOW_UPDATE, 0, bytes(4))  # By nothing.
@@ -173,7 +183,7 @@ class Http2Drill(unittest.TestCase):
             entry = b"\x40" + headers(UNARY, [("x", "y" * 4000)])[len(headers(UNARY)) + 1:]
             for stream in range(1, 1 << 31, 2):
                 yield header_frames(stream, headers(UNARY) + entry + b"\xbe" * 12_000)
-        self.assert_survived(script)
+        self.assert_survived(script, is_delayed=not COMMAND)  # Unpacking takes time too.
 
     def test_streams_beyond_the_limit_of_one_who_acknowledges_no_settings(self):
         def script():
