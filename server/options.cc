@@ -269,6 +269,15 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
                      "Pinned memory that replies are sent from, in bytes. Replies that find none free are copied. "
                      "Lowered, unless it is set, to a sixteenth of the memory there is");
   staging_bytes->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40));
+  app.add_option(
+         "--drain-delay-seconds", options.drain_delay_seconds,
+         "How long everything is still served after SIGTERM, while health says NOT_SERVING, in seconds: behind a "
+         "balancer longer than it takes to notice")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{86400}));
+  app.add_option("--max-connection-age-seconds", options.max_connection_age_seconds,
+                 "Age at which a connection's caller is told to open another, in seconds, a tenth more or less; calls "
+                 "under way end first. With a longer --drain-delay-seconds no call meets the server's end. 0: never")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{86400}));
   app.add_option("--drain-timeout-seconds", options.drain_timeout_seconds,
                  "How long requests in flight may take to finish after SIGTERM, in seconds")
       ->check(CLI::Range(uint64_t{0}, uint64_t{86400}));
@@ -296,7 +305,7 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 32));
   app.footer(
       "Every flag can be set in the environment: --max-requests as PREFIXD_MAX_REQUESTS.\n"
-      "SIGHUP reads the files of --tls-..., --token-file and --log-level-file again, and nothing else.\n"
+      "SIGHUP reads the files of TLS, --token-file and --log-level-file again, and nothing else.\n"
       "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage; 3 the device failed, "
       "4 no connection can be accepted any more: restart.\n");
 

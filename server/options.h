@@ -48,7 +48,9 @@ struct Options {
   uint64_t reply_timeout_seconds = 60;
   uint64_t staging_bytes = uint64_t{128} << 20;
   bool asks_staging_bytes = false;  // so may this.
+  uint64_t drain_delay_seconds = 0;
   uint64_t drain_timeout_seconds = 30;
+  uint64_t max_connection_age_seconds = 0;
   bool benchmark = false;     // Also where other hosts can connect.
   bool no_benchmark = false;  // Not even where none can.
   uint64_t max_benchmark_bytes = uint64_t{8} << 30;

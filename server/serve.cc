@@ -139,7 +139,8 @@ void Serve(Options options, const std::function<absl::StatusOr<std::unique_ptr<D
                                " seconds; a second signal stops at once"));
   // Where the device failed, so do its requests: at once, unless it hangs.
   const absl::Duration timeout = absl::Seconds(device_lost ? 1 : options.drain_timeout_seconds);
-  const uint64_t cut_off = (*server)->Drain(timeout, [&] { return TakeSignal(endings); });
+  const uint64_t cut_off = (*server)->Drain({.delay = absl::Seconds(options.drain_delay_seconds), .timeout = timeout},
+                                            [&] { return TakeSignal(endings); });
   if (cut_off > 0) LogWarning(StrCat(cut_off, " requests were cut off"));
   LogDropped();
   LogInfo("stopped");

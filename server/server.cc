@@ -94,6 +94,10 @@ absl::Status WritePortFile(const std::string& path, int port) {
   return absl::OkStatus();
 }
 
+absl::Status Draining() {
+  return Error(absl::StatusCode::kUnavailable, "DRAINING", "", "the server is stopping: retry elsewhere");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, std::unique_ptr<Device> device,
@@ -221,6 +225,10 @@ absl::Status Server::Serve(const Options& options, const std::vector<std::string
   }
   builder.SetResourceQuota(quota);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  if (options.max_connection_age_seconds > 0) {
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
+                               static_cast<int>(1000 * options.max_connection_age_seconds));
+  }
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(kPingTimeoutArg, kPingTimeoutMs);
@@ -266,7 +274,7 @@ void Server::Reload(bool is_asked_for) {
 
 Server::~Server() {
   if (acceptor_) acceptor_->Stop();
-  admission_->Close(Error(absl::StatusCode::kUnavailable, "DRAINING", "", "the server is stopping: retry elsewhere"));
+  admission_->Close(Draining());
   // A second Shutdown would not wait: for the reactors of a drained server, the first one is waited for.
   if (closed_ != nullptr) {
     closed_->WaitForNotification();
@@ -275,25 +283,32 @@ Server::~Server() {
   }
 }
 
-uint64_t Server::Drain(absl::Duration timeout, const std::function<bool()>& hurry) {
-  const absl::Time deadline = absl::Now() + timeout;
+uint64_t Server::Drain(DrainTimes times, const std::function<bool()>& hurry) {
+  // Returns whether everything is to end at once.
+  const auto wait = [&](absl::Duration time, const std::function<bool()>& is_over) {
+    for (const absl::Time end = absl::Now() + time; absl::Now() < end && !is_over();) {
+      if (hurry()) return true;
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    return false;
+  };
   ReportNotServing();
-  if (!device_lost_) {
-    admission_->Close(Error(absl::StatusCode::kUnavailable, "DRAINING", "", "the server is stopping: retry elsewhere"));
-  }
-  // A request has bytes until its answer is off our hands.
-  while (admission_->in_use().bytes > 0 && absl::Now() < deadline && !hurry()) {
-    absl::SleepFor(absl::Milliseconds(20));
-  }
-  const uint64_t cut_off = admission_->in_use().requests;
+  const bool hurries = wait(device_lost_ ? absl::ZeroDuration() : times.delay, [] { return false; });
   acceptor_->Stop();
-  // On a thread of its own, for Shutdown waits for every reactor, also for one that a hung device holds.
+  // Sends GOAWAY on all connections, so that callers go elsewhere, and lets what is in flight end, until `timeout`. On
+  // a thread of its own, for it waits for every reactor, also for one that a hung device holds.
   closed_ = std::make_shared<absl::Notification>();
-  std::thread([grpc = grpc_, closed = closed_] {
-    const auto deadline = absl::ToChronoTime(absl::Now() + kCloseTimeout);
-    for (const auto& server : grpc) server->Shutdown(deadline);
+  const absl::Duration timeout = hurries ? absl::ZeroDuration() : times.timeout;
+  std::thread([grpc = grpc_, closed = closed_, deadline = absl::ToChronoTime(absl::Now() + timeout + kCloseTimeout)] {
+    std::vector<std::thread> shutdowns;
+    for (const auto& server : grpc) shutdowns.emplace_back([&server, deadline] { server->Shutdown(deadline); });
+    for (std::thread& shutdown : shutdowns) shutdown.join();
     closed->Notify();
   }).detach();
+  // A request has bytes until its answer is off our hands.
+  wait(timeout, [&] { return admission_->in_use().bytes == 0 || closed_->HasBeenNotified(); });
+  const uint64_t cut_off = admission_->in_use().requests;
+  if (!device_lost_) admission_->Close(Draining());
   closed_->WaitForNotificationWithTimeout(kMaxCloseTime);
   if (!port_file_.empty()) unlink(port_file_.c_str());
   metrics_endpoint_.reset();

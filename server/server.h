@@ -2,7 +2,7 @@
 //
 //   auto server = *Server::Start(options, *OpenDevice(options.device, options.cpu_isa), on_failed);
 //   ... until SIGTERM ...
-//   server->Drain(absl::Seconds(30), [] { return false; });
+//   server->Drain({.timeout = absl::Seconds(30)}, [] { return false; });
 //
 // Threads: Start, Drain and the destructor by one thread; on_failed is called on a lane thread, one of gRPC's or the
 //          one that accepts connections, and must not block.
@@ -66,10 +66,16 @@ class Server {
   // that change are noticed.
   void Reload(bool is_asked_for);
 
-  // Reports NOT_SERVING, refuses new requests, and waits for those in flight: until none is left, `timeout` has passed
-  // or `hurry` returns true (it is asked about 50 times a second). Then closes the sockets, for a second at most, even
-  // if the device hangs. Returns the number of requests that it cut off. Called once at most.
-  uint64_t Drain(absl::Duration timeout, const std::function<bool()>& hurry);
+  struct DrainTimes {
+    absl::Duration delay;    // Everything is still served, so that balancers see NOT_SERVING before anybody is refused.
+    absl::Duration timeout;  // For what is in flight then.
+  };
+
+  // Reports NOT_SERVING and goes on serving for the delay; then takes no connections any more and tells callers to go
+  // elsewhere (GOAWAY), and waits for what is in flight: until nothing is left, the timeout has passed or `hurry`
+  // returns true (it is asked about 50 times a second, and ends the delay too). Then closes the sockets, for a second at
+  // most, even if the device hangs. Returns the number of requests that it cut off. Called once at most.
+  uint64_t Drain(DrainTimes times, const std::function<bool()>& hurry);
 
  private:
   Server() = default;

@@ -1,0 +1,148 @@
+"""A server that is stopped behind a balancer of TCP connections, with a healthy neighbour: no call fails."""
+
+import asyncio
+import contextlib
+import pathlib
+import signal
+import sys
+import threading
+import time
+import unittest
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from foreign_client_test import scan_request  # noqa: E402
+from grpc.health.v1 import health_pb2, health_pb2_grpc  # noqa: E402
+from harness import Server, grpc  # noqa: E402
+from prefixd.v1 import primitives_pb2_grpc  # noqa: E402
+
+CALLERS = 8
+
+
+class Balancer:
+    """Gives each connection to the next server that says SERVING, and looks ten times a second."""
+
+    def __init__(self, addresses):
+        self._healthy = {address: True for address in addresses}
+        self._next = 0
+        self._ends = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._threads = [threading.Thread(target=self._loop.run_forever, daemon=True)]
+        self._threads += [threading.Thread(target=self._look_at, args=(address,)) for address in addresses]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        self._listener = asyncio.run_coroutine_threadsafe(
+            asyncio.start_server(self._forward, "127.0.0.1", 0), self._loop).result()
+        self.address = "127.0.0.1:%d" % self._listener.sockets[0].getsockname()[1]
+        return self
+
+    def __exit__(self, *_):
+        self._ends.set()
+        for thread in self._threads[1:]:
+            thread.join()
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._threads[0].join()
+        self._loop.close()
+
+    async def _end(self):
+        self._listener.close()
+        forwards = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in forwards:
+            task.cancel()
+        await asyncio.gather(*forwards, return_exceptions=True)
+
+    def _look_at(self, address):
+        with grpc.insecure_channel(address) as channel:
+            while not self._ends.wait(0.1):
+                try:
+                    reply = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=1)
+                    self._healthy[address] = reply.status == health_pb2.HealthCheckResponse.SERVING
+                except grpc.RpcError:
+                    self._healthy[address] = False
+
+    async def _forward(self, reader, writer):
+        healthy = [address for address, is_healthy in self._healthy.items() if is_healthy]
+        self._next += 1
+        try:
+            server = await asyncio.open_connection(*healthy[self._next % len(healthy)].split(":"))
+        except OSError:
+            writer.close()
+            return
+        await asyncio.gather(self._copy(reader, server[1]), self._copy(server[0], writer))
+
+    @staticmethod
+    async def _copy(reader, writer):
+        try:
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        writer.close()
+
+
+class DrainDrill(unittest.TestCase):
+    @contextlib.contextmanager
+    def held_stream(self, server):
+        ends = threading.Event()
+
+        def requests():
+            yield scan_request(np.ones(100, np.int32))
+            ends.wait()
+        with grpc.insecure_channel(server.address) as channel:
+            replies = primitives_pb2_grpc.PrefixServiceStub(channel).StreamScan(requests())
+            yield replies
+            ends.set()
+            self.assertEqual(len(list(replies)), 1)  # What is in flight comes to its end: the result.
+
+    def calls_while_one_stops(self, *flags):
+        """Returns the errors of callers who do not try again, and how many calls the others made."""
+        request = scan_request(np.ones(100, np.int32))
+        errors, num_served, ends = [], [0] * CALLERS, threading.Event()
+
+        def call(address, i):
+            options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
+            with grpc.insecure_channel(address, options=options) as channel:
+                stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+                while not ends.wait(0.005):
+                    try:
+                        stub.Scan(request, timeout=10, wait_for_ready=True)
+                        num_served[i] += 1
+                    except grpc.RpcError as error:
+                        errors.append(f"{error.code().name}: {error.details()}")
+
+        with Server(*flags) as stopped, Server() as neighbour:
+            with Balancer([stopped.address, neighbour.address]) as balancer:
+                callers = [threading.Thread(target=call, args=(balancer.address, i)) for i in range(CALLERS)]
+                for caller in callers:
+                    caller.start()
+                time.sleep(1)
+                with self.held_stream(stopped) as held:  # So that it takes a while to end.
+                    next(held)
+                    stopped.process.send_signal(signal.SIGTERM)
+                    time.sleep(2)
+                stopped.process.wait(timeout=30)
+                time.sleep(0.5)
+                ends.set()
+                for caller in callers:
+                    caller.join()
+            self.assertEqual(stopped.process.returncode, 0, stopped.log())
+        self.assertGreater(min(num_served), 0)
+        return errors, sum(num_served)
+
+    def test_nothing_fails_where_connections_have_an_age(self):
+        errors, _ = self.calls_while_one_stops("--max-connection-age-seconds", "1", "--drain-delay-seconds", "3")
+        self.assertEqual(errors, [])
+
+    def test_almost_nothing_fails_where_they_have_none(self):
+        """A call that crosses with the news that the server goes may fail: of each connection one at most."""
+        errors, num_served = self.calls_while_one_stops("--drain-delay-seconds", "1")
+        self.assertLessEqual(len(errors), CALLERS, (errors, num_served))
+
+
+if __name__ == "__main__":
+    unittest.main()
