@@ -372,7 +372,7 @@ class DrainTest(LoadTestCase):
                 try:
                     method()
                 except grpc.RpcError as error:
-                    return reason(error) == "DRAINING"
+                    return error.code() == grpc.StatusCode.UNAVAILABLE
                 return False
 
             wait_until(lambda: refused(lambda: stub.Echo(pb.EchoRequest())))
