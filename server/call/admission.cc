@@ -106,8 +106,6 @@ void Admission::Ticket::LeavePlace(uint64_t kept_bytes) {
 
 // ---- Accounts ------------------------------------------------------------------------------------------------------
 Admission::Admission(Limits limits) : limits_(limits) {
-  root_.who = "the server";
-  root_.subject = "server";
   waits_thread_ = std::thread([this] { RunWaits(); });
 }
 
@@ -127,8 +125,6 @@ Admission::Account* Admission::Open(const Caller& caller) {
       account = std::make_unique<Account>();
       account->parent = parent;
       account->key = key;
-      account->who = parent == &root_ ? StrCat("caller ", caller.name) : StrCat("a connection of ", caller.name);
-      account->subject = caller.name;
     }
     return account.get();
   };
@@ -139,11 +135,24 @@ Admission::Account* Admission::Open(const Caller& caller) {
 }
 
 void Admission::Close(Account* account) {
-  while (account != nullptr) {
+  constexpr size_t kKept = 64;
+  for (Account* at = account; at != nullptr; at = at->parent) --at->num_tickets;
+  while (account->parent != nullptr && account->num_tickets == 0 && account->parent->children.size() > kKept) {
     Account* const parent = account->parent;
-    if (--account->num_tickets == 0 && parent != nullptr) parent->children.erase(account->key);
+    const std::string key = account->key;
+    parent->children.erase(key);
     account = parent;
   }
+}
+
+std::string Admission::Subject(const Account& account) const {
+  if (account.parent == nullptr) return "server";
+  return account.parent == &root_ ? account.key : account.parent->key;
+}
+
+std::string Admission::Describe(const Account& account) const {
+  if (account.parent == nullptr) return "the server";
+  return StrCat(account.parent == &root_ ? "caller " : "a connection of ", Subject(account));
 }
 
 Admission::Use Admission::Share(const Account& account, bool for_newcomer) const {
@@ -167,8 +176,8 @@ absl::Status Admission::CheckRequest(const Account& account) const {
   }
   if (full == nullptr) return absl::OkStatus();
   return Exhausted(
-      "REQUEST_BUDGET", full->subject,
-      StrCat(full->who, " has ", full->use.requests, " requests under way and may have ",
+      "REQUEST_BUDGET", Subject(*full),
+      StrCat(Describe(*full), " has ", full->use.requests, " requests under way and may have ",
              Share(*full, is_newcomer).requests, full == &root_ ? " (--max-requests)" : kShare, ": retry later"));
 }
 
@@ -192,8 +201,8 @@ absl::Status Admission::CheckBytes(const Account& account, uint64_t bytes) const
   if (full == nullptr) return absl::OkStatus();
   const bool is_root = full == &root_;
   return Exhausted(
-      "BYTE_BUDGET", full->subject,
-      StrCat("the request needs ", bytes, " bytes, and ", full->who, " uses ", full->use.bytes, " of ",
+      "BYTE_BUDGET", Subject(*full),
+      StrCat("the request needs ", bytes, " bytes, and ", Describe(*full), " uses ", full->use.bytes, " of ",
              Share(*full, HasNoBytes(account)).bytes, is_root ? " (--max-request-bytes)" : kShare, ": retry later"));
 }
 

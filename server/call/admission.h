@@ -114,9 +114,7 @@ class Admission {
   // What a caller, or one of his connections, uses; the root: all of them.
   struct Account {
     Account* parent = nullptr;
-    std::string key;      // In its parent's children.
-    std::string who;      // For messages: "caller 10.0.0.1".
-    std::string subject;  // For QuotaFailure: "10.0.0.1".
+    std::string key;  // In its parent's children.
     Use use;
     uint64_t num_tickets = 0;
     uint64_t waiting_bytes = 0;  // That its own tickets wait for, not those of its children.
@@ -132,8 +130,12 @@ class Admission {
   };
 
   Account* Open(const Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Forgets accounts that nobody has a ticket of.
+  // Keeps some accounts that nobody has a ticket of: their callers may be back at once.
   void Close(Account* account) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whose it is: a caller's name, or "server".
+  std::string Subject(const Account& account) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // For messages: "a connection of 10.0.0.1".
+  std::string Describe(const Account& account) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What the account may use at most; with what is kept for those in it who use nothing yet.
   Use Share(const Account& account, bool for_newcomer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // None but those of every request.

@@ -94,17 +94,19 @@ bool Watchdog::LookAt(Entry& entry, Clock::time_point now) const {
 }
 
 void Watchdog::Run() {
+  std::vector<std::weak_ptr<Watched>> arrived;
   while (true) {
     {
       MutexLock lock(mutex_);
       if (!stopping_) stop_.WaitFor(mutex_, tick_);
       if (stopping_) return;
-      for (std::weak_ptr<Watched>& watched : arrived_) {
-        if (!watched.expired()) entries_.push_back({.watched = std::move(watched), .sight = {}, .since = Clock::now()});
-      }
-      arrived_.clear();
+      arrived.swap(arrived_);  // Calls that begin do not wait for us to look at thousands that have ended.
     }
     const Clock::time_point now = Clock::now();
+    for (std::weak_ptr<Watched>& watched : arrived) {
+      if (!watched.expired()) entries_.push_back({.watched = std::move(watched), .sight = {}, .since = now});
+    }
+    arrived.clear();
     entries_.erase(std::remove_if(entries_.begin(), entries_.end(), [&](Entry& entry) { return !LookAt(entry, now); }),
                    entries_.end());
   }
