@@ -49,7 +49,7 @@ absl::StatusOr<std::string> ReadFile(std::string_view option, std::string_view w
                                      size_t max_bytes, Secrecy secrecy) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return Wrong(option, StrCat(what, " ", path, ": ", std::generic_category().message(errno)));
-  const absl::StatusOr<std::string> content = ReadOpen(file, max_bytes, secrecy);
+  absl::StatusOr<std::string> content = ReadOpen(file, max_bytes, secrecy);
   close(file);
   if (!content.ok()) return Wrong(option, StrCat(what, " ", path, ": ", content.status().message()));
   return content;
@@ -59,7 +59,7 @@ absl::StatusOr<std::string> ReadFile(std::string_view option, std::string_view w
 absl::StatusOr<std::string> ReadPem(std::string_view option, std::string_view what, const std::string& path,
                                     std::string_view ending, Secrecy secrecy) {
   if (path.empty()) return std::string();
-  PREFIXD_ASSIGN_OR_RETURN(const std::string pem, ReadFile(option, what, path, kMaxPemBytes, secrecy));
+  PREFIXD_ASSIGN_OR_RETURN(std::string pem, ReadFile(option, what, path, kMaxPemBytes, secrecy));
   if (pem.find("-----BEGIN ") == std::string::npos || pem.find(ending) == std::string::npos) {
     return Wrong(option, StrCat(what, " ", path, ": it has no block in PEM form that begins with -----BEGIN ", ending));
   }

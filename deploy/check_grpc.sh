@@ -164,7 +164,7 @@ for option in "${apt_options[@]}"; do arguments+=(--apt-option "$option"); done
 CHECK_GRPC_ROOT=$root unshare --mount --propagation private --pid --fork --kill-child \
   "$0" "${arguments[@]}" "${suites[@]}" &
 child=$!
-code=143  # Of a signal.
+code=143  # A signal ended it.
 trap 'kill -KILL "$child"' INT TERM HUP  # And all that it has started, and mounted, with it.
 trap 'wait "$child" || true; rm -rf --one-file-system "${remove[@]}"; exit "$code"' EXIT
 code=0

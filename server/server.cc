@@ -149,6 +149,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
                           },
                       .on_device_lost = [server = server.get()](const absl::Status& s) { server->OnDeviceLost(s); }};
   std::vector<Network> proxies;
+  proxies.reserve(options.trusted_proxies.size());
   for (const std::string& proxy : options.trusted_proxies) proxies.push_back(*Network::Parse(proxy));
   PREFIXD_ASSIGN_OR_RETURN(server->identities_, Identities::Load(options.token_file, std::move(proxies)));
   server->context_.identities = server->identities_.get();
@@ -192,6 +193,7 @@ absl::Status Server::Listen(const Options& options) {
   grpc::ResourceQuota quota("prefixd");
   quota.Resize(kTransportBytesPerRequestByte * options.max_request_bytes).SetMaxThreads(kMaxReflectionThreads);
   std::vector<grpc::Service*> admin_services;
+  admin_services.reserve(admin_services_.size());
   for (const auto& service : admin_services_) admin_services.push_back(service.get());
   // It is gRPC's own service, and asks nobody for a token.
   const Reflection reflection = options.token_file.empty() ? Reflection::kOn : Reflection::kOff;
@@ -301,6 +303,7 @@ uint64_t Server::Drain(DrainTimes times, const std::function<bool()>& hurry) {
   const absl::Duration timeout = hurries ? absl::ZeroDuration() : times.timeout;
   std::thread([grpc = grpc_, closed = closed_, deadline = absl::ToChronoTime(absl::Now() + timeout + kCloseTimeout)] {
     std::vector<std::thread> shutdowns;
+    shutdowns.reserve(grpc.size());
     for (const auto& server : grpc) shutdowns.emplace_back([&server, deadline] { server->Shutdown(deadline); });
     for (std::thread& shutdown : shutdowns) shutdown.join();
     closed->Notify();

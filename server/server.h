@@ -73,8 +73,8 @@ class Server {
 
   // Reports NOT_SERVING and goes on serving for the delay; then takes no connections any more and tells callers to go
   // elsewhere (GOAWAY), and waits for what is in flight: until nothing is left, the timeout has passed or `hurry`
-  // returns true (it is asked about 50 times a second, and ends the delay too). Then closes the sockets, for a second at
-  // most, even if the device hangs. Returns the number of requests that it cut off. Called once at most.
+  // returns true (it is asked about 50 times a second, and ends the delay too). Then closes the sockets, for a second
+  // at most, even if the device hangs. Returns the number of requests that it cut off. Called once at most.
   uint64_t Drain(DrainTimes times, const std::function<bool()>& hurry);
 
  private:

@@ -137,8 +137,8 @@ Admission::Account* Admission::Open(const Caller& caller) {
 void Admission::Close(Account* account) {
   constexpr size_t kKept = 64;
   for (Account* at = account; at != nullptr; at = at->parent) --at->num_tickets;
-  while (account->parent != nullptr && account->num_tickets == 0 && account->parent->children.size() > kKept) {
-    Account* const parent = account->parent;
+  for (Account* parent = account->parent; parent != nullptr; parent = account->parent) {
+    if (account->num_tickets > 0 || parent->children.size() <= kKept) return;
     const std::string key = account->key;
     parent->children.erase(key);
     account = parent;

@@ -21,7 +21,7 @@ std::string AddressName(const sockaddr_storage& address);
 // The same of a peer as gRPC writes it, "ipv4:10.0.0.1:4242" or "ipv6:%5B::1%5D:4242"; "unix" for a Unix socket.
 std::string PeerName(std::string_view peer);
 
-// Of a Unix socket gRPC says nothing but that: its connections are told apart by the memory in which gRPC keeps what it
+// gRPC says nothing of a Unix socket's peer: its connections are told apart by the memory in which gRPC keeps what it
 // knows of each, and which is no other connection's as long as a call of this one is there.
 Caller CallerOf(const grpc::CallbackServerContext& call);
 

@@ -97,7 +97,7 @@ absl::StatusOr<std::string> Identities::NameOf(const grpc::ServerContextBase& ca
             "it, and use TLS or a Unix socket");
       }
       const bool is_bearer = absl::StartsWithIgnoreCase(*shown, AbslView(kBearer));
-      const std::string name = is_bearer ? tokens->NameOf(std::string_view(*shown).substr(kBearer.size())) : "";
+      std::string name = is_bearer ? tokens->NameOf(std::string_view(*shown).substr(kBearer.size())) : "";
       if (!name.empty()) return name;
       return Unauthenticated("WRONG_TOKEN",
                              "authorization: expected 'Bearer TOKEN' with a token that the server knows");

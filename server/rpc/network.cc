@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kUnix = "unix";
 constexpr std::string_view kIpv4 = "ipv4:";
 constexpr std::string_view kIpv6 = "ipv6:";
-constexpr size_t kIpv4Begin = 12;  // Of an IPv4 address in an IPv6 one.
+constexpr size_t kIpv4Begin = 12;  // Where an IPv4 address is in an IPv6 one.
 
 }  // namespace
 

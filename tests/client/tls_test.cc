@@ -94,7 +94,7 @@ class Tls : public testing::Test {
     return path;
   }
 
-  static inline const Authority* authority_;
+  static inline const Authority* authority_;  // NOLINT(readability-identifier-naming): a member, shared by the tests.
 };
 
 TEST_F(Tls, CallsAndStreamsOfATrustedServer) {

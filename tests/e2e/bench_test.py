@@ -302,7 +302,7 @@ class BenchTest(E2ETest):
 
 class MemoryTest(E2ETest):
     def test_arrays_in_host_memory_go_back_at_once(self):
-        kib = 256 << 10  # Of both arrays.
+        kib = 256 << 10  # For both arrays.
         with Server(device="cpu") as server:
             before = server.memory_kib()
             self.ctl("bench", "scan", "--types", "f64", "--sizes", "2^10,2^24", "--repetitions", "1",

@@ -227,7 +227,7 @@ class MetricsTest(unittest.TestCase):
                 server.page()
 
     def test_connections(self):
-        with MeteredServer("--max-connections", "6") as server:  # Of which one address has half.
+        with MeteredServer("--max-connections", "6") as server:  # One address has half of them.
             host, port = server.address.split(":")
             connections = [socket.create_connection((host, int(port))) for _ in range(5)]
             wait_until(lambda: server.value("prefixd_connections_refused_total") == 2)

@@ -93,8 +93,7 @@ TEST_F(MetricsTest, TheStateIsThatOfTheMomentAndNamesAreEscaped) {
 TEST_F(MetricsTest, SoManyCallersHaveSeriesOfTheirOwn) {
   for (int i = 0; i < 5; ++i) Count("Scan", absl::OkStatus(), 0, kMillisecondNs, "10.0.0.1");
   Count("Scan", absl::CancelledError("gone"), 0, kMillisecondNs, "a\xff\n\"b");
-  for (int i = 0; i < 100; ++i)
-    Count("Scan", absl::OkStatus(), 0, kMillisecondNs, absl::StrCat("10.0.1.", i));
+  for (int i = 0; i < 100; ++i) Count("Scan", absl::OkStatus(), 0, kMillisecondNs, absl::StrCat("10.0.1.", i));
   EXPECT_EQ(Value(R"(prefixd_caller_requests_total{caller="10.0.0.1",code="OK"})"), "5");
   EXPECT_EQ(Value(R"(prefixd_caller_requests_total{caller="a\\xff\\n\\\"b",code="CANCELLED"})"), "1");
   EXPECT_EQ(Value(R"x(prefixd_caller_requests_total{caller="(others)",code="OK"})x"), "100");

@@ -30,7 +30,7 @@ class Honest:
         result = json.loads(said)
         self.calls, self.failures, self.p99_ms = result["calls"], result["failures"], result["p99_ms"]
         self.errors = result["errors"]
-        self.queue_p99_ms = result["queue_p99_ms"]  # Of that, in front of the server's lanes.
+        self.queue_p99_ms = result["queue_p99_ms"]  # The part in front of the server's lanes.
 
 
 def main():

@@ -32,7 +32,7 @@ MAX_BYTES_PER_SECOND = 125_000_000  # On all connections: what a network of a gi
 MAX_GROWTH_KIB = 256 * 1024
 MAX_SLOWER = 10
 RECOVERY_SECONDS = 10
-MAX_CPU = 0.2  # Of a core, when nobody calls.
+MAX_CPU = 0.2  # Cores, when nobody calls.
 RESET = RST_STREAM, 0, (8).to_bytes(4, "big")
 UNARY, STREAM = "/prefixd.v1.PrefixService/Scan", "/prefixd.v1.PrefixService/StreamScan"
 
