@@ -136,11 +136,13 @@ Admission::Account* Admission::Open(const Caller& caller) {
 
 void Admission::Close(Account* account) {
   constexpr size_t kKept = 64;
-  for (Account* at = account; at != nullptr; at = at->parent) --at->num_tickets;
-  for (Account* parent = account->parent; parent != nullptr; parent = account->parent) {
-    if (account->num_tickets > 0 || parent->children.size() <= kKept) return;
-    const std::string key = account->key;
-    parent->children.erase(key);
+  while (account != nullptr) {
+    Account* const parent = account->parent;
+    --account->num_tickets;
+    if (account->num_tickets == 0 && parent != nullptr && parent->children.size() > kKept) {
+      const std::string key = account->key;
+      parent->children.erase(key);
+    }
     account = parent;
   }
 }
