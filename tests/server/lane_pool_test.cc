@@ -323,27 +323,28 @@ TEST(LanePoolTest, AYardstickTakesNoLargeTasksPlace) {
   EXPECT_TRUE(compared.WaitFor(1));
 }
 
-TEST(LanePoolTest, YardsticksDoNotRunBesideAsManyLargeTasksAsMay) {
+TEST(LanePoolTest, AYardstickDoesNotStartBesideAsManyLargeTasksAsMay) {
   FakeDevice device;
   auto pool = LanePool::Create(device, 6, kStagingBytes, kPollTime, kLongGap);
   ASSERT_TRUE(pool.ok());
   NoteSmallRequests(**pool);
-  std::atomic<int> running{0};
-  Gate ended;
-  for (int i = 0; i < 10; ++i) {
-    (*pool)->Submit({TaskSize::kYardstick}, [&](BorrowedLane&) {
-      EXPECT_LT(running, 6 / 3);
-      ended.Arrive();
+  Gate running, go_on, compared;
+  for (int i = 0; i < 6 / 3; ++i) {
+    (*pool)->Submit({TaskSize::kLarge}, [&](BorrowedLane&) {
+      running.Arrive();
+      EXPECT_TRUE(go_on.WaitFor(1));
     });
-    for (int k = 0; k < 4; ++k) {
-      (*pool)->Submit({TaskSize::kLarge}, [&](BorrowedLane&) {
-        ++running;
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        --running;
-      });
-    }
   }
-  EXPECT_TRUE(ended.WaitFor(10));
+  ASSERT_TRUE(running.WaitFor(6 / 3));
+  (*pool)->Submit({TaskSize::kYardstick}, [&](BorrowedLane&) { compared.Arrive(); });
+  for (int i = 0; i < 100; ++i) {  // All lanes but those of the large ones have had their chance to take it.
+    Gate small;
+    (*pool)->Submit({TaskSize::kSmall}, [&](BorrowedLane&) { small.Arrive(); });
+    ASSERT_TRUE(small.WaitFor(1));
+  }
+  EXPECT_EQ(compared.arrived(), 0);
+  go_on.Arrive();
+  EXPECT_TRUE(compared.WaitFor(1));
 }
 
 // One by one, at once or later: the lane's thread polls, is about to sleep, or sleeps.
