@@ -20,6 +20,7 @@
 
 #include "kernels/cuda/look_back.cuh"
 #include "kernels/cuda/ring.cuh"
+#include "kernels/cuda/ring_move.cuh"
 #include "kernels/cuda/select.cuh"
 #include "kernels/cuda/warp_join.cuh"
 
@@ -361,7 +362,7 @@ class RingCompact {
         if (stage.ticket == RingState<kStages>::kEnd) return;
         s_.placed[ticket.stage].Wait(ticket.parity);
         const uint64_t slot = s_.tickets[ticket.stage].slot + stage.offset;
-        Move(stage.begin, stage.count, p_.values + slot);
+        MoveFromRing<T, Shape::kQueueItems>(s_.queue, stage.begin, stage.count, p_.values + slot);
         if (LaneOfWarp() == 0 && stage.ticket == p_.num_tiles - 1 && sub == Shape::kTicketStages - 1) {
           *p_.count = slot + stage.count;
           *p_.h_num_kept = slot + stage.count;
@@ -373,62 +374,6 @@ class RingCompact {
       if (++sub == Shape::kTicketStages) {
         sub = 0;
         ticket.Next();
-      }
-    }
-  }
-
-  // Moves `count` items from the queue to out, by a warp. All but the ends goes by aligned stores of 16 bytes, each
-  // made of the two aligned words of 16 bytes in the queue that hold its items.
-  __device__ void Move(uint32_t begin, uint32_t count, T* out) const {
-    constexpr uint32_t kWordItems = 16 / sizeof(T);
-    const uint32_t misaligned = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(out) / sizeof(T) % kWordItems);
-    const uint32_t head = min((kWordItems - misaligned) % kWordItems, count);
-    const uint32_t num_words = (count - head) / kWordItems;
-    const uint32_t middle = num_words * kWordItems;
-    auto* to = reinterpret_cast<uint4*>(out + head);
-    // Where the first stored word begins within its aligned word of the queue, in units of 4 bytes.
-    switch ((begin + head) % kWordItems * (sizeof(T) / 4)) {
-      case 0:
-        MoveWords<0>((begin + head) / kWordItems, num_words, to);
-        break;
-      case 1:
-        MoveWords<1>((begin + head) / kWordItems, num_words, to);
-        break;
-      case 2:
-        MoveWords<2>((begin + head) / kWordItems, num_words, to);
-        break;
-      default:
-        MoveWords<3>((begin + head) / kWordItems, num_words, to);
-    }
-    if (const uint32_t i = LaneOfWarp(); i < count - middle) {
-      const uint32_t rank = i < head ? i : middle + i;
-      out[rank] = s_.queue[(begin + rank) % Shape::kQueueItems];
-    }
-  }
-
-  template <int kSkip>
-  __device__ void MoveWords(uint32_t first, uint32_t num_words, uint4* to) const {
-    constexpr uint32_t kQueueWords = Shape::kQueueItems * sizeof(T) / 16;
-    constexpr int kUnroll = 4;
-    const auto* s_words = reinterpret_cast<const uint4*>(s_.queue);
-    for (uint32_t base = 0; base < num_words; base += kUnroll * kWarpThreads) {
-      uint4 words[kUnroll];
-#pragma unroll
-      for (int k = 0; k < kUnroll; ++k) {
-        const uint32_t i = first + min(base + k * kWarpThreads + LaneOfWarp(), num_words - 1);
-        const uint4 low = s_words[i % kQueueWords];
-        const uint4 high = kSkip == 0 ? low : s_words[(i + 1) % kQueueWords];
-        if constexpr (kSkip == 0) words[k] = low;
-        if constexpr (kSkip == 1) words[k] = {low.y, low.z, low.w, high.x};
-        if constexpr (kSkip == 2) words[k] = {low.z, low.w, high.x, high.y};
-        if constexpr (kSkip == 3) words[k] = {low.w, high.x, high.y, high.z};
-      }
-#pragma unroll
-      for (int k = 0; k < kUnroll; ++k) {
-        const uint32_t i = base + k * kWarpThreads + LaneOfWarp();
-        if (i < num_words) to[i] = words[k];
-        // The rows are stored one by one: bursts of stores would get in the way of loads.
-        __syncwarp();
       }
     }
   }
