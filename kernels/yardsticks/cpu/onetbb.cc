@@ -50,8 +50,10 @@ class ScanBody {
     }
     value_ = before;
   }
-  void reverse_join(ScanBody& before) { value_ = op_(before.value_, value_); }  // NOLINT: the library's name.
-  void assign(ScanBody& other) { value_ = other.value_; }                       // NOLINT: the library's name.
+  // NOLINTNEXTLINE(readability-identifier-naming): the library's name.
+  void reverse_join(ScanBody& before) { value_ = op_(before.value_, value_); }
+  // NOLINTNEXTLINE(readability-identifier-naming): the library's name.
+  void assign(ScanBody& other) { value_ = other.value_; }
 
   T value() const { return value_; }
 
