@@ -1,6 +1,7 @@
 #include "base/status.h"
 
 #include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 
 namespace prefixd {
 namespace {
@@ -8,6 +9,7 @@ namespace {
 constexpr char kReasonUrl[] = "prefixd/reason";
 constexpr char kFieldUrl[] = "prefixd/field";
 constexpr char kQuotaSubjectUrl[] = "prefixd/quota_subject";
+constexpr char kRetryDelayUrl[] = "prefixd/retry_delay_ns";
 
 std::string Payload(const absl::Status& status, const char* url) {
   const auto payload = status.GetPayload(url);
@@ -32,5 +34,16 @@ absl::Status WithQuotaSubject(absl::Status status, std::string_view subject) {
 }
 
 std::string QuotaSubject(const absl::Status& status) { return Payload(status, kQuotaSubjectUrl); }
+
+absl::Status WithRetryDelay(absl::Status status, std::chrono::nanoseconds delay) {
+  status.SetPayload(kRetryDelayUrl, absl::Cord(StrCat(delay.count())));
+  return status;
+}
+
+std::optional<std::chrono::nanoseconds> RetryDelay(const absl::Status& status) {
+  int64_t count = 0;
+  if (!absl::SimpleAtoi(Payload(status, kRetryDelayUrl), &count)) return std::nullopt;
+  return std::chrono::nanoseconds(count);
+}
 
 }  // namespace prefixd

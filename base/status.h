@@ -7,6 +7,8 @@
 #ifndef PREFIXD_BASE_STATUS_H_
 #define PREFIXD_BASE_STATUS_H_
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -48,6 +50,11 @@ std::string ErrorField(const absl::Status& status);
 absl::Status WithQuotaSubject(absl::Status status, std::string_view subject);
 // Empty if it has none.
 std::string QuotaSubject(const absl::Status& status);
+
+// The same status with the time after which what was refused will not be refused again for the same reason.
+absl::Status WithRetryDelay(absl::Status status, std::chrono::nanoseconds delay);
+// Nothing if it is not known.
+std::optional<std::chrono::nanoseconds> RetryDelay(const absl::Status& status);
 
 }  // namespace prefixd
 
