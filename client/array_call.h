@@ -109,8 +109,8 @@ template <class Response>
 absl::Status ParseReply(const grpc::ByteBuffer& bytes, ArrayReply<Response>* reply) {
   Response& message = reply->message;
   ArrayPayloads payloads;
-  if (!ParseArrayMessage(bytes, &message, &payloads)) {
-    return absl::InternalError(StrCat("the server's reply is no ", message.GetTypeName()));
+  if (const absl::Status status = ParseArrayMessage(bytes, &message, &payloads); !status.ok()) {
+    return absl::InternalError(StrCat("the server's reply: ", status.message()));
   }
   reply->values = std::move(payloads[Response::kValuesFieldNumber]);
   if constexpr (requires { Response::kIndicesFieldNumber; }) {

@@ -49,7 +49,7 @@ bool Attempts::Pause() {
   next_pause_ = std::min(next_pause_ * 2, connection_.options().max_backoff);
   if (absl::Now() + pause >= end_) return false;
   if (cancellation_ != nullptr) return cancellation_->SleepUnlessCancelled(pause);
-  absl::SleepFor(pause);
+  absl::SleepFor(pause);  // Nobody can cancel the call.
   return true;
 }
 

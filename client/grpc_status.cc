@@ -36,6 +36,11 @@ std::string_view MeaningOf(const std::string& message) {
   return "";
 }
 
+// HAProxy before 3.0 makes this of a stream that the server refuses while its caller still sends.
+constexpr std::string_view kResetByProxy =
+    "the call was reset on its way; a proxy may do so to what the server refuses, and lose the reason: "
+    "the server's log has it, and where the server is only busy, trying again later helps";
+
 }  // namespace
 
 absl::Status FromGrpc(const grpc::Status& status) {
@@ -61,6 +66,9 @@ absl::Status FromGrpc(const grpc::Status& status) {
   std::string message = status.error_message();
   if (const std::string_view meaning = MeaningOf(message); code == absl::StatusCode::kUnavailable && !meaning.empty()) {
     message = StrCat(meaning, " (", message, ")");
+  }
+  if (code == absl::StatusCode::kCancelled && message.find("RST_STREAM") != std::string::npos) {
+    message = StrCat(kResetByProxy, " (", message, ")");
   }
   absl::Status error = reason.empty() ? absl::Status(code, message) : Error(code, reason, field, message);
   error.SetPayload(kCallStatusUrl, absl::Cord());

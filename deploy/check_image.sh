@@ -24,7 +24,7 @@ wait_for() {  # SECONDS COMMAND...: until the command succeeds.
   shift
   until "$@"; do
     ((SECONDS < end)) || fail "waited in vain for: $*"
-    sleep 0.1
+    sleep 0.1 # Until the next look.
   done
 }
 since() { awk -v start="$1" -v now="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", now - start }'; }
@@ -161,7 +161,7 @@ check_containers() {
   wait_for 30 is_busy
   start=$EPOCHREALTIME
   podman kill --signal TERM prefixd >/dev/null
-  sleep 2
+  sleep 2 # In which it could end.
   if has_ended; then fail "it did not wait for the request in flight"; fi
   seq 400001 500000 >&3
   exec 3>&-

@@ -11,9 +11,9 @@ declare -A groups=(
   [build]="g++ cmake ninja-build ccache
            libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev libspdlog-dev libtbb-dev
            libcli11-dev nlohmann-json3-dev libgoogle-perftools-dev prometheus-cpp-dev libssl-dev"
-  # C++, a foreign client in Python, CPUs that are older than this one, certificates, and promtool.
+  # C++, a foreign client in Python, CPUs that are older than this one, certificates, promtool, and a proxy.
   [test]="libgtest-dev libgmock-dev python3 python3-grpcio python3-protobuf python3-numpy qemu-user openssl
-          prometheus"
+          prometheus haproxy"
   [lint]="git clang-format python3-venv shellcheck"
   [grpc]="mmdebstrap git"  # deploy/check_grpc.sh
   [image]="mmdebstrap podman buildah crun iproute2 git"  # deploy/check_image.sh

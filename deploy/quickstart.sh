@@ -37,7 +37,7 @@ trap stop EXIT
 for _ in $(seq 100); do
   [[ -s $work/port ]] && break
   kill -0 "$server" 2>/dev/null || { cat "$work/log" >&2; exit 1; }
-  sleep 0.1
+  sleep 0.1 # Until the next look: a file does not tell when it is written.
 done
 PREFIXD_SERVER=127.0.0.1:$(<"$work/port")
 export PREFIXD_SERVER

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
 #include "grpcpp/support/proto_buffer_reader.h"
 #include "grpcpp/support/slice.h"
 #include "prefixd/v1/arrays.pb.h"
@@ -33,9 +34,9 @@ class Cursor {
   uint64_t remaining() const { return remaining_; }
 
   // A varint of at most max_bytes, before `stop` bytes remain.
-  bool ReadVarint(int max_bytes, uint64_t stop, uint64_t* value) {
+  bool ReadVarint(size_t max_bytes, uint64_t stop, uint64_t* value) {
     *value = 0;
-    for (int i = 0; i < max_bytes && remaining_ > stop; ++i) {
+    for (size_t i = 0; i < max_bytes && remaining_ > stop; ++i) {
       while (offset_ == slice_->size()) NextSlice();
       const uint8_t byte = slice_->begin()[offset_++];
       --remaining_;
@@ -83,24 +84,32 @@ bool IsSplit(const google::protobuf::Descriptor& type, Level level, uint64_t fie
   return field >= kFirstArrayField && field <= kLastArrayField && type.FindFieldByNumber(static_cast<int>(field));
 }
 
+// What became of a message that was to be split. Unusual: protobuf has to look at the whole of it. So what is split has
+// one meaning only, and protobuf reads the rest.
+enum class Outcome : uint8_t { kSplit, kUnusual, kTooMuchBesideArrays };
+
 // Splits the fields up to where `stop` bytes remain: payloads into *payloads, the rest, as a message of its own, into
-// *rest. `array`: the field that this is inside of; at the outermost level 0. Returns false for whatever is not plain:
-// then protobuf has to look at the whole. So what is accepted here has one meaning only, and protobuf reads the rest.
-bool Split(const google::protobuf::Descriptor& type, Cursor& in, uint64_t stop, Level level, int array,
-           ArrayPayloads* payloads, std::string* rest) {
-  constexpr int kMaxTagBytes = 5;  // As protobuf's parser has it, also for lengths.
+// *rest. `array`: the field that this is inside of; at the outermost level 0.
+Outcome Split(const google::protobuf::Descriptor& type, Cursor& in, uint64_t stop, Level level, int array,
+              ArrayPayloads* payloads, std::string* rest) {
+  constexpr size_t kMaxTagBytes = 5;  // As protobuf's parser has it, also for lengths.
   constexpr int kMaxVarintBytes = 10;
   uint64_t arrays_seen = 0;  // A bit each. A second one would have to be merged with the first.
+  const auto has_room = [&](uint64_t num_bytes) {
+    return num_bytes <= kMaxBytesBesideArrays && rest->size() <= kMaxBytesBesideArrays - num_bytes;
+  };
   while (in.remaining() > stop) {
     Cursor start = in;
     uint64_t tag = 0;
     uint64_t ignored = 0;
     uint64_t length = 0;
-    if (!in.ReadVarint(kMaxTagBytes, stop, &tag) || tag > std::numeric_limits<uint32_t>::max()) return false;
+    if (!in.ReadVarint(kMaxTagBytes, stop, &tag) || tag > std::numeric_limits<uint32_t>::max()) {
+      return Outcome::kUnusual;
+    }
     const uint64_t field = tag >> 3;
     switch (tag & 7) {
       case kVarint:
-        if (!in.ReadVarint(kMaxVarintBytes, stop, &ignored)) return false;
+        if (!in.ReadVarint(kMaxVarintBytes, stop, &ignored)) return Outcome::kUnusual;
         break;
       case kFixed64:
         length = sizeof(uint64_t);
@@ -109,21 +118,23 @@ bool Split(const google::protobuf::Descriptor& type, Cursor& in, uint64_t stop, 
         length = sizeof(uint32_t);
         break;
       case kBytes:
-        if (!in.ReadVarint(kMaxTagBytes, stop, &length)) return false;
+        if (!in.ReadVarint(kMaxTagBytes, stop, &length)) return Outcome::kUnusual;
         break;
       default:
-        return false;
+        return Outcome::kUnusual;
     }
-    if (length > in.remaining() - stop) return false;
+    if (length > in.remaining() - stop) return Outcome::kUnusual;
     if ((tag & 7) != kBytes || !IsSplit(type, level, field)) {
       // A source beside inline: the later one would win.
-      if (level == kArray && field < kInnerField) return false;
+      if (level == kArray && field < kInnerField) return Outcome::kUnusual;
+      const uint64_t num_bytes = start.remaining() - in.remaining() + length;
+      if (!has_room(num_bytes)) return Outcome::kTooMuchBesideArrays;
       in.Read(length, [](std::string_view) {});
-      start.Read(start.remaining() - in.remaining(), [&](std::string_view part) { rest->append(part); });
+      start.Read(num_bytes, [&](std::string_view part) { rest->append(part); });
       continue;
     }
     const uint64_t seen = uint64_t{1} << (kLastArrayField - field);
-    if ((arrays_seen & seen) != 0) return false;
+    if ((arrays_seen & seen) != 0) return Outcome::kUnusual;
     arrays_seen |= seen;
     if (level == kChunk) {
       in.Read(length, [&](std::string_view part) { (*payloads)[array].Append(part); });
@@ -132,12 +143,14 @@ bool Split(const google::protobuf::Descriptor& type, Cursor& in, uint64_t stop, 
     std::string inner;
     const Level inner_level = level == kMessage ? kArray : kChunk;
     const int inner_array = level == kMessage ? static_cast<int>(field) : array;
-    if (!Split(type, in, in.remaining() - length, inner_level, inner_array, payloads, &inner)) return false;
+    const Outcome outcome = Split(type, in, in.remaining() - length, inner_level, inner_array, payloads, &inner);
+    if (outcome != Outcome::kSplit) return outcome;
+    if (!has_room(2 * kMaxTagBytes + inner.size())) return Outcome::kTooMuchBesideArrays;
     AppendVarint(tag, rest);
     AppendVarint(inner.size(), rest);
     rest->append(inner);
   }
-  return true;
+  return Outcome::kSplit;
 }
 
 // A slice over memory that `owner` keeps.
@@ -165,23 +178,42 @@ void TakePayloads(google::protobuf::Message* message, ArrayPayloads* payloads) {
 
 }  // namespace
 
-bool ParseArrayMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message* message, ArrayPayloads* payloads) {
+absl::Status ParseArrayMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message* message,
+                               ArrayPayloads* payloads) {
+  const auto malformed = [&](std::string_view why) {
+    return Error(absl::StatusCode::kInvalidArgument, "MALFORMED", "",
+                 StrCat("the message is no ", message->GetDescriptor()->full_name(), why));
+  };
+  constexpr std::string_view kOtherContract = ": check that it was made from the same contract";
   auto slices = std::make_shared<std::vector<grpc::Slice>>();
-  if (!bytes.Dump(slices.get()).ok()) return false;
+  if (!bytes.Dump(slices.get()).ok()) return malformed(": it came in part only");
   Cursor cursor(*slices, bytes.Length());
   std::string rest;
-  if (Split(*message->GetDescriptor(), cursor, 0, kMessage, 0, payloads, &rest)) {
+  const Outcome outcome = Split(*message->GetDescriptor(), cursor, 0, kMessage, 0, payloads, &rest);
+  if (outcome == Outcome::kSplit) {
     for (int field = kFirstArrayField; field <= kLastArrayField; ++field) {
       if (!(*payloads)[field].empty()) (*payloads)[field].SetOwner(slices);
     }
-    return message->ParseFromString(rest);
+    return message->ParseFromString(rest) ? absl::OkStatus() : malformed(kOtherContract);
   }
   *payloads = ArrayPayloads();
+  if (outcome == Outcome::kTooMuchBesideArrays) {
+    return malformed(StrCat(" that is taken: it has more than ", kMaxBytesBesideArrays, " bytes beside its arrays"));
+  }
+  if (bytes.Length() > kMaxBytesBesideArrays) {
+    return malformed(StrCat(" that is taken: in one of more than ", kMaxBytesBesideArrays,
+                            " bytes every array comes once, whole, and no field is a group"));
+  }
   grpc::ByteBuffer whole = bytes;
   grpc::ProtoBufferReader reader(&whole);
-  if (!reader.status().ok() || !message->ParseFromZeroCopyStream(&reader)) return false;
+  if (!reader.status().ok() || !message->ParseFromZeroCopyStream(&reader)) return malformed(kOtherContract);
   TakePayloads(message, payloads);
-  return true;
+  return absl::OkStatus();
+}
+
+absl::Status ParseMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message* message) {
+  ArrayPayloads none;
+  return ParseArrayMessage(bytes, message, &none);
 }
 
 grpc::ByteBuffer SerializeArrayMessage(const google::protobuf::Message& message,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
@@ -104,17 +104,21 @@ void StartLog(const std::string& level, const std::string& format, uint64_t line
   g_log = log;
 }
 
+const std::vector<std::string>& LogLevels() {
+  static const auto& levels = *new std::vector<std::string>{"trace", "debug", "info", "warn", "error", "off"};
+  return levels;
+}
+
 void SetLogLevel(const std::string& level) {
   if (g_log != nullptr) g_log->logger->set_level(spdlog::level::from_str(level));
 }
 
 absl::StatusOr<std::string> ReadLogLevel(const std::string& path) {
-  constexpr std::string_view kLevels[] = {"trace", "debug", "info", "warn", "error", "off"};
   PREFIXD_ASSIGN_OR_RETURN(const std::string text, ReadFile("--log-level-file", path));
   std::string level(absl::StripAsciiWhitespace(text));
-  if (std::find(std::begin(kLevels), std::end(kLevels), level) == std::end(kLevels)) {
+  if (std::find(LogLevels().begin(), LogLevels().end(), level) == LogLevels().end()) {
     return absl::FailedPreconditionError(
-        StrCat("--log-level-file ", path, ": expected one of trace, debug, info, warn, error and off in it, alone"));
+        StrCat("--log-level-file ", path, ": expected one of ", absl::StrJoin(LogLevels(), ", "), " in it, alone"));
   }
   return level;
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -14,11 +15,14 @@
 
 namespace prefixd {
 
+// The levels that there are, by name.
+const std::vector<std::string>& LogLevels();
+
 // Sets up the default logger. Needs: level and format as Options has checked them. Takes at most lines_per_second of a
 // kind, or all if it is 0.
 void StartLog(const std::string& level, const std::string& format, uint64_t lines_per_second);
 
-// From now on. Needs: a level as StartLog takes it.
+// From now on. Needs: one of LogLevels.
 void SetLogLevel(const std::string& level);
 
 // The level that is all there is in a file. Errors: FAILED_PRECONDITION if it can't be read or has no level.

@@ -13,7 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
-#include "server/call/session.h"
+#include "server/call/held_bytes.h"
 
 namespace prefixd {
 namespace {
@@ -94,7 +94,7 @@ absl::Status FitBudgets(const MemoryLimit& limit, const DeviceInfo& device, Opti
   const uint64_t for_requests = free > options->staging_bytes ? free - options->staging_bytes : 0;
   const uint64_t fits = for_requests / kBytesPerRequestByte;
   if (!options->asks_max_request_bytes) options->max_request_bytes = std::min(options->max_request_bytes, fits);
-  const uint64_t least = Session::StreamBytes(options->max_message_bytes);
+  const uint64_t least = HeldBytes::MostOfStream(options->max_message_bytes);
   if (options->max_request_bytes > fits || options->max_request_bytes < least) {
     const uint64_t asked = std::max(options->max_request_bytes, least);
     return absl::FailedPreconditionError(StrCat(

@@ -17,10 +17,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_split.h"
-
 #include "base/status.h"
 #include "grpcpp/version_info.h"
-#include "server/call/session.h"
+#include "server/call/held_bytes.h"
+#include "server/log.h"
 #include "server/rpc/network.h"
 #include "server/version.h"
 
@@ -162,10 +162,12 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
                  "PEM file with the authorities of callers: who has no certificate of theirs can't connect over TLS. "
                  "Read again likewise")
       ->needs(certificate);
-  app.add_option("--token-file", options.token_file,
-                 "File with a line for each token: a name, and the token's SHA-256. Who has neither a token nor a "
-                 "certificate of --tls-client-ca is refused; tokens are taken over TLS and Unix sockets only. Read "
-                 "again on SIGHUP");
+  app.add_option(
+      "--token-file", options.token_file,
+      "File with a line for each token: a name, the token's SHA-256, and the caller's limits if he has any, as "
+      "in --caller-limits. Who has neither a token nor a "
+      "certificate of --tls-client-ca is refused; tokens are taken over TLS and Unix sockets only. Read "
+      "again on SIGHUP");
   app.add_option("--trusted-proxy", options.trusted_proxies,
                  "ADDRESS, ADDRESS/BITS or unix, from which x-prefixd-caller names the caller; it is refused from "
                  "elsewhere. Repeatable")
@@ -176,6 +178,10 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
         }
         return std::string();
       });
+  app.add_option("--caller-limits", options.caller_limits,
+                 "File with a line for each caller: his name, as the log has it, or * for all others, and what he may "
+                 "have: requests=N and bytes=N at once, connections=N with requests under way, "
+                 "requests_per_second=N, share_percent=N in place of --caller-share-percent. Read again on SIGHUP");
   app.add_option("--device", options.device, "auto (the first CUDA device, else the CPU), cpu, or cuda:N")
       ->check([](const std::string& name) {
         const bool cuda = name.size() > 5 && name.size() < 9 && name.compare(0, 5, "cuda:") == 0 &&
@@ -291,8 +297,8 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
          "Device memory for the arrays of one measurement of a benchmark, in bytes; never more than half of what "
          "is free")
       ->check(CLI::Range(uint64_t{1} << 10, uint64_t{1} << 50));
-  CLI::Option* const log_level = app.add_option("--log-level", options.log_level, "What to log")
-                                     ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  CLI::Option* const log_level =
+      app.add_option("--log-level", options.log_level, "What to log")->check(CLI::IsMember(LogLevels()));
   app.add_option("--log-level-file", options.log_level_file,
                  "File with the --log-level, a word, read at start and again on SIGHUP")
       ->excludes(log_level);
@@ -305,7 +311,7 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 32));
   app.footer(
       "Every flag can be set in the environment: --max-requests as PREFIXD_MAX_REQUESTS.\n"
-      "SIGHUP reads the files of TLS, --token-file and --log-level-file again, and nothing else.\n"
+      "SIGHUP reads the files of TLS, --token-file, --caller-limits and --log-level-file again, and nothing else.\n"
       "Exit codes: 0 drained after SIGTERM or SIGINT; 1 could not start; 2 wrong usage; 3 the device failed, "
       "4 no connection can be accepted any more: restart.\n");
 
@@ -327,7 +333,7 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
   options.asks_max_request_bytes = max_request_bytes->count() > 0;
   options.asks_staging_bytes = staging_bytes->count() > 0;
   // One stream must fit, or every stream would be refused.
-  if (const uint64_t least = Session::StreamBytes(options.max_message_bytes); options.max_request_bytes < least) {
+  if (const uint64_t least = HeldBytes::MostOfStream(options.max_message_bytes); options.max_request_bytes < least) {
     return WrongUsage(StrCat("--max-request-bytes must be at least ", least, ", what one stream of messages of ",
                              options.max_message_bytes, " bytes may hold"));
   }

@@ -34,6 +34,7 @@ struct Options {
   TlsFiles tls;  // No certificate: TCP addresses are served without TLS.
   std::string token_file;
   std::vector<std::string> trusted_proxies;
+  std::string caller_limits;  // A file.
 
   // Limits.
   uint64_t max_connections = 8192;

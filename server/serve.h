@@ -12,7 +12,7 @@
 namespace prefixd {
 
 // Starts the log, opens the device, serves, and drains after a signal. Never returns: it ends the process with an
-// ExitCode, without destroying the gRPC server, which in gRPC 1.51 takes ten seconds once the callback API was used.
+// ExitCode, without destroying the server, which would wait for ever for a call that a hung device holds.
 // Needs: no thread was started yet, for signals must be blocked in all of them.
 [[noreturn]] void Serve(Options options, const std::function<absl::StatusOr<std::unique_ptr<Device>>()>& open_device);
 

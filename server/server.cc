@@ -14,42 +14,28 @@
 #include "absl/time/clock.h"
 #include "base/process.h"
 #include "base/status.h"
-#include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
-#include "grpcpp/health_check_service_interface.h"
-#include "grpcpp/impl/server_builder_option.h"
 #include "kernels/cpu/isa.h"
 #include "server/call/call.h"
+#include "server/call/held_bytes.h"
 #include "server/log.h"
+#include "server/read_file.h"
 #include "server/rpc/admin_service.h"
+#include "server/rpc/caller_lines.h"
 #include "server/rpc/diagnostics_service.h"
 #include "server/rpc/prefix_service.h"
+#include "server/rpc/reflection_service.h"
 #include "server/version.h"
 
 namespace prefixd {
 namespace {
 
-// Streams of one connection at once: a caller that wants more opens another connection.
-constexpr int kMaxStreamsPerConnection = 1024;
 // gRPC holds messages that have not come whole, which nobody is charged for, beside those that are. When it has that
 // much, it slows senders down, and at last ends calls of theirs with RESOURCE_EXHAUSTED.
 constexpr uint64_t kTransportBytesPerRequestByte = 2;
-// Reflection is the one service of gRPC's that takes a thread a call.
-constexpr int kMaxReflectionThreads = 16;
-// A caller whose host has gone without a word is noticed after the sum of these.
-constexpr int kKeepaliveTimeMs = 30'000;
-constexpr int kKeepaliveTimeoutMs = 10'000;
-// For what is not ours to finish, such as health watches and streams that never sent a message.
+// For what is not ours to finish, such as streams that never sent a message.
 constexpr absl::Duration kCloseTimeout = absl::Milliseconds(100);
 constexpr absl::Duration kMaxCloseTime = absl::Seconds(1);
-// From gRPC 1.58 on a ping that is not acknowledged in a minute ends the connection. On a slow link the answer may wait
-// behind megabytes of a message; whether the caller is there at all, the keepalive tells.
-constexpr char kPingTimeoutArg[] = "grpc.http2.ping_timeout_ms";
-constexpr int kPingTimeoutMs = 600'000;
-// Callers may ask us as often as we ask them.
-constexpr int kMinPingIntervalMs = 10'000;
-// A connection that has not said hello by then is closed.
-constexpr int kHandshakeTimeoutMs = 20'000;
 // For what is no connection: the device, the log, files that libraries open.
 constexpr uint64_t kReservedDescriptors = 64;
 constexpr uint64_t kMinConnections = 16;
@@ -73,15 +59,6 @@ void WarnOfCallers(const std::string& address, const Options& options) {
                                  : "nothing is encrypted and callers are not authenticated, keep it behind a proxy"));
 }
 
-// gRPC's reflection adds itself to every server of the process.
-class WithoutReflection final : public grpc::ServerBuilderOption {
- public:
-  void UpdateArguments(grpc::ChannelArguments* /*arguments*/) override {}
-  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
-    std::erase_if(*plugins, [](const auto& plugin) { return plugin->name() == "proto_server_reflection"; });
-  }
-};
-
 // The whole file appears at once, so that whoever waits for it never reads half a number.
 absl::Status WritePortFile(const std::string& path, int port) {
   const std::string temporary = StrCat(path, ".tmp");
@@ -92,6 +69,15 @@ absl::Status WritePortFile(const std::string& path, int port) {
     return absl::InternalError(StrCat("can't write the port file ", path));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<CallerLimitsTable> LoadCallerLimits(const std::string& file, uint64_t min_bytes) {
+  constexpr std::string_view kFlag = "--caller-limits";
+  if (file.empty()) return CallerLimitsTable();
+  PREFIXD_ASSIGN_OR_RETURN(const std::string text, ReadFile(kFlag, file));
+  absl::StatusOr<CallerLimitsTable> limits = ReadLimitsFile(text, min_bytes);
+  if (limits.ok()) return limits;
+  return absl::FailedPreconditionError(StrCat(kFlag, " ", file, ": ", std::string(limits.status().message())));
 }
 
 absl::Status Draining() {
@@ -151,12 +137,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
   std::vector<Network> proxies;
   proxies.reserve(options.trusted_proxies.size());
   for (const std::string& proxy : options.trusted_proxies) proxies.push_back(*Network::Parse(proxy));
-  PREFIXD_ASSIGN_OR_RETURN(server->identities_, Identities::Load(options.token_file, std::move(proxies)));
+  server->caller_limits_file_ = options.caller_limits;
+  server->min_caller_bytes_ = HeldBytes::MostOfStream(options.max_message_bytes);  // Or no stream would go on.
+  PREFIXD_ASSIGN_OR_RETURN(server->identities_,
+                           Identities::Load(options.token_file, server->min_caller_bytes_, std::move(proxies)));
+  PREFIXD_RETURN_IF_ERROR(server->TakeCallerLimits());
   server->context_.identities = server->identities_.get();
-  server->prefix_service_ = MakePrefixService(&server->context_);
-  for (const auto make : {MakeAdminService, MakeDiagnosticsService}) {
-    server->admin_services_.push_back(make(&server->context_));
-  }
   PREFIXD_RETURN_IF_ERROR(server->Listen(options));
   if (server->metrics_endpoint_ != nullptr) {
     server->metrics_endpoint_->Start([metrics = server->metrics_.get()] { return metrics->Page(); });
@@ -169,8 +155,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
 }
 
 absl::Status Server::Listen(const Options& options) {
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   if (!options.port_file.empty()) unlink(options.port_file.c_str());  // A crash may have left one, with an old port.
   if (!options.tls.certificate.empty()) {
     PREFIXD_ASSIGN_OR_RETURN(tls_, TlsCredentials::Load(options.tls));
@@ -190,20 +174,23 @@ absl::Status Server::Listen(const Options& options) {
       // Nobody has all of them.
       .connections_per_address = std::min(options.max_connections_per_address, (max_connections + 1) / 2)});
 
-  grpc::ResourceQuota quota("prefixd");
-  quota.Resize(kTransportBytesPerRequestByte * options.max_request_bytes).SetMaxThreads(kMaxReflectionThreads);
-  std::vector<grpc::Service*> admin_services;
-  admin_services.reserve(admin_services_.size());
-  for (const auto& service : admin_services_) admin_services.push_back(service.get());
-  // It is gRPC's own service, and asks nobody for a token.
-  const Reflection reflection = options.token_file.empty() ? Reflection::kOn : Reflection::kOff;
+  auto quota = std::make_shared<grpc::ResourceQuota>("prefixd");
+  quota->Resize(kTransportBytesPerRequestByte * options.max_request_bytes);
+  const auto add_primitives = [](ServerContext* context, Methods* methods) { AddPrefixMethods(context, methods); };
+  const auto add_administration = [](ServerContext* context, Methods* methods) {
+    AddAdminMethods(context, methods);
+    AddDiagnosticsMethods(context, methods);
+    AddReflectionMethods(context, methods);
+  };
   if (options.admin_listen.empty()) {
-    std::vector<grpc::Service*> all = admin_services;
-    all.push_back(prefix_service_.get());
-    PREFIXD_RETURN_IF_ERROR(Serve(options, options.listen, all, reflection, quota));
+    const auto add_all = [=](ServerContext* context, Methods* methods) {
+      add_primitives(context, methods);
+      add_administration(context, methods);
+    };
+    PREFIXD_RETURN_IF_ERROR(Serve(options, options.listen, add_all, quota));
   } else {
-    PREFIXD_RETURN_IF_ERROR(Serve(options, options.listen, {prefix_service_.get()}, Reflection::kOff, quota));
-    PREFIXD_RETURN_IF_ERROR(Serve(options, options.admin_listen, admin_services, reflection, quota));
+    PREFIXD_RETURN_IF_ERROR(Serve(options, options.listen, add_primitives, quota));
+    PREFIXD_RETURN_IF_ERROR(Serve(options, options.admin_listen, add_administration, quota));
   }
   if (!options.port_file.empty()) {
     PREFIXD_RETURN_IF_ERROR(WritePortFile(options.port_file, ports_.front()));
@@ -217,50 +204,46 @@ absl::Status Server::Listen(const Options& options) {
 }
 
 absl::Status Server::Serve(const Options& options, const std::vector<std::string>& addresses,
-                           const std::vector<grpc::Service*>& services, Reflection reflection,
-                           const grpc::ResourceQuota& quota) {
-  grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
-  // A compressed message would be unpacked before anybody asks how large it becomes.
-  for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
-    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
-  }
-  builder.SetResourceQuota(quota);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
-  if (options.max_connection_age_seconds > 0) {
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
-                               static_cast<int>(1000 * options.max_connection_age_seconds));
-  }
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  builder.AddChannelArgument(kPingTimeoutArg, kPingTimeoutMs);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
-  for (grpc::Service* service : services) builder.RegisterService(service);
-  if (reflection == Reflection::kOff) builder.SetOption(std::make_unique<WithoutReflection>());
-  Acceptor::Door* const plain = acceptor_->AddTo(&builder, grpc::InsecureServerCredentials());
-  Acceptor::Door* const tcp = tls_ != nullptr ? acceptor_->AddTo(&builder, tls_->grpc()) : plain;
+                           const std::function<void(ServerContext*, Methods*)>& add,
+                           std::shared_ptr<grpc::ResourceQuota> quota) {
+  const auto add_with_health = [this, add](ServerContext* context, Methods* methods) {
+    add(context, methods);
+    health_.AddTo(context, methods);
+  };
+  grpc_.push_back(std::make_unique<GrpcServers>(
+      context_,
+      GrpcServers::Settings{.max_message_bytes = options.max_message_bytes,
+                            .max_connection_age_seconds = options.max_connection_age_seconds,
+                            .quota = std::move(quota),
+                            .tcp = tls_ != nullptr ? tls_->grpc() : nullptr,
+                            .add = add_with_health},
+      &*acceptor_));
   for (const std::string& address : addresses) {
     if (!IsLoopback(address)) WarnOfCallers(address, options);
-    PREFIXD_ASSIGN_OR_RETURN(const int port,
-                             acceptor_->Listen(address, {.mode = options.socket_mode, .group = options.socket_group},
-                                               IsUnix(address) ? plain : tcp));
+    PREFIXD_ASSIGN_OR_RETURN(
+        const int port,
+        acceptor_->Listen(address, {.mode = options.socket_mode, .group = options.socket_group},
+                          [servers = grpc_.back().get()](const std::string& c) { return servers->DoorOf(c); }));
     if (!IsUnix(address)) ports_.push_back(port);
   }
-  grpc_.push_back(builder.BuildAndStart());
-  if (grpc_.back() == nullptr) {
-    grpc_.pop_back();
-    return absl::InternalError("gRPC can't start; its own lines above say why");
-  }
-  MutexLock lock(health_mutex_);
-  health_.push_back(grpc_.back()->GetHealthCheckService());
-  return absl::OkStatus();
+  return grpc_.back()->Start();
+}
+
+absl::Status Server::TakeCallerLimits() {
+  absl::StatusOr<CallerLimitsTable> read = LoadCallerLimits(caller_limits_file_, min_caller_bytes_);
+  if (read.ok()) caller_limits_ = *read;
+  CallerLimitsTable all = caller_limits_;
+  for (const auto& [name, limits] : identities_->limits()) all.Override(name, limits);
+  admission_->SetCallerLimits(std::move(all));
+  return read.status();
 }
 
 void Server::Reload(bool is_asked_for) {
   if (is_asked_for) {
     const absl::Status tokens = identities_->Reload();
     if (!tokens.ok()) LogError(StrCat("the tokens stay as they are: ", std::string(tokens.message())));
+    const absl::Status limits = TakeCallerLimits();
+    if (!limits.ok()) LogError(StrCat("the callers' limits stay as they are: ", std::string(limits.message())));
   }
   if (tls_ == nullptr) return;
   const absl::StatusOr<TlsCredentials::Change> change = tls_->Reload();
@@ -281,8 +264,17 @@ Server::~Server() {
   if (closed_ != nullptr) {
     closed_->WaitForNotification();
   } else {
-    for (const auto& grpc : grpc_) grpc->Shutdown(std::chrono::system_clock::now());
+    for (const auto& grpc : AllServers()) grpc->Shutdown(std::chrono::system_clock::now());
   }
+  for (const auto& servers : grpc_) servers->Stop();
+}
+
+std::vector<std::shared_ptr<grpc::Server>> Server::AllServers() const {
+  std::vector<std::shared_ptr<grpc::Server>> all;
+  for (const auto& servers : grpc_) {
+    for (std::shared_ptr<grpc::Server>& server : servers->All()) all.push_back(std::move(server));
+  }
+  return all;
 }
 
 uint64_t Server::Drain(DrainTimes times, const std::function<bool()>& hurry) {
@@ -290,18 +282,21 @@ uint64_t Server::Drain(DrainTimes times, const std::function<bool()>& hurry) {
   const auto wait = [&](absl::Duration time, const std::function<bool()>& is_over) {
     for (const absl::Time end = absl::Now() + time; absl::Now() < end && !is_over();) {
       if (hurry()) return true;
-      absl::SleepFor(absl::Milliseconds(20));
+      absl::SleepFor(absl::Milliseconds(20));  // Until the next look: a signal wakes nobody.
     }
     return false;
   };
-  ReportNotServing();
+  health_.StopServing();
   const bool hurries = wait(device_lost_ ? absl::ZeroDuration() : times.delay, [] { return false; });
   acceptor_->Stop();
+  health_.EndWatches();
+  watchdog_->EndIdle(Draining());  // Questions about the server, which nobody asks.
   // Sends GOAWAY on all connections, so that callers go elsewhere, and lets what is in flight end, until `timeout`. On
   // a thread of its own, for it waits for every reactor, also for one that a hung device holds.
   closed_ = std::make_shared<absl::Notification>();
   const absl::Duration timeout = hurries ? absl::ZeroDuration() : times.timeout;
-  std::thread([grpc = grpc_, closed = closed_, deadline = absl::ToChronoTime(absl::Now() + timeout + kCloseTimeout)] {
+  std::thread([grpc = AllServers(), closed = closed_,
+               deadline = absl::ToChronoTime(absl::Now() + timeout + kCloseTimeout)] {
     std::vector<std::thread> shutdowns;
     shutdowns.reserve(grpc.size());
     for (const auto& server : grpc) shutdowns.emplace_back([&server, deadline] { server->Shutdown(deadline); });
@@ -346,17 +341,11 @@ ServerState Server::State() {
           .in_use_bytes = memory.in_use_bytes};
 }
 
-void Server::ReportNotServing() {
-  MutexLock lock(health_mutex_);
-  for (grpc::HealthCheckServiceInterface* health : health_) health->SetServingStatus(false);
-}
-
 void Server::OnDeviceLost(const absl::Status& status) {
   if (device_lost_.exchange(true)) return;
   LogError(StrCat("the device failed: ", status.message()));
   admission_->Close(status);
-  // A request may come, and lose the device, before Listen has returned: Drain will see to the health then.
-  ReportNotServing();
+  health_.StopServing();
   on_failed_(Failure::kDeviceLost);
 }
 

@@ -19,9 +19,6 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
-#include "base/mutex.h"
-#include "grpcpp/health_check_service_interface.h"
-#include "grpcpp/impl/service_type.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server.h"
 #include "kernels/device.h"
@@ -35,7 +32,10 @@
 #include "server/metrics/metrics.h"
 #include "server/options.h"
 #include "server/rpc/acceptor.h"
+#include "server/rpc/grpc_servers.h"
+#include "server/rpc/health_service.h"
 #include "server/rpc/identities.h"
+#include "server/rpc/methods.h"
 #include "server/rpc/tls_credentials.h"
 
 namespace prefixd {
@@ -50,20 +50,21 @@ class Server {
 
   // Listens and serves once it returns. `on_failed` is called once at most for each failure.
   // Errors: those of the device; UNAVAILABLE if an address can't be bound; FAILED_PRECONDITION if the limit of open
-  // files is too low, or a file of TLS or the token file can't be used; INTERNAL if the port file can't be written.
+  // files is too low, or a file of TLS, of tokens or of limits can't be used; INTERNAL if the port file can't be
+  // written.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options, std::unique_ptr<Device> device,
                                                        std::function<void(Failure)> on_failed);
 
-  // Cancels the requests in flight, and waits for them. In gRPC 1.51 this takes up to ten seconds, and it never returns
-  // if a device hangs. So Serve ends the process without destroying its server.
+  // Cancels the requests in flight, and waits for them. It never returns if a device hangs. So Serve ends the process
+  // without destroying its server.
   ~Server();
 
   // The ports of the TCP addresses, in the order of --listen, then --admin-listen.
   const std::vector<int>& ports() const { return ports_; }
 
-  // Reads the files of TLS again, and if that was asked for, the tokens. Those that are wrong change nothing; what
-  // happens is logged, and if it was asked for, also what was logged before. Called once a second, so that files of TLS
-  // that change are noticed.
+  // Reads the files of TLS again, and if that was asked for, the tokens and the callers' limits. Those that are wrong
+  // change nothing; what happens is logged, and if it was asked for, also what was logged before. Called once a second,
+  // so that files of TLS that change are noticed.
   void Reload(bool is_asked_for);
 
   struct DrainTimes {
@@ -79,14 +80,16 @@ class Server {
 
  private:
   Server() = default;
+  // Reads --caller-limits, and gives Admission what it says, with what the tokens' file says. Errors: what is wrong
+  // with the file; then its limits stay.
+  absl::Status TakeCallerLimits();
   absl::Status Listen(const Options& options);
   ServerState State();
-  enum class Reflection : uint8_t { kOff, kOn };
-  // One gRPC server, with these services and health, on these addresses.
+  // Serves what `add` adds, and health, on these addresses.
   absl::Status Serve(const Options& options, const std::vector<std::string>& addresses,
-                     const std::vector<grpc::Service*>& services, Reflection reflection,
-                     const grpc::ResourceQuota& quota);
-  void ReportNotServing();
+                     const std::function<void(ServerContext*, Methods*)>& add,
+                     std::shared_ptr<grpc::ResourceQuota> quota);
+  std::vector<std::shared_ptr<grpc::Server>> AllServers() const;
   void OnDeviceLost(const absl::Status& status);
 
   // In the order of dependence: each member uses those above it.
@@ -101,15 +104,15 @@ class Server {
   std::function<void(Failure)> on_failed_;
   std::atomic<bool> device_lost_{false};
   std::unique_ptr<Identities> identities_;
-  std::unique_ptr<grpc::Service> prefix_service_;
-  std::vector<std::unique_ptr<grpc::Service>> admin_services_;
-  std::unique_ptr<TlsCredentials> tls_;              // Null: TCP addresses are served without TLS.
-  absl::Status tls_status_;                          // What was wrong when its files were last read.
-  std::vector<std::shared_ptr<grpc::Server>> grpc_;  // For --listen, and for --admin-listen if there is one.
-  std::optional<Acceptor> acceptor_;                 // Hands connections to them.
-  std::shared_ptr<absl::Notification> closed_;       // Drain's: when they have shut down.
-  Mutex health_mutex_;
-  std::vector<grpc::HealthCheckServiceInterface*> health_ ABSL_GUARDED_BY(health_mutex_);  // Each of grpc_'s.
+  std::string caller_limits_file_;  // Empty: there is none.
+  uint64_t min_caller_bytes_ = 0;
+  CallerLimitsTable caller_limits_;  // What it said.
+  HealthService health_;
+  std::unique_ptr<TlsCredentials> tls_;             // Null: TCP addresses are served without TLS.
+  absl::Status tls_status_;                         // What was wrong when its files were last read.
+  std::vector<std::unique_ptr<GrpcServers>> grpc_;  // For --listen, and for --admin-listen if there is one.
+  std::optional<Acceptor> acceptor_;                // Hands connections to them.
+  std::shared_ptr<absl::Notification> closed_;      // Drain's: when they have shut down.
   std::vector<int> ports_;
   std::string port_file_;
   std::unique_ptr<MetricsEndpoint> metrics_endpoint_;  // The last: it asks all others for their state.

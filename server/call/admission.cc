@@ -1,14 +1,17 @@
 #include "server/call/admission.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "absl/time/time.h"
 #include "base/status.h"
 
 namespace prefixd {
 namespace {
 
 constexpr char kShare[] = ", its share of what is free (--caller-share-percent)";
+constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 
 // percent of `amount`, rounded up, without overflow.
 uint64_t PercentOf(uint64_t amount, uint64_t percent) {
@@ -33,6 +36,7 @@ Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
   std::swap(admission_, other.admission_);
   std::swap(account_, other.account_);
   std::swap(bytes_, other.bytes_);
+  std::swap(kind_, other.kind_);
   std::swap(has_place_, other.has_place_);
   std::swap(wait_, other.wait_);
   return *this;
@@ -40,7 +44,7 @@ Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
 
 Admission::Ticket::~Ticket() {
   if (admission_ == nullptr) return;
-  const Granted unused = StopWaiting();
+  const Granted unused = wait_ != nullptr ? StopWaiting() : nullptr;
   MutexLock lock(admission_->mutex_);
   admission_->Subtract(account_, {.requests = has_place_, .bytes = bytes_ + admission_->limits_.bytes_per_request});
   admission_->Close(account_);
@@ -55,7 +59,7 @@ void Admission::Ticket::Settle() {
 absl::Status Admission::Ticket::Charge(uint64_t bytes) {
   MutexLock lock(admission_->mutex_);
   Settle();
-  PREFIXD_RETURN_IF_ERROR(admission_->CheckBytes(*account_, bytes));
+  PREFIXD_RETURN_IF_ERROR(admission_->CheckBytes(*SharerOf(account_), bytes, kind_));
   admission_->Add(account_, {.bytes = bytes});
   bytes_ += bytes;
   return absl::OkStatus();
@@ -64,7 +68,9 @@ absl::Status Admission::Ticket::Charge(uint64_t bytes) {
 bool Admission::Ticket::ChargeOrWait(uint64_t bytes, Granted granted) {
   MutexLock lock(admission_->mutex_);
   Settle();
-  if (admission_->TooSmall(*account_, bytes, account_->waiting_bytes) == nullptr) {
+  Account* const sharer = SharerOf(account_);
+  if (admission_->FitLimit(*sharer, bytes, sharer->waiting_bytes) &&
+      admission_->TooSmall(*sharer, bytes, sharer->waiting_bytes) == nullptr) {
     admission_->Add(account_, {.bytes = bytes});
     bytes_ += bytes;
     return true;
@@ -74,7 +80,7 @@ bool Admission::Ticket::ChargeOrWait(uint64_t bytes, Granted granted) {
   wait_->bytes = bytes;
   wait_->granted = std::move(granted);
   wait_->place = admission_->waits_.insert(admission_->waits_.end(), wait_);
-  account_->waiting_bytes += bytes;
+  sharer->waiting_bytes += bytes;
   return false;
 }
 
@@ -105,7 +111,7 @@ void Admission::Ticket::LeavePlace(uint64_t kept_bytes) {
 }
 
 // ---- Accounts ------------------------------------------------------------------------------------------------------
-Admission::Admission(Limits limits) : limits_(limits) {
+Admission::Admission(Limits limits, Clock clock) : limits_(limits), clock_(std::move(clock)) {
   waits_thread_ = std::thread([this] { RunWaits(); });
 }
 
@@ -119,32 +125,47 @@ Admission::~Admission() {
 }
 
 Admission::Account* Admission::Open(const Caller& caller) {
-  const auto child = [&](Account* parent, const std::string& key) {
+  bool is_new = false;
+  const auto child = [&is_new](Account* parent, const std::string& key) {
     std::unique_ptr<Account>& account = parent->children[key];
-    if (account == nullptr) {
+    is_new = account == nullptr;
+    if (is_new) {
       account = std::make_unique<Account>();
       account->parent = parent;
       account->key = key;
     }
     return account.get();
   };
-  Account* account = child(&root_, caller.name);
-  if (caller.is_address) account = child(account, caller.connection);
-  for (Account* at = account; at != nullptr; at = at->parent) ++at->num_tickets;
-  return account;
+  Account* const account = child(&root_, caller.name);
+  if (is_new) account->limits = caller_limits_.Of(caller.name);
+  Account* const connection = child(account, caller.connection);
+  connection->has_share = caller.is_address;
+  for (Account* at = connection; at != nullptr; at = at->parent) ++at->num_tickets;
+  return connection;
 }
 
 void Admission::Close(Account* account) {
-  constexpr size_t kKept = 64;
   while (account != nullptr) {
     Account* const parent = account->parent;
     --account->num_tickets;
-    if (account->num_tickets == 0 && parent != nullptr && parent->children.size() > kKept) {
-      const std::string key = account->key;
-      parent->children.erase(key);
-    }
+    if (parent != nullptr && parent->children.size() > parent->sweep_at) Sweep(parent);
     account = parent;
   }
+}
+
+void Admission::Sweep(Account* parent) {
+  const RateLimit::Time now = clock_();
+  absl::erase_if(parent->children,
+                 [&](const auto& child) { return child.second->num_tickets == 0 && child.second->rate.IsFull(now); });
+  parent->sweep_at = std::max(kKeptAccounts, 2 * parent->children.size());  // So that it costs little a ticket.
+}
+
+Admission::Account* Admission::SharerOf(Account* connection) {
+  return connection->has_share ? connection : connection->parent;
+}
+
+const Admission::Account* Admission::CallerOf(const Account* account) const {
+  return account->parent == &root_ ? account : account->parent;
 }
 
 std::string Admission::Subject(const Account& account) const {
@@ -161,12 +182,51 @@ Admission::Use Admission::Share(const Account& account, bool for_newcomer) const
   if (account.parent == nullptr) return {.requests = limits_.requests, .bytes = limits_.bytes};
   const Use around = Share(*account.parent, /*for_newcomer=*/false);
   const Use& all = account.parent->use;
+  const CallerLimits& own = CallerOf(&account)->limits;
+  const uint64_t percent = own.share_percent.value_or(limits_.share_percent);
   const auto share_of = [&](uint64_t free) {
-    const uint64_t share = PercentOf(free, limits_.share_percent);
-    return for_newcomer ? share + PercentOf(free - share, limits_.share_percent) : share;
+    const uint64_t share = PercentOf(free, percent);
+    return for_newcomer ? share + PercentOf(free - share, percent) : share;
   };
-  return {.requests = share_of(Minus(around.requests, all.requests - account.use.requests)),
-          .bytes = share_of(Minus(around.bytes, all.bytes - account.use.bytes))};
+  // What is around a connection is a share of its caller, who may have no more than his limits.
+  return {
+      .requests = std::min(share_of(Minus(around.requests, all.requests - account.use.requests)),
+                           own.requests.value_or(kNoLimit)),
+      .bytes = std::min(share_of(Minus(around.bytes, all.bytes - account.use.bytes)), own.bytes.value_or(kNoLimit))};
+}
+
+absl::Status Admission::CheckRequestLimits(const Account& connection) const {
+  const Account& caller = *CallerOf(&connection);
+  const CallerLimits& limits = caller.limits;
+  if (limits.requests && !Fits(caller.use.requests, 1, *limits.requests)) {
+    return Exhausted("CALLER_REQUESTS", caller.key,
+                     StrCat("caller ", caller.key, " has ", caller.use.requests,
+                            " requests under way, and his limit is ", *limits.requests, ": retry later"));
+  }
+  if (limits.connections && connection.use.requests == 0 && !Fits(caller.num_busy_children, 1, *limits.connections)) {
+    return Exhausted(
+        "CALLER_CONNECTIONS", caller.key,
+        StrCat("caller ", caller.key, " has requests under way on ", caller.num_busy_children,
+               " other connections, and his limit is ", *limits.connections, ": use one of those, or retry later"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Admission::TakeFromRate(Account* connection) {
+  Account& caller = *connection->parent;
+  if (!caller.limits.requests_per_second) return absl::OkStatus();
+  const std::chrono::nanoseconds delay = caller.rate.Take(*caller.limits.requests_per_second, clock_());
+  if (delay.count() == 0) return absl::OkStatus();
+  return WithRetryDelay(
+      Exhausted("CALLER_RATE", caller.key,
+                StrCat("caller ", caller.key, " may send ", *caller.limits.requests_per_second,
+                       " requests a second: retry in ", absl::FormatDuration(absl::FromChrono(delay)))),
+      delay);
+}
+
+bool Admission::FitLimit(const Account& account, uint64_t bytes, uint64_t first_bytes) const {
+  const Account& caller = *CallerOf(&account);
+  return !caller.limits.bytes || Fits(caller.use.bytes + first_bytes, bytes, *caller.limits.bytes);
 }
 
 absl::Status Admission::CheckRequest(const Account& account) const {
@@ -198,7 +258,13 @@ const Admission::Account* Admission::TooSmall(const Account& account, uint64_t b
   return full;
 }
 
-absl::Status Admission::CheckBytes(const Account& account, uint64_t bytes) const {
+absl::Status Admission::CheckBytes(const Account& account, uint64_t bytes, Kind kind) const {
+  if (kind == Kind::kRequest && !FitLimit(account, bytes, account.waiting_bytes)) {
+    const Account& caller = *CallerOf(&account);
+    return Exhausted("CALLER_BYTES", caller.key,
+                     StrCat("the request needs ", bytes, " bytes, and caller ", caller.key, " uses ", caller.use.bytes,
+                            " of ", *caller.limits.bytes, ", his limit: retry later"));
+  }
   const Account* const full = TooSmall(account, bytes, account.waiting_bytes);
   if (full == nullptr) return absl::OkStatus();
   const bool is_root = full == &root_;
@@ -210,6 +276,9 @@ absl::Status Admission::CheckBytes(const Account& account, uint64_t bytes) const
 
 void Admission::Add(Account* account, Use more) {
   for (; account != nullptr; account = account->parent) {
+    if (account->use.requests == 0 && more.requests > 0 && account->parent != nullptr) {
+      ++account->parent->num_busy_children;
+    }
     account->use.requests += more.requests;
     account->use.bytes += more.bytes;
   }
@@ -218,6 +287,9 @@ void Admission::Add(Account* account, Use more) {
 void Admission::Subtract(Account* account, Use less) {
   for (; account != nullptr; account = account->parent) {
     account->use.requests -= less.requests;
+    if (account->use.requests == 0 && less.requests > 0 && account->parent != nullptr) {
+      --account->parent->num_busy_children;
+    }
     account->use.bytes -= less.bytes;
   }
   if (!waits_.empty()) {
@@ -228,18 +300,35 @@ void Admission::Subtract(Account* account, Use less) {
 
 // ---- Requests ------------------------------------------------------------------------------------------------------
 absl::StatusOr<Admission::Ticket> Admission::Admit(const Caller& caller, Kind kind) {
-  const bool has_place = kind == Kind::kRequest;
+  const bool is_request = kind == Kind::kRequest;
   MutexLock lock(mutex_);
-  if (has_place && !closed_.ok()) return closed_;
-  Account* const account = Open(caller);
-  absl::Status status = has_place ? CheckRequest(*account) : absl::OkStatus();
-  status.Update(CheckBytes(*account, limits_.bytes_per_request));
-  if (!status.ok()) {
-    Close(account);
+  if (is_request && !closed_.ok()) return closed_;
+  Account* const connection = Open(caller);
+  if (absl::Status status = Check(connection, kind); !status.ok()) {
+    Close(connection);
     return status;
   }
-  Add(account, {.requests = has_place, .bytes = limits_.bytes_per_request});
-  return Ticket(this, account, has_place);
+  Add(connection, {.requests = is_request, .bytes = limits_.bytes_per_request});
+  return Ticket(this, connection, kind);
+}
+
+absl::Status Admission::Check(Account* connection, Kind kind) {
+  const Account& sharer = *SharerOf(connection);
+  const bool is_request = kind == Kind::kRequest;
+  if (is_request) {
+    PREFIXD_RETURN_IF_ERROR(CheckRequestLimits(*connection));
+    PREFIXD_RETURN_IF_ERROR(CheckRequest(sharer));
+  }
+  PREFIXD_RETURN_IF_ERROR(CheckBytes(sharer, limits_.bytes_per_request, kind));
+  return is_request ? TakeFromRate(connection) : absl::OkStatus();  // The last, for who is refused has taken nothing.
+}
+
+void Admission::SetCallerLimits(CallerLimitsTable limits) {
+  MutexLock lock(mutex_);
+  caller_limits_ = std::move(limits);
+  for (const auto& [name, caller] : root_.children) caller->limits = caller_limits_.Of(name);
+  has_news_ = true;  // Who waits may fit now.
+  news_.NotifyOne();
 }
 
 void Admission::Close(absl::Status status) {
@@ -257,9 +346,14 @@ Admission::Use Admission::in_use() const {
   return root_.use;
 }
 
+uint64_t Admission::num_known_callers() const {
+  MutexLock lock(mutex_);
+  return root_.children.size();
+}
+
 // ---- Waiting -------------------------------------------------------------------------------------------------------
 void Admission::Forget(const Wait& wait) {
-  wait.account->waiting_bytes -= wait.bytes;
+  SharerOf(wait.account)->waiting_bytes -= wait.bytes;
   waits_.erase(wait.place);
 }
 
@@ -273,7 +367,9 @@ void Admission::RunWaits() {
       has_news_ = false;
       for (auto it = waits_.begin(); it != waits_.end();) {
         const std::shared_ptr<Wait> wait = *it++;
-        if (TooSmall(*wait->account, wait->bytes, /*first_bytes=*/0) != nullptr) continue;
+        const Account& sharer = *SharerOf(wait->account);
+        if (!FitLimit(sharer, wait->bytes, /*first_bytes=*/0)) continue;
+        if (TooSmall(sharer, wait->bytes, /*first_bytes=*/0) != nullptr) continue;
         Forget(*wait);
         Add(wait->account, {.bytes = wait->bytes});
         wait->is_granted = true;

@@ -11,35 +11,62 @@ namespace prefixd {
 Benchmark::Benchmark(ServerContext* context, CallInfo call, BenchmarkTransport* transport)
     : context_(context), transport_(transport), call_(context, std::move(call)) {}
 
-void Benchmark::Start(absl::StatusOr<BenchmarkSpec> spec) {
-  call_.Watch(
-      [this] {
-        const uint64_t num_writes = num_writes_;
-        return Watched::Sight{.waits_for = num_writes % 2 == 1 || ended_ ? WaitsFor::kReader : WaitsFor::kNothing,
-                              .progress = num_writes};
-      },
-      [this](absl::Status why) { call_.GiveUp(std::move(why)); });
+bool Benchmark::Start() {
+  absl::Status status = Admit();
+  waits_ = status.ok();
+  call_.Watch([this] { return Look(); }, [this](absl::Status why) { GiveUp(std::move(why)); });
+  if (status.ok()) return true;
+  End(std::move(status));
+  return false;
+}
+
+void Benchmark::OnRequest(absl::StatusOr<BenchmarkSpec> spec) {
+  if (!waits_.exchange(false)) return;  // It was given up, and has ended.
   call_.Begin(spec.ok() ? spec->request_id : "");
-  if (absl::Status status = Admit(spec); !status.ok()) {
+  if (absl::Status status = Begin(spec); !status.ok()) {
     End(std::move(status));
   } else {
     SubmitNext();
   }
 }
 
-absl::Status Benchmark::Admit(const absl::StatusOr<BenchmarkSpec>& spec) {
-  BenchmarkControl& control = *context_->benchmarks;
-  if (!control.enabled) {
+void Benchmark::OnReadEnd() {
+  if (!waits_.exchange(false)) return;
+  End(Error(absl::StatusCode::kInvalidArgument, "MESSAGE_MISSING", "",
+            "the call ended without a message: say what to measure"),
+      /*is_cut_short=*/true);
+}
+
+Watched::Sight Benchmark::Look() const {
+  if (waits_) return {.waits_for = WaitsFor::kFirstMessage};
+  const uint64_t num_writes = num_writes_;
+  return {.waits_for = num_writes % 2 == 1 || ended_ ? WaitsFor::kReader : WaitsFor::kNothing, .progress = num_writes};
+}
+
+void Benchmark::GiveUp(absl::Status why) {
+  if (waits_.exchange(false)) {
+    End(std::move(why));
+  } else {
+    call_.GiveUp(std::move(why));
+  }
+}
+
+absl::Status Benchmark::Admit() {
+  if (!context_->benchmarks->enabled) {
     return Error(
         absl::StatusCode::kPermissionDenied, "BENCHMARK_OFF", "",
         "this server runs no benchmarks: it was started with --no-benchmark, or without --benchmark where other "
         "hosts can connect");
   }
+  return call_.Admit();
+}
+
+absl::Status Benchmark::Begin(const absl::StatusOr<BenchmarkSpec>& spec) {
+  BenchmarkControl& control = *context_->benchmarks;
   PREFIXD_RETURN_IF_ERROR(spec.status());
   PREFIXD_RETURN_IF_ERROR(CheckRequestId(spec->request_id));
   PREFIXD_ASSIGN_OR_RETURN(cases_, Expand(*spec));
   repetitions_ = spec->repetitions;
-  PREFIXD_RETURN_IF_ERROR(call_.Admit());
   PREFIXD_RETURN_IF_ERROR(call_.Charge(kMaxReplyPayloadBytes));
   if (control.running.exchange(true)) {
     return Error(absl::StatusCode::kResourceExhausted, "BENCHMARK_RUNNING", "",
@@ -155,9 +182,10 @@ void Benchmark::OnWriteDone(bool ok) {
   }
 }
 
-void Benchmark::End(absl::Status status) {
+void Benchmark::End(absl::Status status, bool is_cut_short) {
   // A caller who hears of the end may begin the next one at once.
-  const Result& result = call_.Finish({.result = {.status = std::move(status)}, .kept_bytes = 0});
+  const Result& result =
+      call_.Finish({.result = {.status = std::move(status)}, .kept_bytes = 0, .is_cut_short = is_cut_short});
   if (holds_control_) context_->benchmarks->running = false;
   ended_ = true;
   transport_->Finish(result);

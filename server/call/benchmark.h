@@ -3,7 +3,8 @@
 // time, its bytes are limited, and it ends within one sample once its caller goes away, its deadline passes or the
 // server drains.
 //
-// Threads: Start once; then the transport's methods are called from lane threads and OnWriteDone's, one at a time.
+// Threads: Start once, OnRequest or OnReadEnd once; then the transport's methods are called from lane threads and
+// OnWriteDone's, one at a time.
 //          OnCancel from any thread. Nothing here blocks but measurements, on lane threads.
 // Ownership: the BenchmarkTransport lives until Finish was called and every On... that was running has returned; the
 //          Benchmark as long as its transport. The ServerContext outlives all.
@@ -44,17 +45,24 @@ class Benchmark {
  public:
   Benchmark(ServerContext* context, CallInfo call, BenchmarkTransport* transport);
 
-  // Begins, or ends at once: with the spec's error, PERMISSION_DENIED (BENCHMARK_OFF), RESOURCE_EXHAUSTED
-  // (BENCHMARK_RUNNING), INVALID_ARGUMENT as Expand, or what Admission says. What the device does not serve, or has no
-  // memory for, is a measurement that was skipped, and no error.
-  void Start(absl::StatusOr<BenchmarkSpec> spec);
+  // Takes a place, and waits for what is asked for: one OnRequest or OnReadEnd follows. False: it has ended instead,
+  // with PERMISSION_DENIED (BENCHMARK_OFF) or what Admission says.
+  bool Start();
+  // Begins, or ends at once: with the spec's error, RESOURCE_EXHAUSTED (BENCHMARK_RUNNING), INVALID_ARGUMENT as Expand,
+  // or what Admission says. What the device does not serve, or has no memory for, is a measurement that was skipped,
+  // and no error.
+  void OnRequest(absl::StatusOr<BenchmarkSpec> spec);
+  void OnReadEnd();  // No message comes any more.
   void OnWriteDone(bool ok);
   void OnCancel() { call_.Cancel().IgnoreError(); }
   // Nothing of the benchmark is under way any more; logs it. `delivered`: the caller could be told how it ended.
   void OnDone(bool delivered) { call_.Done(delivered); }
 
  private:
-  absl::Status Admit(const absl::StatusOr<BenchmarkSpec>& spec);
+  absl::Status Admit();
+  absl::Status Begin(const absl::StatusOr<BenchmarkSpec>& spec);
+  Watched::Sight Look() const;
+  void GiveUp(absl::Status why);
   void SubmitNext();
   TaskInfo NextTask() const;
   // On a lane thread.
@@ -67,7 +75,7 @@ class Benchmark {
   absl::Status CheckTime(const BenchmarkCase& what) const;
   // OK while the benchmark is wanted.
   absl::Status Wanted() const;
-  void End(absl::Status status);
+  void End(absl::Status status, bool is_cut_short = false);
 
   ServerContext* const context_;
   BenchmarkTransport* const transport_;
@@ -76,6 +84,7 @@ class Benchmark {
   bool holds_control_ = false;
   uint32_t repetitions_ = 0;
   std::atomic<uint64_t> num_writes_{0};  // Begun and ended: odd while one is under way.
+  std::atomic<bool> waits_{false};       // For what is asked for. Whoever sets it back goes on.
   std::atomic<bool> ended_{false};
   std::vector<BenchmarkCase> cases_;
   size_t next_ = 0;

@@ -1,4 +1,4 @@
-// What all calls share.
+// What all calls of a gRPC server share.
 #ifndef PREFIXD_SERVER_CALL_SERVER_CONTEXT_H_
 #define PREFIXD_SERVER_CALL_SERVER_CONTEXT_H_
 
@@ -30,6 +30,7 @@ struct ServerContext {
   const Identities* identities = nullptr;  // Null: callers have no names.
   std::string device_name;
   uint64_t max_message_bytes = 0;
+  std::string user;                               // Whose all connections are, "uid:1000". Empty: anybody's.
   std::function<void(const CallRecord&)> record;  // A call that ended: in the log, and in the metrics.
   // Called for every DEVICE_LOST; may be called more than once.
   std::function<void(const absl::Status&)> on_device_lost;

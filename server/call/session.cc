@@ -1,6 +1,5 @@
 #include "server/call/session.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
@@ -13,22 +12,7 @@ std::shared_ptr<Session> Session::Create(ServerContext* context, CallInfo call, 
 }
 
 Session::Session(ServerContext* context, CallInfo call, Transport* transport)
-    : context_(context), transport_(transport), call_(context, std::move(call)) {}
-
-namespace {
-
-// Under way to a reader who takes little gRPC holds about so much, which it has told us was sent.
-constexpr uint64_t kTransportBytes = uint64_t{64} << 10;
-
-// Replies to a message of so many bytes: an element of a byte may come back as one of eight, or with its index of
-// eight.
-uint64_t ReplyBytes(uint64_t message_bytes, CallShape shape) {
-  constexpr uint64_t kMaxGrowth = 9;
-  const uint64_t most = (shape == CallShape::kStream ? 2 : 1) * kMaxReplyPayloadBytes;
-  return message_bytes < most / kMaxGrowth ? message_bytes * kMaxGrowth : most;
-}
-
-}  // namespace
+    : context_(context), transport_(transport), call_(context, std::move(call)), held_(call_.info().shape) {}
 
 void Session::Start() {
   call_.Watch([this] { return Look(); }, [this](absl::Status why) { GiveUp(std::move(why)); });
@@ -130,6 +114,7 @@ void Session::OnPieceRun(uint64_t num_items, PieceRun run) {
       if (run.reply) outgoing_.push_back(*std::move(run.reply));
       first_ += num_items;
       if (first_ * runner_->work().item_bytes() == incoming_.front().chunk.values.size()) {
+        held_.RemoveQueued(incoming_.front().num_bytes);
         incoming_.pop_front();
         first_ = 0;
       }
@@ -144,9 +129,7 @@ void Session::OnDone(bool delivered) { call_.Done(delivered); }
 // ---- What is held, and what is waited for --------------------------------------------------------------------------
 bool Session::ChargeArrival(uint64_t num_bytes) {
   if (!status_.ok()) return false;  // What comes behind an error is not looked at.
-  arrived_bytes_ = num_bytes;
-  const uint64_t owed_bytes = std::max(owed_bytes_, ReplyBytes(num_bytes, call_.info().shape));
-  const uint64_t more_bytes = num_bytes + owed_bytes - std::exchange(owed_bytes_, owed_bytes);
+  const uint64_t more_bytes = held_.AddArrival(num_bytes);
   if (checker_) {  // A stream that was let in.
     charging_ = !call_.ChargeOrWait(more_bytes, [self = shared_from_this()] { self->OnCharged(); });
     return !charging_;
@@ -159,15 +142,13 @@ bool Session::ChargeArrival(uint64_t num_bytes) {
 }
 
 bool Session::OwesReplies() const {
-  return arrived_bytes_ > 0 || !incoming_.empty() || running_ == RunState::kRunning || !outgoing_.empty() || writing_;
+  return held_.has_arrival() || !incoming_.empty() || running_ == RunState::kRunning || !outgoing_.empty() || writing_;
 }
 
 void Session::SettleCharge() {
-  if (call_.info().shape == CallShape::kUnary) return;  // Its carrier has the message to the end.
-  if (!OwesReplies()) owed_bytes_ = std::min(reply_bytes_, kTransportBytes);
-  uint64_t held_bytes = arrived_bytes_ + owed_bytes_ + group_bytes_;
-  for (const HeldChunk& held : incoming_) held_bytes += held.num_bytes;
-  call_.ShrinkTo(held_bytes);
+  if (call_.info().shape == CallShape::kUnary) return;  // It is answered at once, with all it has.
+  if (!OwesReplies()) held_.SettleReplies();
+  call_.ShrinkTo(held_.num_bytes());
 }
 
 Watched::Sight Session::Look() {
@@ -211,19 +192,14 @@ absl::Status Session::Accept(Message& message) {
                  "a later message has a spec: send it with the first message only");
   }
   PREFIXD_RETURN_IF_ERROR(checker_->Check(message.chunk));
-  if (message.held_bytes > arrived_bytes_) {  // Some of it was copied.
-    PREFIXD_RETURN_IF_ERROR(call_.Charge(message.held_bytes - arrived_bytes_));
-    arrived_bytes_ = message.held_bytes;
-  }
-  message_bytes_ = arrived_bytes_;
-  if (!message.chunk.values.empty()) {
-    if (runner_ != nullptr && group_bytes_ == 0) {  // It is with the lane only once there is a group.
-      group_bytes_ = runner_->open_group_bytes();
-      PREFIXD_RETURN_IF_ERROR(call_.Charge(group_bytes_));
+  if (message.chunk.values.empty()) {
+    held_.DropArrival();
+  } else {
+    if (runner_ != nullptr && !held_.has_open_group()) {  // It is with the lane only once there is a group.
+      PREFIXD_RETURN_IF_ERROR(call_.Charge(held_.AddOpenGroup(runner_->open_group_bytes())));
     }
-    incoming_.push_back({.chunk = std::move(message.chunk), .num_bytes = arrived_bytes_});
+    incoming_.push_back({.chunk = std::move(message.chunk), .num_bytes = held_.QueueArrival()});
   }
-  arrived_bytes_ = 0;
   SettleCharge();
   return absl::OkStatus();
 }
@@ -271,6 +247,7 @@ void Session::Fail(absl::Status status) {
   call_.StopWaiting();
   charging_ = false;
   incoming_.clear();
+  held_.RemoveAllQueued();
   outgoing_.clear();
 }
 
@@ -323,7 +300,7 @@ Session::Turn Session::NextTurn() {
       writing_ = true;
       turn.reply = std::move(outgoing_.front());
       outgoing_.pop_front();
-      reply_bytes_ += turn.reply.values.size() + turn.reply.indices.size();
+      held_.AddSent(turn.reply.values.size() + turn.reply.indices.size());
       call_.CountSent(turn.reply.values.size() + turn.reply.indices.size());
       break;
     case Step::kFinish:
@@ -392,11 +369,9 @@ void Session::Finish() {
     if (runner_ != nullptr) runner_->Describe(&end.result);
     end.is_cut_short = failed_at_end_;
     // The device memory, the place and most of the bytes go back now, not when the transport is done with the session:
-    // that may be thousands of small requests later. Until then it holds the message and the reply of a unary call, or
-    // what has not left of a stream's last reply.
+    // that may be thousands of small requests later.
     runner_.reset();
-    const bool is_stream = call_.info().shape == CallShape::kStream;
-    end.kept_bytes = is_stream ? std::min(reply_bytes_, kTransportBytes) : message_bytes_ + reply_bytes_;
+    end.kept_bytes = held_.AtEnd();
     ++progress_;
   }
   transport_->Finish(call_.Finish(std::move(end)));

@@ -23,6 +23,7 @@
 #include "base/mutex.h"
 #include "server/call/call.h"
 #include "server/call/flow.h"
+#include "server/call/held_bytes.h"
 #include "server/call/server_context.h"
 #include "server/lanes/batcher.h"
 #include "server/request.h"
@@ -48,8 +49,6 @@ class Transport {
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  static constexpr size_t kMaxHeldChunks = Flow::kMaxIncoming;
-
   static std::shared_ptr<Session> Create(ServerContext* context, CallInfo call, Transport* transport);
 
   // Begins by taking a place in the budgets and reading the first message.
@@ -64,11 +63,6 @@ class Session : public std::enable_shared_from_this<Session> {
   void OnCancel();  // The caller is gone.
   // Nothing of the request is under way any more; logs it. `delivered`: the caller could be told how it ended.
   void OnDone(bool delivered);
-
-  // A stream is charged for what it holds: messages, replies, and on the device an open group. That is at most this.
-  static constexpr uint64_t StreamBytes(uint64_t max_message_bytes) {
-    return (kMaxHeldChunks + 1) * max_message_bytes + 2 * kMaxReplyPayloadBytes + kMaxOpenGroupBytes;
-  }
 
  private:
   Session(ServerContext* context, CallInfo call, Transport* transport);
@@ -96,7 +90,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool ChargeArrival(uint64_t num_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What arrived is charged, after it had to wait.
   void OnCharged();
-  // Gives back what is charged for and is not held any more.
+  // Gives back what a stream is charged for and does not hold any more.
   void SettleCharge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool OwesReplies() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Watched::Sight Look();
@@ -117,11 +111,11 @@ class Session : public std::enable_shared_from_this<Session> {
   Mutex mutex_;
   std::optional<ChunkChecker> checker_ ABSL_GUARDED_BY(mutex_);  // Once there is a spec.
   std::unique_ptr<PieceRunner> runner_ ABSL_GUARDED_BY(mutex_);  // Null also while a lane has it.
-  struct HeldChunk {
+  struct QueuedChunk {
     Chunk chunk;
-    uint64_t num_bytes = 0;  // Charged for it.
+    uint64_t num_bytes = 0;  // Its message's.
   };
-  std::deque<HeldChunk> incoming_ ABSL_GUARDED_BY(mutex_);
+  std::deque<QueuedChunk> incoming_ ABSL_GUARDED_BY(mutex_);
   uint64_t first_ ABSL_GUARDED_BY(mutex_) = 0;  // Elements of incoming_.front() that were run.
   std::deque<Reply> outgoing_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
@@ -134,14 +128,9 @@ class Session : public std::enable_shared_from_this<Session> {
   bool pumping_ ABSL_GUARDED_BY(mutex_) = false;   // or in another step.
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool failed_at_end_ ABSL_GUARDED_BY(mutex_) = false;  // For what had not come when no message came any more.
-  // What is charged, beside the incoming chunks.
-  uint64_t arrived_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // The message that arrived, until its chunk is among those.
-  uint64_t owed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;     // For replies that are made, and wait.
-  uint64_t group_bytes_ ABSL_GUARDED_BY(mutex_) = 0;    // For the open group.
-  uint64_t message_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // The last message, as long as gRPC has it.
-  uint64_t reply_bytes_ ABSL_GUARDED_BY(mutex_) = 0;    // In all replies.
-  bool charging_ ABSL_GUARDED_BY(mutex_) = false;       // What arrived waits until it is charged.
-  uint64_t progress_ ABSL_GUARDED_BY(mutex_) = 0;       // Counts what came and went.
+  HeldBytes held_ ABSL_GUARDED_BY(mutex_);
+  bool charging_ ABSL_GUARDED_BY(mutex_) = false;  // What arrived waits until it is charged.
+  uint64_t progress_ ABSL_GUARDED_BY(mutex_) = 0;  // Counts what came and went.
   std::optional<int64_t> queue_ns_ ABSL_GUARDED_BY(mutex_);
 };
 

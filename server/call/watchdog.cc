@@ -62,6 +62,11 @@ void Watchdog::Watch(std::weak_ptr<Watched> watched) {
   arrived_.push_back(std::move(watched));
 }
 
+void Watchdog::EndIdle(absl::Status why) {
+  MutexLock lock(mutex_);
+  end_of_idle_ = std::move(why);
+}
+
 std::chrono::seconds Watchdog::LimitOf(WaitsFor waits_for) const {
   switch (waits_for) {
     case WaitsFor::kFirstMessage:
@@ -76,7 +81,7 @@ std::chrono::seconds Watchdog::LimitOf(WaitsFor waits_for) const {
   return std::chrono::seconds(0);
 }
 
-bool Watchdog::LookAt(Entry& entry, Clock::time_point now) const {
+bool Watchdog::LookAt(Entry& entry, Clock::time_point now, const absl::Status& end_of_idle) const {
   const std::shared_ptr<Watched> watched = entry.watched.lock();
   if (watched == nullptr) return false;
   const Watched::Sight sight = watched->Look();
@@ -84,6 +89,10 @@ bool Watchdog::LookAt(Entry& entry, Clock::time_point now) const {
   if (!is_same) {
     entry.sight = sight;
     entry.since = now;
+    return true;
+  }
+  if (sight.is_idle && !end_of_idle.ok()) {
+    watched->GiveUp(end_of_idle);
     return true;
   }
   const std::chrono::seconds limit = LimitOf(sight.waits_for);
@@ -95,11 +104,13 @@ bool Watchdog::LookAt(Entry& entry, Clock::time_point now) const {
 
 void Watchdog::Run() {
   std::vector<std::weak_ptr<Watched>> arrived;
+  absl::Status end_of_idle;
   while (true) {
     {
       MutexLock lock(mutex_);
       if (!stopping_) stop_.WaitFor(mutex_, tick_);
       if (stopping_) return;
+      end_of_idle = end_of_idle_;
       arrived.swap(arrived_);  // Calls that begin do not wait for us to look at thousands that have ended.
     }
     const Clock::time_point now = Clock::now();
@@ -107,7 +118,8 @@ void Watchdog::Run() {
       if (!watched.expired()) entries_.push_back({.watched = std::move(watched), .sight = {}, .since = now});
     }
     arrived.clear();
-    entries_.erase(std::remove_if(entries_.begin(), entries_.end(), [&](Entry& entry) { return !LookAt(entry, now); }),
+    entries_.erase(std::remove_if(entries_.begin(), entries_.end(),
+                                  [&](Entry& entry) { return !LookAt(entry, now, end_of_idle); }),
                    entries_.end());
   }
 }

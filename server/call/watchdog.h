@@ -1,5 +1,5 @@
 // Ends calls whose callers have fallen silent: who opens a call and never sends, stops sending in the middle, or does
-// not take the replies.
+// not take the replies. When the server stops, also calls that nothing is under way in.
 //
 //   auto watched = std::make_shared<Watched>([this] { return Look(); }, [this](absl::Status why) { GiveUp(why); });
 //   watchdog.Watch(watched);
@@ -35,6 +35,7 @@ class Watched {
   struct Sight {
     WaitsFor waits_for = WaitsFor::kNothing;
     uint64_t progress = 0;
+    bool is_idle = false;  // Nothing would be lost with it.
   };
 
   Watched(std::function<Sight()> look, std::function<void(absl::Status)> give_up)
@@ -70,6 +71,9 @@ class Watchdog {
 
   void Watch(std::weak_ptr<Watched> watched);
 
+  // From now on a call that is idle for a tick is ended, with `why`.
+  void EndIdle(absl::Status why);
+
  private:
   struct Entry {
     std::weak_ptr<Watched> watched;
@@ -79,13 +83,14 @@ class Watchdog {
 
   void Run();
   // False: it is over.
-  bool LookAt(Entry& entry, std::chrono::steady_clock::time_point now) const;
+  bool LookAt(Entry& entry, std::chrono::steady_clock::time_point now, const absl::Status& end_of_idle) const;
   std::chrono::seconds LimitOf(WaitsFor waits_for) const;
 
   const Limits limits_;
   const std::chrono::milliseconds tick_;
   Mutex mutex_;
   std::vector<std::weak_ptr<Watched>> arrived_ ABSL_GUARDED_BY(mutex_);
+  absl::Status end_of_idle_ ABSL_GUARDED_BY(mutex_);  // OK: those that are idle go on.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   CondVar stop_;
   std::vector<Entry> entries_;  // The thread's.

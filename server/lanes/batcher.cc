@@ -64,7 +64,7 @@ bool Batcher::Gather(const Shape& shape) {
     if (found->second.entries.size() == 1) return true;
     found->second.is_gathered = true;
   }
-  absl::SleepFor(window_);
+  absl::SleepFor(window_);  // For more entries to come.
   MutexLock lock(mutex_);
   // A lane that looked when there was one entry may have taken all meanwhile.
   if (const auto found = waiting_.find(shape); found != waiting_.end()) found->second.is_gathered = false;
@@ -110,6 +110,7 @@ void Batcher::RunEntries(BorrowedLane& lane, std::vector<Entry> entries) {
       run.status = entry.runner->Run(lane, entry.piece, *entry.stop, &run.reply);
     }
     run.runner = std::move(entry.runner);
+    entry.piece = {};  // Or its message would be held as long as the reply takes to be sent.
     entry.done(std::move(run));
   }
 }

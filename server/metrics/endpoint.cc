@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_split.h"
 #include "base/status.h"
+#include "server/log.h"
 
 namespace prefixd {
 namespace {
@@ -72,7 +74,10 @@ void MetricsEndpoint::Run() {
     waits.push_back({.fd = stop_event_, .events = POLLIN, .revents = 0});
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(wake - Clock::now()).count();
     const int timeout = wake == Clock::time_point::max() ? -1 : static_cast<int>(std::max<int64_t>(left, 0));
-    if (poll(waits.data(), waits.size(), timeout) < 0 && errno != EINTR) return;
+    if (poll(waits.data(), waits.size(), timeout) < 0 && errno != EINTR) {
+      LogError(StrCat("metrics are served no more: can't wait for connections: ", strerror(errno)));
+      return;
+    }
     if (waits.back().revents != 0) return;
 
     const size_t num_connections = connections_.size();

@@ -52,12 +52,12 @@ bool IsServed(const sockaddr_un& address) {
   return served;
 }
 
-// Whose a connection is: as AddressName, or "uid 1000".
+// Whose a connection is: as AddressName or UserName, or kUnixCaller where the user can't be told.
 std::string ConnectionOwner(int fd, const sockaddr_storage& peer) {
   ucred credentials = {};
   socklen_t size = sizeof(credentials);
   if (peer.ss_family != AF_UNIX) return AddressName(peer);
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 ? StrCat("uid ", credentials.uid) : "unix";
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 ? UserName(credentials.uid) : kUnixCaller;
 }
 
 // For other errors of accept nothing is wrong with the listening socket: the connection is gone, or a resource is.
@@ -80,19 +80,19 @@ Acceptor::Door* Acceptor::AddTo(grpc::ServerBuilder* builder,
   return doors_.back().get();
 }
 
-absl::StatusOr<int> Acceptor::Listen(const std::string& address, const SocketAccess& access, Door* door) {
+absl::StatusOr<int> Acceptor::Listen(const std::string& address, const SocketAccess& access, DoorOf door_of) {
   if (!address.starts_with(kUnixScheme)) {
     PREFIXD_ASSIGN_OR_RETURN(const TcpListeners tcp, ListenTcp(address));
-    for (const int fd : tcp.descriptors) listeners_.push_back({.fd = fd, .door = door, .path = "", .inode = 0});
+    for (const int fd : tcp.descriptors) listeners_.push_back({.fd = fd, .door_of = door_of, .path = "", .inode = 0});
     return tcp.port;
   }
   std::string path = address.substr(kUnixScheme.size());
   if (path.starts_with("//")) path.erase(0, 2);
-  PREFIXD_RETURN_IF_ERROR(ListenUnix(path, access, door));
+  PREFIXD_RETURN_IF_ERROR(ListenUnix(path, access, std::move(door_of)));
   return 0;
 }
 
-absl::Status Acceptor::ListenUnix(const std::string& path, const SocketAccess& access, Door* door) {
+absl::Status Acceptor::ListenUnix(const std::string& path, const SocketAccess& access, DoorOf door_of) {
   const std::string name = StrCat(kUnixScheme, path);
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -110,7 +110,7 @@ absl::Status Acceptor::ListenUnix(const std::string& path, const SocketAccess& a
     close(fd);
     return status;
   }
-  listeners_.push_back({.fd = fd, .door = door, .path = path, .inode = InodeOf(path)});
+  listeners_.push_back({.fd = fd, .door_of = std::move(door_of), .path = path, .inode = InodeOf(path)});
   // Nobody can connect before it listens, so nobody gets in by the access that it has until here.
   if (access.group && chown(path.c_str(), static_cast<uid_t>(-1), *access.group) != 0) {
     return ListenError(name, StrCat("can't give it to group ", *access.group, ": ", strerror(errno)));
@@ -202,7 +202,7 @@ void Acceptor::HandOver(const Listener& listener, int fd) {
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
   connection.listener_fd = listener.fd;
   connection.fd = fd;
-  listener.door->HandleNewConnection(&connection);
+  listener.door_of(caller)->HandleNewConnection(&connection);
 }
 
 Acceptor::Counts Acceptor::counts() {

@@ -4,11 +4,12 @@
 //
 //   Acceptor acceptor(limits);
 //   Acceptor::Door* door = acceptor.AddTo(&builder, grpc::InsecureServerCredentials());
-//   PREFIXD_ASSIGN_OR_RETURN(int port, acceptor.Listen("127.0.0.1:0", access, door));
+//   PREFIXD_ASSIGN_OR_RETURN(int port, acceptor.Listen("127.0.0.1:0", access, [=](const auto&) { return door; }));
 //   ... builder.BuildAndStart() ...
 //   acceptor.Start(on_failed);
 //
-// Threads: one accepts, from Start to Stop. The methods are called by one thread.
+// Threads: one accepts, from Start to Stop. The methods are called by one thread, but AddTo after Start by the one that
+//          accepts.
 #ifndef PREFIXD_SERVER_RPC_ACCEPTOR_H_
 #define PREFIXD_SERVER_RPC_ACCEPTOR_H_
 
@@ -44,12 +45,16 @@ class Acceptor {
   // Where connections enter a server, with the credentials of all that enter there.
   using Door = grpc::experimental::ExternalConnectionAcceptor;
 
+  // The door of whom a connection is from: "10.0.0.1", "uid:1000", "unix" where the user can't be told. Called by the
+  // thread that accepts.
+  using DoorOf = std::function<Door*(const std::string& caller)>;
+
   // Before the server is built. The door lives as long as the Acceptor.
   Door* AddTo(grpc::ServerBuilder* builder, const std::shared_ptr<grpc::ServerCredentials>& credentials);
 
-  // Binds HOST:PORT, to all addresses that the host has, or unix:PATH, whose connections go to this door. Returns the
+  // Binds HOST:PORT, to all addresses that the host has, or unix:PATH, whose connections go to these doors. Returns the
   // port, 0 of a Unix socket. Errors: UNAVAILABLE if another server has the address or it can't be bound.
-  absl::StatusOr<int> Listen(const std::string& address, const SocketAccess& access, Door* door);
+  absl::StatusOr<int> Listen(const std::string& address, const SocketAccess& access, DoorOf door_of);
 
   // Once the servers are built and started. on_failed is called, once at most and by the thread that accepts, if it
   // can't go on.
@@ -70,12 +75,12 @@ class Acceptor {
  private:
   struct Listener {
     int fd;
-    Door* door;
+    DoorOf door_of;
     std::string path;  // A Unix socket's,
     uint64_t inode;    // and its file's: while it is another one, it is another server's.
   };
 
-  absl::Status ListenUnix(const std::string& path, const SocketAccess& access, Door* door);
+  absl::Status ListenUnix(const std::string& path, const SocketAccess& access, DoorOf door_of);
   void Run(const std::function<void(const absl::Status&)>& on_failed);
   // Accepts what waits. Errors: those after which nothing more can be accepted.
   absl::Status AcceptFrom(const Listener& listener);

@@ -20,6 +20,7 @@
 #include "server/rpc/call_info.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/grpc_status.h"
+#include "server/rpc/reading_reactor.h"
 #include "server/version.h"
 
 namespace prefixd {
@@ -73,37 +74,52 @@ v1::RunBenchmarkResponse Encode(const Measurement& measured, uint32_t repetition
   return response;
 }
 
-class BenchmarkReactor final : public grpc::ServerWriteReactor<v1::RunBenchmarkResponse>, public BenchmarkTransport {
+class BenchmarkReactor final : public Reactor, public BenchmarkTransport {
  public:
-  BenchmarkReactor(ServerContext* context, grpc::CallbackServerContext* call, const v1::RunBenchmarkRequest& request)
-      : call_(call),
+  BenchmarkReactor(ServerContext* context, Rpc* rpc)
+      : Reactor(rpc),
         device_(context->device_name),
-        benchmark_(context, CallInfoOf(*context, call, "RunBenchmark", CallShape::kStream), this) {
+        benchmark_(context, CallInfoOf(*context, rpc, "RunBenchmark", CallShape::kStream), this) {}
+
+  void OnStart() override {
+    if (benchmark_.Start()) StartRead(&request_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      benchmark_.OnReadEnd();
+      return;
+    }
+    // Nobody is charged for the message: it is not kept while the end of a call waits to be taken.
+    const grpc::ByteBuffer bytes = std::exchange(request_, grpc::ByteBuffer());
+    v1::RunBenchmarkRequest request;
+    if (absl::Status status = ParseMessage(bytes, &request); !status.ok()) {
+      benchmark_.OnRequest(std::move(status));
+      return;
+    }
     absl::StatusOr<BenchmarkSpec> spec = Decode(request);
     if (spec.ok()) repetitions_ = spec->repetitions;
-    benchmark_.Start(std::move(spec));
+    benchmark_.OnRequest(std::move(spec));
   }
 
   void Write(const Measurement& measurement) override {
-    response_ = Encode(measurement, repetitions_, device_);
+    response_ = SerializeArrayMessage(Encode(measurement, repetitions_, device_), {});
     StartWrite(&response_);
   }
-  void Finish(const Result& result) override {
-    grpc::ServerWriteReactor<v1::RunBenchmarkResponse>::Finish(ToGrpcStatus(result.status, result.request_id));
-  }
+  void Finish(const Result& result) override { Reactor::Finish(ToGrpcStatus(result.status, result.request_id)); }
 
   void OnWriteDone(bool ok) override { benchmark_.OnWriteDone(ok); }
   void OnCancel() override { benchmark_.OnCancel(); }
   void OnDone() override {
-    benchmark_.OnDone(!call_->IsCancelled());
+    benchmark_.OnDone(!WasCancelled());
     delete this;
   }
 
  private:
-  grpc::CallbackServerContext* const call_;
   const std::string device_;
   uint32_t repetitions_ = 0;
-  v1::RunBenchmarkResponse response_;
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer response_;
   Benchmark benchmark_;
 };
 
@@ -113,41 +129,33 @@ void SetBudget(uint64_t limit, uint64_t used, v1::Budget* budget) {
 }
 
 // Answers with bytes, so that no message is kept until they have left, and charges them: some tens of KiB.
-class InfoReactor final : public grpc::ServerUnaryReactor {
+class InfoReactor final : public ReadingReactor {
  public:
-  InfoReactor(ServerContext* context, grpc::CallbackServerContext* rpc, const grpc::ByteBuffer& request,
-              absl::Time started, grpc::ByteBuffer* response)
-      : rpc_(rpc), call_(context, InfoOf(*context, rpc)) {
-    call_.Watch();
-    call_.Begin("");
-    call_.CountReceived(request.Length());
-    const Admission::Use use = context->admission->in_use();  // Without this call.
-    absl::Status status = call_.Admit(Admission::Kind::kQuestion);
-    if (status.ok()) {
-      *response = SerializeArrayMessage(Describe(*context, use, started), {});
-      call_.CountSent(response->Length());
-      status = call_.Charge(request.Length() + response->Length());
-      if (!status.ok()) response->Clear();
-    }
-    const Result& result = call_.Finish({.result = {.status = std::move(status)}});
-    Finish(ToGrpcStatus(result.status, result.request_id));
-  }
-
-  void OnDone() override {
-    call_.Done(!rpc_->IsCancelled());
-    delete this;
-  }
+  InfoReactor(ServerContext* context, Rpc* rpc, absl::Time started)
+      : ReadingReactor(context, rpc, InfoOf(*context, rpc), Admission::Kind::kQuestion),
+        context_(context),
+        started_(started) {}
 
  private:
-  static CallInfo InfoOf(const ServerContext& context, grpc::CallbackServerContext* rpc) {
+  static CallInfo InfoOf(const ServerContext& context, Rpc* rpc) {
     CallInfo info = CallInfoOf(context, rpc, "GetServerInfo", CallShape::kUnary);
     info.is_logged = false;  // Who watches a server asks every second.
     return info;
   }
+
+  void OnRequest(const grpc::ByteBuffer& /*request*/) override {
+    Admission::Use use = context_->admission->in_use();
+    use.bytes -= Call::kBytes + charged_bytes();  // Without this call.
+    grpc::ByteBuffer response = SerializeArrayMessage(Describe(*context_, use, started_), {});
+    absl::Status status = call().Charge(response.Length());
+    if (status.ok()) call().CountSent(response.Length());
+    End(std::move(status), response);
+  }
+
   static v1::GetServerInfoResponse Describe(const ServerContext& context, Admission::Use use, absl::Time started);
 
-  grpc::CallbackServerContext* const rpc_;
-  Call call_;
+  ServerContext* const context_;
+  const absl::Time started_;
 };
 
 v1::GetServerInfoResponse InfoReactor::Describe(const ServerContext& context, Admission::Use use, absl::Time started) {
@@ -171,32 +179,13 @@ v1::GetServerInfoResponse InfoReactor::Describe(const ServerContext& context, Ad
   return response;
 }
 
-using RawAdminService = v1::AdminService::WithRawCallbackMethod_GetServerInfo<
-    v1::AdminService::WithCallbackMethod_RunBenchmark<v1::AdminService::Service>>;
-
-class AdminService final : public RawAdminService {
- public:
-  explicit AdminService(ServerContext* context) : context_(context), started_(absl::Now()) {}
-
-  grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* rpc, const grpc::ByteBuffer* request,
-                                          grpc::ByteBuffer* response) override {
-    return new InfoReactor(context_, rpc, *request, started_, response);
-  }
-
-  grpc::ServerWriteReactor<v1::RunBenchmarkResponse>* RunBenchmark(grpc::CallbackServerContext* call,
-                                                                   const v1::RunBenchmarkRequest* request) override {
-    return new BenchmarkReactor(context_, call, *request);
-  }
-
- private:
-  ServerContext* const context_;
-  const absl::Time started_;
-};
-
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeAdminService(ServerContext* context) {
-  return std::make_unique<AdminService>(context);
+void AddAdminMethods(ServerContext* context, Methods* methods) {
+  constexpr const char* kService = v1::AdminService::service_full_name();
+  methods->Add(kService, "GetServerInfo",
+               [=, started = absl::Now()](Rpc* rpc) { return new InfoReactor(context, rpc, started); });
+  methods->Add(kService, "RunBenchmark", [=](Rpc* rpc) { return new BenchmarkReactor(context, rpc); });
 }
 
 }  // namespace prefixd

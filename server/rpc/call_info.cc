@@ -26,11 +26,11 @@ bool IsTraceParent(std::string_view value) {
 
 }  // namespace
 
-CallInfo CallInfoOf(const ServerContext& context, grpc::CallbackServerContext* call, std::string method,
-                    CallShape shape) {
+CallInfo CallInfoOf(const ServerContext& context, Rpc* rpc, std::string method, CallShape shape) {
+  grpc::ServerContext* const call = &rpc->context();
   CallInfo info;
   info.method = std::move(method);
-  info.caller = CallerOf(*call);
+  info.caller = CallerOf(*call, context.user);
   info.cancel = [call] { call->TryCancel(); };
   if (context.identities != nullptr) {
     absl::StatusOr<std::string> name = context.identities->NameOf(*call);

@@ -6,15 +6,14 @@
 
 #include <string>
 
-#include "grpcpp/server_context.h"
 #include "server/call/call_record.h"
 #include "server/call/server_context.h"
+#include "server/rpc/reactor.h"
 
 namespace prefixd {
 
 // Sends the caller's trace parent back, if it is one.
-CallInfo CallInfoOf(const ServerContext& context, grpc::CallbackServerContext* call, std::string method,
-                    CallShape shape);
+CallInfo CallInfoOf(const ServerContext& context, Rpc* rpc, std::string method, CallShape shape);
 
 }  // namespace prefixd
 

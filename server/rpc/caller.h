@@ -5,6 +5,7 @@
 #define PREFIXD_SERVER_RPC_CALLER_H_
 
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #include <string>
 #include <string_view>
@@ -18,12 +19,17 @@ namespace prefixd {
 // Empty for other families.
 std::string AddressName(const sockaddr_storage& address);
 
-// The same of a peer as gRPC writes it, "ipv4:10.0.0.1:4242" or "ipv6:%5B::1%5D:4242"; "unix" for a Unix socket.
-std::string PeerName(std::string_view peer);
+// A user on a Unix socket: "uid:1000".
+std::string UserName(uid_t user);
+bool IsUserName(std::string_view caller);
 
-// gRPC says nothing of a Unix socket's peer: its connections are told apart by the memory in which gRPC keeps what it
-// knows of each, and which is no other connection's as long as a call of this one is there.
-Caller CallerOf(const grpc::CallbackServerContext& call);
+// Somebody on a Unix socket.
+inline constexpr char kUnixCaller[] = "unix";
+
+// `user`: whose all connections of the call's gRPC server are; empty: anybody's. gRPC says nothing of a Unix socket's
+// peer: its connections are told apart by the memory in which gRPC keeps what it knows of each, and which is no other
+// connection's as long as a call of this one is there.
+Caller CallerOf(const grpc::ServerContextBase& call, const std::string& user);
 
 }  // namespace prefixd
 

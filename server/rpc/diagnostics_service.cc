@@ -11,6 +11,7 @@
 #include "server/call/flow.h"
 #include "server/rpc/call_info.h"
 #include "server/rpc/grpc_status.h"
+#include "server/rpc/reading_reactor.h"
 
 namespace prefixd {
 namespace {
@@ -22,38 +23,25 @@ grpc::Status FinishEcho(Call& call, absl::Status status) {
   return ToGrpcStatus(result.status, result.request_id);
 }
 
-class EchoReactor final : public grpc::ServerUnaryReactor {
+class EchoReactor final : public ReadingReactor {
  public:
-  EchoReactor(ServerContext* context, grpc::CallbackServerContext* rpc, const ByteBuffer& request, ByteBuffer* response)
-      : rpc_(rpc), call_(context, CallInfoOf(*context, rpc, "Echo", CallShape::kUnary)) {
-    call_.Watch();
-    call_.Begin("");
-    call_.CountReceived(request.Length());
-    absl::Status status = call_.Admit();
-    if (status.ok() && !request.Valid()) status = call_.Cancel();  // The connection broke before the message had come.
-    if (status.ok()) status = call_.Charge(request.Length());
-    if (status.ok()) {
-      *response = request;  // The same memory once more, not a copy.
-      call_.CountSent(request.Length());
-    }
-    Finish(FinishEcho(call_, std::move(status)));
-  }
-
-  void OnDone() override {
-    call_.Done(!rpc_->IsCancelled());
-    delete this;
-  }
+  EchoReactor(ServerContext* context, Rpc* rpc)
+      : ReadingReactor(context, rpc, CallInfoOf(*context, rpc, "Echo", CallShape::kUnary), Admission::Kind::kRequest) {}
 
  private:
-  grpc::CallbackServerContext* const rpc_;
-  Call call_;
+  void OnRequest(const ByteBuffer& request) override {
+    call().CountSent(request.Length());
+    End(absl::OkStatus(), request);  // The same memory once more, not a copy.
+  }
 };
 
 // Reads the next message while the last one is written: its work is the write, and flow.h says what it does next.
-class StreamEchoReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer> {
+class StreamEchoReactor final : public Reactor {
  public:
-  StreamEchoReactor(ServerContext* context, grpc::CallbackServerContext* rpc)
-      : rpc_(rpc), call_(context, CallInfoOf(*context, rpc, "StreamEcho", CallShape::kStream)) {
+  StreamEchoReactor(ServerContext* context, Rpc* rpc)
+      : Reactor(rpc), call_(context, CallInfoOf(*context, rpc, "StreamEcho", CallShape::kStream)) {}
+
+  void OnStart() override {
     call_.Watch([this] { return Look(); }, [this](absl::Status why) { GiveUp(std::move(why)); });
     call_.Begin("");
     if (absl::Status status = call_.Admit(); !status.ok()) {
@@ -88,7 +76,7 @@ class StreamEchoReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteB
   }
 
   void OnDone() override {
-    call_.Done(!rpc_->IsCancelled());
+    call_.Done(!WasCancelled());
     delete this;
   }
 
@@ -168,7 +156,6 @@ class StreamEchoReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteB
     }
   }
 
-  grpc::CallbackServerContext* const rpc_;
   Call call_;
 
   ByteBuffer read_;  // The read's while there is one.
@@ -183,28 +170,12 @@ class StreamEchoReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteB
   bool pumping_ ABSL_GUARDED_BY(mutex_) = false;  // A thread is inside Pump.
 };
 
-class DiagnosticsService final
-    : public v1::DiagnosticsService::WithRawCallbackMethod_Echo<
-          v1::DiagnosticsService::WithRawCallbackMethod_StreamEcho<v1::DiagnosticsService::Service>> {
- public:
-  explicit DiagnosticsService(ServerContext* context) : context_(context) {}
-
-  grpc::ServerUnaryReactor* Echo(grpc::CallbackServerContext* rpc, const ByteBuffer* request,
-                                 ByteBuffer* response) override {
-    return new EchoReactor(context_, rpc, *request, response);
-  }
-  grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* StreamEcho(grpc::CallbackServerContext* rpc) override {
-    return new StreamEchoReactor(context_, rpc);
-  }
-
- private:
-  ServerContext* const context_;
-};
-
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeDiagnosticsService(ServerContext* context) {
-  return std::make_unique<DiagnosticsService>(context);
+void AddDiagnosticsMethods(ServerContext* context, Methods* methods) {
+  constexpr const char* kService = v1::DiagnosticsService::service_full_name();
+  methods->Add(kService, "Echo", [=](Rpc* rpc) { return new EchoReactor(context, rpc); });
+  methods->Add(kService, "StreamEcho", [=](Rpc* rpc) { return new StreamEchoReactor(context, rpc); });
 }
 
 }  // namespace prefixd

@@ -1,5 +1,7 @@
 #include "server/rpc/grpc_status.h"
 
+#include <chrono>
+
 #include "base/status.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -42,9 +44,12 @@ grpc::Status ToGrpcStatus(const absl::Status& status, const std::string& request
     violation->set_subject(subject.empty() ? "server" : subject);
     violation->set_description(message);
     AddDetail(quota, &details);
+    constexpr std::chrono::nanoseconds kRetryDelay = std::chrono::milliseconds(100);  // As a large unary request takes.
+    const std::chrono::nanoseconds delay = RetryDelay(status).value_or(kRetryDelay);
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(delay);
     google::rpc::RetryInfo retry;
-    constexpr int kRetryNanos = 100'000'000;  // About the time of a large unary request.
-    retry.mutable_retry_delay()->set_nanos(kRetryNanos);
+    retry.mutable_retry_delay()->set_seconds(seconds.count());
+    retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>((delay - seconds).count()));
     AddDetail(retry, &details);
   }
   return grpc::Status(code, message, details.SerializeAsString());

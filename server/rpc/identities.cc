@@ -31,9 +31,8 @@ std::string Property(const grpc::AuthContext& known, const std::string& name) {
   return values.empty() ? "" : std::string(values.front().data(), values.front().size());
 }
 
-bool IsTcp(std::string_view peer) { return peer.starts_with("ipv4:") || peer.starts_with("ipv6:"); }
-
-// Nothing if there is no such header, and an error's reason would be the caller's if there are two.
+// Nothing if there is no such header; empty, which is no good value, if there are several: a proxy before us may have
+// looked at another one.
 std::optional<std::string> Header(const grpc::ServerContextBase& call, const char* name) {
   const auto [begin, end] = call.client_metadata().equal_range(name);
   if (begin == end) return std::nullopt;
@@ -43,9 +42,9 @@ std::optional<std::string> Header(const grpc::ServerContextBase& call, const cha
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Identities>> Identities::Load(const std::string& token_file,
+absl::StatusOr<std::unique_ptr<Identities>> Identities::Load(const std::string& token_file, uint64_t min_caller_bytes,
                                                              std::vector<Network> trusted_proxies) {
-  std::unique_ptr<Identities> identities(new Identities(token_file, std::move(trusted_proxies)));
+  std::unique_ptr<Identities> identities(new Identities(token_file, min_caller_bytes, std::move(trusted_proxies)));
   PREFIXD_RETURN_IF_ERROR(identities->Reload());
   return identities;
 }
@@ -53,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Identities>> Identities::Load(const std::string& 
 absl::Status Identities::Reload() {
   if (token_file_.empty()) return absl::OkStatus();
   PREFIXD_ASSIGN_OR_RETURN(const std::string text, ReadFile(kTokenFlag, token_file_));
-  absl::StatusOr<TokenTable> parsed = TokenTable::Parse(text);
+  absl::StatusOr<TokenTable> parsed = TokenTable::Parse(text, min_caller_bytes_);
   if (!parsed.ok()) {
     return absl::FailedPreconditionError(
         StrCat(kTokenFlag, " ", token_file_, ": ", std::string(parsed.status().message())));
@@ -67,6 +66,11 @@ absl::Status Identities::Reload() {
 std::shared_ptr<const TokenTable> Identities::tokens() const {
   MutexLock lock(mutex_);
   return tokens_;
+}
+
+absl::flat_hash_map<std::string, CallerLimits> Identities::limits() const {
+  const std::shared_ptr<const TokenTable> tokens = this->tokens();
+  return tokens != nullptr ? tokens->limits() : absl::flat_hash_map<std::string, CallerLimits>();
 }
 
 absl::StatusOr<std::string> Identities::NameOf(const grpc::ServerContextBase& call) const {
@@ -90,7 +94,7 @@ absl::StatusOr<std::string> Identities::NameOf(const grpc::ServerContextBase& ca
   }
   if (tokens != nullptr) {
     if (const std::optional<std::string> shown = Header(call, kAuthorization)) {
-      if (!has_tls && IsTcp(peer)) {
+      if (!has_tls && IsTcpPeer(peer)) {
         return Unauthenticated(
             "TOKEN_IN_PLAIN_TEXT",
             "a token came over a connection that is not encrypted, where others can read it: replace "
@@ -103,8 +107,10 @@ absl::StatusOr<std::string> Identities::NameOf(const grpc::ServerContextBase& ca
                              "authorization: expected 'Bearer TOKEN' with a token that the server knows");
     }
   }
-  if (!proxied.empty()) return proxied;
-  if (has_tls && known->IsPeerAuthenticated()) {
+  // An address says where a caller is, not who he is: it stands for no token. Nor does the proxy's own certificate.
+  if (!proxied.empty()) {
+    if (tokens == nullptr || !Network::Parse(proxied).has_value()) return proxied;
+  } else if (has_tls && known->IsPeerAuthenticated()) {
     const std::string subject = absl::CHexEscape(Property(*known, GRPC_X509_SUBJECT_PROPERTY_NAME));
     if (!subject.empty()) return subject.substr(0, kMaxSubjectBytes);
   }

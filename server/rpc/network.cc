@@ -16,14 +16,25 @@ constexpr std::string_view kIpv4 = "ipv4:";
 constexpr std::string_view kIpv6 = "ipv6:";
 constexpr size_t kIpv4Begin = 12;  // Where an IPv4 address is in an IPv6 one.
 
-}  // namespace
-
-std::optional<Network::Address> Network::ParseAddress(const std::string& text) {
-  Address address = {};
+std::optional<IpAddress> ParseAddress(const std::string& text) {
+  IpAddress address = {};
   if (inet_pton(AF_INET6, text.c_str(), address.data()) == 1) return address;
   address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
   if (inet_pton(AF_INET, text.c_str(), address.data() + kIpv4Begin) == 1) return address;
   return std::nullopt;
+}
+
+}  // namespace
+
+bool IsTcpPeer(std::string_view peer) { return peer.starts_with(kIpv4) || peer.starts_with(kIpv6); }
+
+std::optional<IpAddress> AddressOfPeer(std::string_view peer) {
+  if (!IsTcpPeer(peer)) return std::nullopt;
+  peer.remove_prefix(kIpv4.size());
+  std::string host = absl::StrReplaceAll(std::string(peer.substr(0, peer.rfind(':'))),
+                                         {{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}});
+  host.resize(std::min(host.size(), host.find('%')));  // A zone.
+  return ParseAddress(host);
 }
 
 std::optional<Network> Network::Parse(const std::string& text) {
@@ -34,7 +45,7 @@ std::optional<Network> Network::Parse(const std::string& text) {
   }
   const size_t slash = text.find('/');
   const std::string host = text.substr(0, slash);
-  const std::optional<Address> address = ParseAddress(host);
+  const std::optional<IpAddress> address = ParseAddress(host);
   if (!address) return std::nullopt;
   network.address_ = *address;
   network.bits_ = 128;
@@ -50,13 +61,8 @@ std::optional<Network> Network::Parse(const std::string& text) {
 }
 
 bool Network::Has(std::string_view peer) const {
-  const bool is_tcp = peer.starts_with(kIpv4) || peer.starts_with(kIpv6);
-  if (is_unix_ || !is_tcp) return is_unix_ && peer.starts_with(kUnix);
-  peer.remove_prefix(kIpv4.size());
-  std::string host = absl::StrReplaceAll(std::string(peer.substr(0, peer.rfind(':'))),
-                                         {{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}});
-  host.resize(std::min(host.size(), host.find('%')));  // A zone.
-  const std::optional<Address> address = ParseAddress(host);
+  if (is_unix_) return peer.starts_with(kUnix);
+  const std::optional<IpAddress> address = AddressOfPeer(peer);
   if (!address) return false;
   for (int bit = 0; bit < bits_; ++bit) {
     const size_t byte = static_cast<size_t>(bit) / 8;

@@ -1,4 +1,4 @@
-// Networks by address and number of bits, and the addresses in them.
+// Addresses, as gRPC writes them, and the networks that they are in.
 // Threads: any; nothing here changes.
 #ifndef PREFIXD_SERVER_RPC_NETWORK_H_
 #define PREFIXD_SERVER_RPC_NETWORK_H_
@@ -11,20 +11,27 @@
 
 namespace prefixd {
 
+// An IPv4 address is the IPv6 address ::ffff:a.b.c.d.
+using IpAddress = std::array<uint8_t, 16>;
+
+// Whether a peer, as gRPC writes it, is at the other end of a TCP connection.
+bool IsTcpPeer(std::string_view peer);
+
+// The address in a peer, as gRPC writes it: "ipv4:10.0.0.1:4242" or "ipv6:%5B::1%5D:4242". Nothing if there is none in
+// it, as in "unix:".
+std::optional<IpAddress> AddressOfPeer(std::string_view peer);
+
 class Network {
  public:
   // "10.0.0.0/8", "2001:db8::1", which is one address, or "unix", which is all Unix sockets. Nothing if it is no such.
   static std::optional<Network> Parse(const std::string& text);
 
-  // Whether a peer, as gRPC writes it, is in it: "ipv4:10.0.0.1:4242", "ipv6:%5B::1%5D:4242" or "unix:".
+  // Whether a peer, as gRPC writes it, is in it.
   bool Has(std::string_view peer) const;
 
  private:
-  using Address = std::array<uint8_t, 16>;  // An IPv4 address is the IPv6 address ::ffff:a.b.c.d.
-  static std::optional<Address> ParseAddress(const std::string& text);
-
   bool is_unix_ = false;
-  Address address_ = {};
+  IpAddress address_ = {};
   int bits_ = 0;
 };
 

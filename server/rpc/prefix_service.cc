@@ -16,6 +16,8 @@
 #include "server/rpc/call_info.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/grpc_status.h"
+#include "server/rpc/methods.h"
+#include "server/rpc/reactor.h"
 
 namespace prefixd {
 namespace {
@@ -36,11 +38,8 @@ template <class Request>
 void Receive(const ByteBuffer& bytes, Session* session) {
   Request request;
   ArrayPayloads payloads;
-  if (!ParseArrayMessage(bytes, &request, &payloads)) {
-    session->OnInvalidMessage(Error(absl::StatusCode::kInvalidArgument, "MALFORMED", "",
-                                    StrCat("the message is no ", Request::descriptor()->full_name(),
-                                           ": check that it was made from the same contract")),
-                              "");
+  if (absl::Status status = ParseArrayMessage(bytes, &request, &payloads); !status.ok()) {
+    session->OnInvalidMessage(std::move(status), "");
     return;
   }
   const uint64_t held_bytes = bytes.Length() + payloads.num_copied_bytes;
@@ -53,22 +52,36 @@ void Receive(const ByteBuffer& bytes, Session* session) {
   }
 }
 
-// One message in, one out.
+// One call. Its shape says whether replies go out as they come, or together with the result; and the session, whether a
+// second message is asked for.
+//
+// Every message is raw bytes, so that one that does not parse can be told from the end of a stream: gRPC's own parser
+// reports both alike.
 template <class Request, class Response>
-class UnaryReactor final : public grpc::ServerUnaryReactor, public Transport {
+class ArrayReactor final : public Reactor, public Transport {
  public:
-  UnaryReactor(ServerContext* context, grpc::CallbackServerContext* call, const char* method, const ByteBuffer* request,
-               ByteBuffer* response)
-      : call_(call),
-        request_(request),
-        response_(response),
-        session_(Session::Create(context, CallInfoOf(*context, call, method, CallShape::kUnary), this)) {
-    session_->Start();
+  ArrayReactor(ServerContext* context, Rpc* rpc, const char* method, CallShape shape)
+      : Reactor(rpc),
+        shape_(shape),
+        session_(Session::Create(context, CallInfoOf(*context, rpc, method, shape), this)) {}
+
+  void OnStart() override { session_->Start(); }
+  void Read() override { StartRead(&request_); }
+  void Decode() override { Receive<Request>(std::exchange(request_, ByteBuffer()), session_.get()); }
+  void OnReadDone(bool ok) override {
+    if (ok) {
+      session_->OnArrival(request_.Length());
+    } else {
+      session_->OnReadEnd();
+    }
   }
 
-  void Read() override { session_->OnArrival(request_->Length()); }
-  void Decode() override { Receive<Request>(*request_, session_.get()); }
   void Write(Reply reply) override {
+    if (shape_ == CallShape::kStream) {
+      response_ = Pack<Response>(&reply, nullptr);
+      StartWrite(&response_);
+      return;
+    }
     // There are several where the result is smaller than the array: indices without values.
     if (!reply_) reply_.emplace();
     reply_->values.Append(reply.values);
@@ -76,163 +89,51 @@ class UnaryReactor final : public grpc::ServerUnaryReactor, public Transport {
     reply_->num_kept = reply.num_kept;
     session_->OnWriteDone(true);
   }
-  void Finish(const Result& result) override {
-    if (result.status.ok()) *response_ = Pack<Response>(reply_ ? &*reply_ : nullptr, &result);
-    grpc::ServerUnaryReactor::Finish(ToGrpcStatus(result.status, result.request_id));
-  }
-
-  void OnCancel() override { session_->OnCancel(); }
-  void OnDone() override {
-    session_->OnDone(!call_->IsCancelled());
-    delete this;
-  }
-
- private:
-  grpc::CallbackServerContext* const call_;
-  const ByteBuffer* const request_;
-  ByteBuffer* const response_;
-  std::optional<Reply> reply_;
-  const std::shared_ptr<Session> session_;
-};
-
-// Messages in; subclasses say how replies go out. Base is the gRPC reactor.
-template <class Base, class Request>
-class ReadingReactor : public Base, public Transport {
- public:
-  ReadingReactor(ServerContext* context, grpc::CallbackServerContext* call, const char* method)
-      : session_(Session::Create(context, CallInfoOf(*context, call, method, CallShape::kStream), this)), call_(call) {}
-
-  void Read() final { this->StartRead(&request_); }
-  void Decode() final { Receive<Request>(std::exchange(request_, ByteBuffer()), session_.get()); }
-  void OnReadDone(bool ok) final {
-    if (ok) {
-      session_->OnArrival(request_.Length());
-    } else {
-      session_->OnReadEnd();
-    }
-  }
-  void OnCancel() final { session_->OnCancel(); }
-  void OnDone() final {
-    session_->OnDone(!call_->IsCancelled());
-    delete this;
-  }
-
- protected:
-  const std::shared_ptr<Session> session_;
-
- private:
-  grpc::CallbackServerContext* const call_;
-  ByteBuffer request_;
-};
-
-template <class Request, class Response>
-class BidiReactor final : public ReadingReactor<grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>, Request> {
-  using Base = ReadingReactor<grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>, Request>;
-
- public:
-  BidiReactor(ServerContext* context, grpc::CallbackServerContext* call, const char* method)
-      : Base(context, call, method) {
-    this->session_->Start();
-  }
-
-  void Write(Reply reply) override {
-    response_ = Pack<Response>(&reply, nullptr);
-    this->StartWrite(&response_);
-  }
-  void Finish(const Result& result) override {
-    if (!result.status.ok()) {
-      grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>::Finish(ToGrpcStatus(result.status, result.request_id));
-      return;
-    }
-    response_ = Pack<Response>(nullptr, &result);
-    this->StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
-  }
   void OnWriteDone(bool ok) override {
     response_.Clear();  // Or an idle stream would keep the block that its last reply was sent from.
-    this->session_->OnWriteDone(ok);
+    session_->OnWriteDone(ok);
   }
 
- private:
-  ByteBuffer response_;
-};
-
-// Many messages in, one out.
-template <class Request, class Response>
-class ReadReactor final : public ReadingReactor<grpc::ServerReadReactor<ByteBuffer>, Request> {
-  using Base = ReadingReactor<grpc::ServerReadReactor<ByteBuffer>, Request>;
-
- public:
-  ReadReactor(ServerContext* context, grpc::CallbackServerContext* call, const char* method, ByteBuffer* response)
-      : Base(context, call, method), response_(response) {
-    this->session_->Start();
-  }
-
-  void Write(Reply /*reply*/) override { this->session_->OnWriteDone(true); }  // There is none with items.
   void Finish(const Result& result) override {
-    if (result.status.ok()) *response_ = Pack<Response>(nullptr, &result);
-    grpc::ServerReadReactor<ByteBuffer>::Finish(ToGrpcStatus(result.status, result.request_id));
+    if (!result.status.ok()) {
+      Reactor::Finish(ToGrpcStatus(result.status, result.request_id));
+      return;
+    }
+    response_ = Pack<Response>(reply_ ? &*reply_ : nullptr, &result);
+    StartWriteAndFinish(&response_);
+  }
+  void OnCancel() override { session_->OnCancel(); }
+  void OnDone() override {
+    session_->OnDone(!WasCancelled());
+    delete this;
   }
 
  private:
-  ByteBuffer* const response_;
+  const CallShape shape_;
+  ByteBuffer request_;
+  ByteBuffer response_;
+  std::optional<Reply> reply_;  // A unary call's.
+  const std::shared_ptr<Session> session_;
 };
 
-// Every method takes and gives raw bytes, so that a message that does not parse can be told from the end of a stream:
-// gRPC's own parser reports both alike.
-using RawPrefixService = v1::PrefixService::WithRawCallbackMethod_Scan<
-    v1::PrefixService::WithRawCallbackMethod_Reduce<v1::PrefixService::WithRawCallbackMethod_Compact<
-        v1::PrefixService::WithRawCallbackMethod_StreamScan<v1::PrefixService::WithRawCallbackMethod_StreamReduce<
-            v1::PrefixService::WithRawCallbackMethod_StreamCompact<v1::PrefixService::WithRawCallbackMethod_Difference<
-                v1::PrefixService::WithRawCallbackMethod_StreamDifference<v1::PrefixService::Service>>>>>>>>;
-
-class PrefixService final : public RawPrefixService {
- public:
-  explicit PrefixService(ServerContext* context) : context_(context) {}
-
-  grpc::ServerUnaryReactor* Scan(grpc::CallbackServerContext* call, const ByteBuffer* request,
-                                 ByteBuffer* response) override {
-    return Unary<v1::ScanRequest, v1::ScanResponse>(call, "Scan", request, response);
-  }
-  grpc::ServerUnaryReactor* Reduce(grpc::CallbackServerContext* call, const ByteBuffer* request,
-                                   ByteBuffer* response) override {
-    return Unary<v1::ReduceRequest, v1::ReduceResponse>(call, "Reduce", request, response);
-  }
-  grpc::ServerUnaryReactor* Compact(grpc::CallbackServerContext* call, const ByteBuffer* request,
-                                    ByteBuffer* response) override {
-    return Unary<v1::CompactRequest, v1::CompactResponse>(call, "Compact", request, response);
-  }
-  grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* StreamScan(grpc::CallbackServerContext* call) override {
-    return new BidiReactor<v1::ScanRequest, v1::ScanResponse>(context_, call, "StreamScan");
-  }
-  grpc::ServerReadReactor<ByteBuffer>* StreamReduce(grpc::CallbackServerContext* call, ByteBuffer* response) override {
-    return new ReadReactor<v1::ReduceRequest, v1::ReduceResponse>(context_, call, "StreamReduce", response);
-  }
-  grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* StreamCompact(grpc::CallbackServerContext* call) override {
-    return new BidiReactor<v1::CompactRequest, v1::CompactResponse>(context_, call, "StreamCompact");
-  }
-
-  grpc::ServerUnaryReactor* Difference(grpc::CallbackServerContext* call, const ByteBuffer* request,
-                                       ByteBuffer* response) override {
-    return Unary<v1::DifferenceRequest, v1::DifferenceResponse>(call, "Difference", request, response);
-  }
-  grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* StreamDifference(grpc::CallbackServerContext* call) override {
-    return new BidiReactor<v1::DifferenceRequest, v1::DifferenceResponse>(context_, call, "StreamDifference");
-  }
-
- private:
-  template <class Request, class Response>
-  grpc::ServerUnaryReactor* Unary(grpc::CallbackServerContext* call, const char* method, const ByteBuffer* request,
-                                  ByteBuffer* response) {
-    return new UnaryReactor<Request, Response>(context_, call, method, request, response);
-  }
-
-  ServerContext* const context_;
-};
+// A primitive's two methods: "Scan" and "StreamScan".
+template <class Request, class Response>
+void Add(const char* unary, const char* stream, ServerContext* context, Methods* methods) {
+  const auto add = [&](const char* method, CallShape shape) {
+    methods->Add(v1::PrefixService::service_full_name(), method,
+                 [=](Rpc* rpc) { return new ArrayReactor<Request, Response>(context, rpc, method, shape); });
+  };
+  add(unary, CallShape::kUnary);
+  add(stream, CallShape::kStream);
+}
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakePrefixService(ServerContext* context) {
-  return std::make_unique<PrefixService>(context);
+void AddPrefixMethods(ServerContext* context, Methods* methods) {
+  Add<v1::ScanRequest, v1::ScanResponse>("Scan", "StreamScan", context, methods);
+  Add<v1::ReduceRequest, v1::ReduceResponse>("Reduce", "StreamReduce", context, methods);
+  Add<v1::CompactRequest, v1::CompactResponse>("Compact", "StreamCompact", context, methods);
+  Add<v1::DifferenceRequest, v1::DifferenceResponse>("Difference", "StreamDifference", context, methods);
 }
 
 }  // namespace prefixd

@@ -8,14 +8,14 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 #include "base/status.h"
+#include "server/rpc/caller_lines.h"
 
 namespace prefixd {
 namespace {
 
 constexpr size_t kMaxNameBytes = 128;
-constexpr size_t kMaxEntries = 10'000;  // Each is looked at for every call.
 
 template <class Digest>
 bool ReadDigest(std::string_view digits, Digest* digest) {
@@ -37,24 +37,22 @@ bool IsCallerName(std::string_view name) {
          std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-absl::StatusOr<TokenTable> TokenTable::Parse(std::string_view text) {
+absl::StatusOr<TokenTable> TokenTable::Parse(std::string_view text, uint64_t min_caller_bytes) {
+  PREFIXD_ASSIGN_OR_RETURN(const std::vector<CallerLine> lines, ReadCallerLines(text));
   TokenTable table;
-  size_t number = 0;
-  for (const absl::string_view line : absl::StrSplit(AbslView(text), '\n')) {
-    ++number;
-    const auto wrong = [number](std::string_view what) {
-      return absl::FailedPreconditionError(StrCat("line ", number, ": ", what));
-    };
-    const std::vector<std::string> words = absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
-    if (words.empty() || words[0].starts_with('#')) continue;
-    if (words.size() != 2) return wrong("expected a name and the SHA-256 of a token");
-    Entry entry = {.name = words[0], .digest = {}};
-    if (!IsCallerName(entry.name)) return wrong("expected a name of at most 128 printable ASCII letters");
-    if (!ReadDigest(words[1], &entry.digest)) {
-      return wrong("expected a SHA-256, 64 hexadecimal digits, after the name (printf %s TOKEN | sha256sum)");
+  for (const CallerLine& line : lines) {
+    if (line.words.empty()) return line.Error("expected a name and the SHA-256 of a token");
+    Entry entry = {.name = line.name, .digest = {}};
+    if (!IsCallerName(entry.name)) return line.Error("expected a name of at most 128 printable ASCII letters");
+    if (!ReadDigest(line.words[0], &entry.digest)) {
+      return line.Error("expected a SHA-256, 64 hexadecimal digits, after the name (printf %s TOKEN | sha256sum)");
     }
     table.entries_.push_back(std::move(entry));
-    if (table.entries_.size() > kMaxEntries) return wrong(StrCat("has more than ", kMaxEntries, " tokens"));
+    if (line.words.size() == 1) continue;
+    PREFIXD_ASSIGN_OR_RETURN(const CallerLimits limits,
+                             ReadLimits(line, absl::MakeConstSpan(line.words).subspan(1), min_caller_bytes));
+    const auto [known, is_new] = table.limits_.emplace(line.name, limits);
+    if (!is_new && known->second != limits) return line.Error("the name has other limits in an earlier line");
   }
   if (table.entries_.empty()) return absl::FailedPreconditionError("has no token, so that nobody could call");
   return table;

@@ -21,6 +21,15 @@ TEST(ErrorTest, WithoutThem) {
   EXPECT_EQ(ErrorReason(absl::InternalError("plain")), "");
   EXPECT_EQ(ErrorField(absl::InternalError("plain")), "");
   EXPECT_EQ(ErrorReason(absl::OkStatus()), "");
+  EXPECT_EQ(RetryDelay(absl::InternalError("plain")), std::nullopt);
+}
+
+TEST(ErrorTest, CarriesWhoseQuotaItIsAndWhenToRetry) {
+  const absl::Status status = Error(absl::StatusCode::kResourceExhausted, "CALLER_RATE", "", "too fast");
+  EXPECT_EQ(QuotaSubject(WithQuotaSubject(status, "alice")), "alice");
+  EXPECT_EQ(RetryDelay(WithRetryDelay(status, std::chrono::nanoseconds(1))), std::chrono::nanoseconds(1));
+  EXPECT_EQ(RetryDelay(WithRetryDelay(status, std::chrono::hours(1))), std::chrono::hours(1));
+  EXPECT_EQ(ErrorReason(WithRetryDelay(status, std::chrono::hours(1))), "CALLER_RATE");
 }
 
 absl::StatusOr<std::unique_ptr<int>> Make(bool works) {

@@ -1,9 +1,6 @@
 // Clients of several addresses: whom a call asks, and where it goes when it is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <functional>
@@ -16,6 +13,7 @@
 #include "client/client.h"
 #include "tests/client/fake_server.h"
 #include "tests/client/name_server.h"
+#include "tests/client/silent_host.h"
 #include "tests/client/sum_scan.h"
 #include "tests/client/temporary_folder.h"
 
@@ -182,14 +180,9 @@ TEST(ClientAddresses, WhoeverRefusedIsLeftAloneForAWhile) {
 
 // A host that takes the connection and says nothing costs one call the wait for it, not every second one.
 TEST(ClientAddresses, OthersDoNotWaitForOneThatIsSilent) {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  ASSERT_EQ(listen(listener, 8), 0);  // Without a bind, on a port of the kernel's choice.
-  sockaddr_in silent;
-  socklen_t size = sizeof(silent);
-  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&silent), &size), 0);
+  const SilentHost silent;
   CountingServer server;
-  const std::vector<std::string> addresses = {"127.0.0.1:" + std::to_string(ntohs(silent.sin_port)),
-                                              server.server.address()};
+  const std::vector<std::string> addresses = {silent.address(), server.server.address()};
   Client client(addresses, {.connect_timeout = absl::Hours(1)});
   absl::Status status;
   while (status.ok()) status = client.Reduce<int64_t>({5}, {}, {.timeout = absl::Milliseconds(200)}).status();
@@ -197,7 +190,6 @@ TEST(ClientAddresses, OthersDoNotWaitForOneThatIsSilent) {
   for (int i = 0; i < 20; ++i) {
     ASSERT_EQ(client.Reduce<int64_t>({5}, {}, {.timeout = absl::Seconds(30)}).status(), absl::OkStatus());
   }
-  close(listener);
 }
 
 TEST(ClientAddresses, AServerThatComesBackIsAskedAgain) {
@@ -224,11 +216,7 @@ TEST(ClientAddresses, NotAfterTheFirstReply) {
   for (FakeServer& server : servers) {
     server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) {
       ++calls;
-      v1::ScanRequest request;
-      rpc->Read(&request);
-      v1::ScanResponse response;
-      *response.mutable_values()->mutable_inline_() = request.values().inline_();
-      rpc->Write(response);
+      AnswerOneMessage(rpc);
       return Draining();
     };
   }

@@ -23,6 +23,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 // ---- Requests ------------------------------------------------------------------------------------------------------
 template <class Array>
@@ -253,8 +254,10 @@ TEST(Replies, ThatAreNoneAreAnInternalError) {
   server.replies = {"no message at all"};
   expect_internal(small);
   expect_internal(large);
-  EXPECT_EQ(client.Scan<int64_t>(small).status().message(), "the server's reply is no prefixd.v1.ScanResponse");
-  EXPECT_EQ(client.Reduce<int64_t>(large).status().message(), "the server's reply is no prefixd.v1.ReduceResponse");
+  EXPECT_THAT(std::string(client.Scan<int64_t>(small).status().message()),
+              StartsWith("the server's reply: the message is no prefixd.v1.ScanResponse"));
+  EXPECT_THAT(std::string(client.Reduce<int64_t>(large).status().message()),
+              StartsWith("the server's reply: the message is no prefixd.v1.ReduceResponse"));
   for (int i = 0; i < 300; ++i) {  // Whatever it is: no crash.
     server.replies = {bytes};
     for (int flips = 1 + random() % 4; flips > 0; --flips)

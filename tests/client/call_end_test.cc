@@ -3,9 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <string>
@@ -14,8 +11,8 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-
 #include "tests/client/fake_server.h"
+#include "tests/client/silent_host.h"
 #include "tests/client/sum_scan.h"
 
 namespace prefixd::client {
@@ -123,20 +120,14 @@ TEST(ClientDeadline, EndsCallsAndRetries) {
   while (!server_saw_the_end) absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
 }
 
-// A host that takes the connection and says nothing.
 TEST(ClientDeadline, IsTheOnlyEndWhereConnectingMayTakeForever) {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  ASSERT_EQ(listen(listener, 8), 0);  // Without a bind, on a port of the kernel's choice.
-  sockaddr_in address;
-  socklen_t size = sizeof(address);
-  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const SilentHost silent;
   for (const absl::Duration forever : {absl::Hours(24 * 25), absl::InfiniteDuration()}) {
-    Client client("127.0.0.1:" + std::to_string(ntohs(address.sin_port)),
+    Client client(silent.address(),
                   {.retry_window = absl::ZeroDuration(), .max_backoff = forever, .connect_timeout = forever});
     const absl::Status status = client.Reduce<int64_t>({1}, {}, {.timeout = absl::Seconds(1)}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << forever << ": " << status;
   }
-  close(listener);
 }
 
 // ---- Sources, sinks and servers that misbehave ---------------------------------------------------------------------

@@ -88,11 +88,7 @@ TEST(ClientRetry, NoStreamAfterItsFirstReply) {
   std::atomic<int> calls = 0;
   server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) {
     ++calls;
-    v1::ScanRequest request;
-    rpc->Read(&request);
-    v1::ScanResponse response;
-    *response.mutable_values()->mutable_inline_() = request.values().inline_();
-    rpc->Write(response);
+    AnswerOneMessage(rpc);
     return kUnavailable;
   };
   Client client(server.address(), FastRetries());

@@ -51,6 +51,15 @@ inline grpc::Status SumScan(ScanRpc* rpc) {
   return grpc::Status::OK;
 }
 
+// Sends the elements of a stream's first message back.
+inline void AnswerOneMessage(ScanRpc* rpc) {
+  v1::ScanRequest request;
+  rpc->Read(&request);
+  v1::ScanResponse response;
+  *response.mutable_values()->mutable_inline_() = request.values().inline_();
+  rpc->Write(response);
+}
+
 inline std::vector<int64_t> RandomInts(size_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<int64_t> values(count);

@@ -49,6 +49,12 @@ TEST(Errors, WithoutDetailsOrWithThoseOfOthers) {
   EXPECT_EQ(ErrorReason(foreign), "");
 }
 
+TEST(Errors, SayWhatAProxyMayHaveLost) {
+  const grpc::Status reset(grpc::StatusCode::CANCELLED, "Received RST_STREAM with error code 8");
+  EXPECT_THAT(std::string(FromGrpc(reset).message()), testing::HasSubstr("trying again later"));
+  EXPECT_EQ(FromGrpc(grpc::Status(grpc::StatusCode::CANCELLED, "by its caller")).message(), "by its caller");
+}
+
 TEST(Errors, SurviveGarbage) {
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -1,12 +1,10 @@
 """--admin-listen: what is for administrators has an address of its own."""
 
-import pathlib
-import tempfile
 import unittest
 
 import numpy as np
 from foreign_client_test import scan_request
-from harness import Server, grpc
+from harness import Server, grpc, temporary_folder
 from grpc.health.v1 import health_pb2, health_pb2_grpc
 from prefixd.v1 import admin_pb2, admin_pb2_grpc, diagnostics_pb2, diagnostics_pb2_grpc, primitives_pb2_grpc
 
@@ -34,9 +32,7 @@ CALLS = {
 
 class AdminListenTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="prefixd_admin_")
-        self.addCleanup(folder.cleanup)
-        self.admin = f"unix:{pathlib.Path(folder.name)}/admin.sock"
+        self.admin = f"unix:{temporary_folder(self.addCleanup)}/admin.sock"
 
     def served(self, address):
         """The names of those calls that are."""

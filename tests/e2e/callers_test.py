@@ -1,17 +1,15 @@
 """Names for callers: tokens, certificates, and what a trusted proxy says."""
 
 import hashlib
-import pathlib
 import re
 import signal
-import tempfile
 import unittest
 
 import numpy as np
-from admin_test import CALLS, REFLECTION, raw_stream
+from admin_test import CALLS
 from certificates import Authority
 from foreign_client_test import reason, scan_request
-from harness import Server, grpc, wait_until
+from harness import Server, grpc, temporary_folder, wait_until
 from prefixd.v1 import primitives_pb2_grpc
 
 REQUEST = scan_request(np.ones(4, np.int32))
@@ -29,9 +27,7 @@ def line(name, token):
 class CallersTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="prefixd_callers_")
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
+        cls.folder = temporary_folder(cls.addClassCleanup)
         cls.authority = Authority(cls.folder)
         cls.pair, cls.carol = cls.authority.sign("server"), cls.authority.sign("carol")
         cls.tokens = cls.folder / "tokens"
@@ -75,7 +71,7 @@ class CallersTest(unittest.TestCase):
         with Server("--token-file", self.tokens, "--listen", self.socket):
             with grpc.insecure_channel(self.socket) as channel:
                 CALLS["health"](channel)
-                for name in set(CALLS) - {"health", "reflection"}:
+                for name in set(CALLS) - {"health"}:
                     with self.subTest(name=name), self.assertRaises(grpc.RpcError) as raised:
                         CALLS[name](channel)
                     self.assertEqual(raised.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
@@ -83,9 +79,6 @@ class CallersTest(unittest.TestCase):
                 with self.assertRaises(grpc.RpcError) as raised:
                     list(stream)
                 self.assertEqual(reason(raised.exception), "NO_TOKEN")
-                with self.assertRaises(grpc.RpcError) as raised:
-                    raw_stream(channel, REFLECTION, b"\x3a\x00")
-                self.assertEqual(raised.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
 
     def test_a_token_in_plain_text_is_refused(self):
         with Server("--token-file", self.tokens) as server, grpc.insecure_channel(server.address) as channel:
@@ -148,6 +141,16 @@ class CallersTest(unittest.TestCase):
             with grpc.insecure_channel(server.address) as channel:
                 self.scan(channel, dave)
                 self.assert_refused(channel, "NO_TOKEN")
+                for address in ("10.0.0.1", "2001:db8::/64"):
+                    self.assert_refused(channel, "NO_TOKEN", (("x-prefixd-caller", address),))
+        with Server("--trusted-proxy", "127.0.0.0/8", "--token-file", self.tokens,
+                    *self.pair.server_flags(self.authority)) as server:
+            with self.authority.channel(server.address, self.carol) as channel:  # Carol is the proxy.
+                self.scan(channel, dave)
+                self.assert_logged(server, "CN=dave, O=tests")
+                self.assert_refused(channel, "NO_TOKEN", (("x-prefixd-caller", "10.0.0.1"),))
+                self.scan(channel, (("x-prefixd-caller", "10.0.0.1"),) + bearer(TOKENS["alice"]))
+                self.scan(channel)
         with self.assertRaisesRegex(RuntimeError, "expected ADDRESS, ADDRESS/BITS or unix"):
             Server("--trusted-proxy", "10.0.0.0/33").stop()
 

@@ -68,7 +68,7 @@ class FaultsTest(E2ETest):
         seconds = 12 if "ASAN_OPTIONS" in os.environ else 2
         while True:
             earlier = self.server.memory_kib()
-            time.sleep(seconds)
+            time.sleep(seconds)  # In which it would give some back.
             now = self.server.memory_kib()
             if earlier - now < seconds * RELEASED_KIB_PER_SECOND / 16:
                 return now

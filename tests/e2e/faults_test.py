@@ -1,5 +1,6 @@
 """Many callers stop, crawl, vanish, cancel or lie at once. The server serves the others, and frees all it held."""
 
+import socket
 import threading
 import time
 import unittest
@@ -12,11 +13,12 @@ from faults import CHUNK, HELD_BACK_KIB, MIB, Requests
 from foreign_client_test import chunk, reason, scan_request
 from harness import Server, grpc, wait_until
 
-from prefixd.v1 import admin_pb2, primitives_pb2, primitives_pb2_grpc, types_pb2
+from prefixd.v1 import primitives_pb2, primitives_pb2_grpc, types_pb2
 
 
 class MisbehavingCallersTest(faults.FaultsTest):
-    SERVER_FLAGS = ("--reply-timeout-seconds", "0")  # What a reader holds who never reads, for as long as the tests take.
+    # What a reader holds who never reads, for as long as the tests take; and a message that crawls has not come.
+    SERVER_FLAGS = ("--reply-timeout-seconds", "0", "--first-message-timeout-seconds", "0")
 
     def stall(self, num_callers):
         """Starts streams that send as long as they may and read nothing. Returns the calls, for the test to end."""
@@ -155,6 +157,32 @@ class MisbehavingCallersTest(faults.FaultsTest):
         for thread in threads:
             thread.join()
         self.assert_all_is_freed()
+
+    def test_a_header_that_can_not_be_sent_back_is_survived(self):
+        def field(name, value):  # HPACK: literal, never indexed, not Huffman coded.
+            return b"\x10" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+        def frame(kind, flags, stream, payload):
+            return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+        with Server() as server:
+            host, port = server.address.split(":")
+            for value in (b"nul\0x", b"line\nfeed", b"\x80"):
+                headers = (field(b":method", b"POST") + field(b":scheme", b"http") + field(b":authority", b"x") +
+                           field(b":path", b"/prefixd.v1.PrefixService/Scan") + field(b"te", b"trailers") +
+                           field(b"content-type", b"application/grpc") + field(b"traceparent", value))
+                with socket.create_connection((host, int(port))) as connection:
+                    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"") +
+                                       frame(1, 4, 1, headers) + frame(0, 1, 1, b"\0\0\0\0\0"))
+                    connection.settimeout(1)
+                    try:
+                        while connection.recv(4096):
+                            pass
+                    except TimeoutError:
+                        pass
+            with grpc.insecure_channel(server.address) as channel:
+                stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+                stub.Scan(scan_request(np.ones(1, np.int32)))
 
     def test_lengths_that_can_not_be(self):
         with self.assertRaises(grpc.RpcError) as caught:

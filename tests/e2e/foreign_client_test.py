@@ -9,7 +9,9 @@ import numpy as np
 from harness import LIMIT_SECONDS, E2ETest, grpc, wait_until
 
 from google.rpc import error_details_pb2, status_pb2
+from google.protobuf import descriptor_pb2, descriptor_pool
 from grpc.health.v1 import health_pb2, health_pb2_grpc
+from grpc.reflection.v1 import reflection_pb2
 from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2, primitives_pb2_grpc, types_pb2
 
 DTYPES = {np.int8: types_pb2.DTYPE_I8, np.uint8: types_pb2.DTYPE_U8, np.int16: types_pb2.DTYPE_I16,
@@ -253,19 +255,56 @@ class ForeignClientTest(E2ETest):
         self.assertEqual(caught.exception.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
         self.assert_idle()
 
-    def test_reflection_names_the_services(self):
-        # ServerReflectionRequest{list_services: ""} and its answer, as bytes: the proto of reflection is not ours.
-        call = self.channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
-        answer = next(call(iter([b"\x3a\x00"])))
-        for service in (b"prefixd.v1.PrefixService", b"prefixd.v1.AdminService", b"prefixd.v1.DiagnosticsService",
-                        b"grpc.health.v1.Health"):
-            self.assertIn(service, answer)
+    def test_reflection(self):
+        def ask(version="v1", **question):
+            call = self.channel.stream_stream(f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo")
+            request = reflection_pb2.ServerReflectionRequest(**question)
+            return reflection_pb2.ServerReflectionResponse.FromString(
+                next(call(iter([request.SerializeToString()]), timeout=LIMIT_SECONDS)))
+        for version in ("v1", "v1alpha"):
+            names = {service.name for service in ask(version, list_services="").list_services_response.service}
+            self.assertEqual(names, {"prefixd.v1.PrefixService", "prefixd.v1.AdminService",
+                                     "prefixd.v1.DiagnosticsService", "grpc.health.v1.Health",
+                                     "grpc.reflection.v1.ServerReflection"})
+        # What comes is enough to make every message of it, and every method that it names is served.
+        pool = descriptor_pool.DescriptorPool()
+        for service in names:
+            files = ask(file_containing_symbol=service).file_descriptor_response.file_descriptor_proto
+            for file in reversed(files):
+                pool.Add(descriptor_pb2.FileDescriptorProto.FromString(file))
+            for method in pool.FindServiceByName(service).methods:
+                call = self.channel.stream_stream(f"/{service}/{method.name}")(iter([b"\xff"]), timeout=LIMIT_SECONDS)
+                if method.name in ("Echo", "StreamEcho", "GetServerInfo"):  # They don't look into it.
+                    list(call)
+                    continue
+                with self.assertRaises(grpc.RpcError) as raised:
+                    list(call)
+                self.assertEqual(raised.exception.code(), grpc.StatusCode.INVALID_ARGUMENT, method.name)
+        by_name = ask(file_by_filename="prefixd/v1/types.proto").file_descriptor_response.file_descriptor_proto
+        self.assertEqual(descriptor_pb2.FileDescriptorProto.FromString(by_name[0]).package, "prefixd.v1")
+        for unknown in ({"file_by_filename": "no.proto"}, {"file_containing_symbol": "no.Symbol"},
+                        {"all_extension_numbers_of_type": "prefixd.v1.ScanRequest"}):
+            self.assertEqual(ask(**unknown).error_response.error_code, grpc.StatusCode.NOT_FOUND.value[0])
+        self.assertEqual(ask().error_response.error_code, grpc.StatusCode.INVALID_ARGUMENT.value[0])
+
+    def test_an_unknown_method_is_named(self):
+        with self.assertRaises(grpc.RpcError) as raised:
+            self.channel.unary_unary("/prefixd.v1.PrefixService/Sort")(b"")
+        self.assertEqual(raised.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+        self.assertIn("/prefixd.v1.PrefixService/Sort", raised.exception.details())
 
     def test_health(self):
         health = health_pb2_grpc.HealthStub(self.channel)
         serving = health_pb2.HealthCheckResponse.SERVING
         self.assertEqual(health.Check(health_pb2.HealthCheckRequest()).status, serving)
         self.assertEqual(next(health.Watch(health_pb2.HealthCheckRequest())).status, serving)
+        known = health_pb2.HealthCheckRequest(service="prefixd.v1.PrefixService")
+        self.assertEqual(health.Check(known).status, serving)
+        unknown = health_pb2.HealthCheckRequest(service="prefixd.v1.NoService")
+        with self.assertRaises(grpc.RpcError) as raised:
+            health.Check(unknown)
+        self.assertEqual(raised.exception.code(), grpc.StatusCode.NOT_FOUND)
+        self.assertEqual(next(health.Watch(unknown)).status, health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,12 @@ def grpc_version():
     return tuple(map(int, re.search(r"gRPC (\d+)\.(\d+)", said).groups()))
 
 
+def memory_kib(pid, peak=False):
+    """What a process has of physical memory, or had at most."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmHWM:" if peak else "VmRSS:")[1].split()[0])
+
+
 class Server:
     """A prefixd on a free port of loopback. Use as a context manager; leaving it checks that it drains and exits 0.
     `under` is the command that runs the program, if it does not run by itself."""
@@ -61,8 +67,7 @@ class Server:
         return self.log_path.read_text()
 
     def memory_kib(self, peak=False):
-        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.split("VmHWM:" if peak else "VmRSS:")[1].split()[0])
+        return memory_kib(self.process.pid, peak)
 
     def cpu_seconds(self):
         times = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -99,6 +104,13 @@ def wait_until(condition):
         time.sleep(0.01)  # Until the next look: another process tells nobody.
 
 
+def temporary_folder(add_cleanup):
+    """A folder, until the cleanups of a test, or of its class."""
+    folder = tempfile.TemporaryDirectory(prefix="prefixd_e2e_")
+    add_cleanup(folder.cleanup)
+    return pathlib.Path(folder.name)
+
+
 class E2ETest(unittest.TestCase):
     """One server for all tests of a class, and a fresh folder for each test."""
 
@@ -113,9 +125,7 @@ class E2ETest(unittest.TestCase):
         cls.server.__exit__(None)
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="prefixd_e2e_")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = temporary_folder(self.addCleanup)
 
     def ctl(self, *arguments, stdin=None, expect=0, server=None, env=None):
         """Runs prefixctl; stdin and stdout are bytes. Checks the exit code and returns the finished process."""

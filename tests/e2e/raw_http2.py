@@ -45,10 +45,10 @@ def message(payload):
     return struct.pack(">BI", 0, len(payload)) + payload
 
 
-def connect(address, settings=b""):
+def connect(address, settings=b"", from_host=None):
     """A connection that has said hello. `address` is HOST:PORT."""
     host, port = address.rsplit(":", 1)
-    connection = socket.create_connection((host, int(port)), timeout=60)
+    connection = socket.create_connection((host, int(port)), timeout=60, source_address=from_host and (from_host, 0))
     connection.sendall(PREFACE + frame(SETTINGS, payload=settings))
     return connection
 

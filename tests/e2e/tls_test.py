@@ -1,12 +1,10 @@
 """TLS: who gets in, with which files a server starts, and files that change while it serves."""
 
 import os
-import pathlib
 import shutil
 import signal
 import socket
 import ssl
-import tempfile
 import threading
 import time
 import unittest
@@ -14,7 +12,7 @@ import unittest
 import numpy as np
 from certificates import Authority, Pair, openssl
 from foreign_client_test import scan_request
-from harness import LIMIT_SECONDS, Server, grpc, wait_until
+from harness import LIMIT_SECONDS, Server, grpc, temporary_folder, wait_until
 from prefixd.v1 import primitives_pb2_grpc
 
 REQUEST = scan_request(np.ones(256, np.int32))
@@ -36,9 +34,7 @@ def shown_certificate(server):
 class TlsTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="prefixd_tls_")
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
+        cls.folder = temporary_folder(cls.addClassCleanup)
         cls.authority, cls.stranger = Authority(cls.folder), Authority(cls.folder, "stranger")
         cls.pair, cls.caller = cls.authority.sign("server"), cls.authority.sign("caller")
         cls.strange_caller = cls.stranger.sign("strange_caller")
@@ -153,9 +149,7 @@ class ReloadTest(unittest.TestCase):
     """A server whose files are replaced while calls run, none of which may fail."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="prefixd_tls_")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = temporary_folder(self.addCleanup)
         self.authority = Authority(self.folder)
         self.first, self.second = self.authority.sign("first"), self.authority.sign("second")
         self.live = Pair(self.folder, "live")
@@ -215,7 +209,7 @@ class ReloadTest(unittest.TestCase):
                 for pair in (self.first, self.second) * 20:
                     self.put(pair)
                     server.process.send_signal(signal.SIGHUP)
-                    time.sleep(0.05)
+                    time.sleep(0.05)  # So that all take two seconds.
                 self.put(self.first)
                 wait_until(lambda: shown_certificate(server) == first)
             finally:

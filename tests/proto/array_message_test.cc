@@ -10,6 +10,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "gtest/gtest.h"
 #include "prefixd/v1/primitives.pb.h"
 #include "tests/proto/differential.h"
@@ -119,7 +120,7 @@ TEST(ArrayMessage, PayloadsAreNotCopiedOnTheWayIn) {
   const grpc::ByteBuffer bytes = SerializeArrayMessage(v1::ScanRequest(), {{100, 7, Payload(data)}});
   v1::ScanRequest request;
   ArrayPayloads payloads;
-  ASSERT_TRUE(ParseArrayMessage(bytes, &request, &payloads));
+  ASSERT_TRUE(ParseArrayMessage(bytes, &request, &payloads).ok());
   std::vector<grpc::Slice> slices;
   ASSERT_TRUE(bytes.Dump(&slices).ok());
   ASSERT_EQ(payloads[100].parts().size(), 1u);
@@ -137,12 +138,59 @@ TEST(ArrayMessage, PayloadsAreTakenOutOfUnusualMessages) {
   const std::string bytes = request.SerializeAsString();
   const grpc::ByteBuffer twice = InSlices(bytes + bytes, {1 << 20});
   ArrayPayloads payloads;
-  ASSERT_TRUE(ParseArrayMessage(twice, &request, &payloads));
+  ASSERT_TRUE(ParseArrayMessage(twice, &request, &payloads).ok());
   EXPECT_EQ(payloads[100].ToString(), std::string(1000, 'v'));
   EXPECT_EQ(payloads[99].ToString(), "m");
   EXPECT_EQ(payloads.num_copied_bytes, 1001u);
   EXPECT_TRUE(request.values().inline_().data().empty());
   EXPECT_TRUE(request.mask().inline_().data().empty());
+}
+
+// Fields beside the arrays are what parsing costs: there may be few, wherever they are, and many only in small
+// messages.
+TEST(ArrayMessage, BytesBesideTheArraysAreBounded) {
+  const auto field = [](int number, const std::string& content) {
+    v1::ScanRequest outer;  // Any message: the field is written as an unknown one.
+    outer.GetReflection()->MutableUnknownFields(&outer)->AddLengthDelimited(number, content);
+    return outer.SerializeAsString();
+  };
+  const auto parse = [](const std::string& bytes, ArrayPayloads* payloads) {
+    v1::ScanRequest request;
+    return ParseArrayMessage(InSlices(bytes, {100, 1000}), &request, payloads);
+  };
+  const auto tiny = [](uint64_t num_bytes) {
+    std::string fields;
+    while (fields.size() < num_bytes) fields += "\xa8\x06\x01";  // Field 101.
+    return fields;
+  };
+  const std::string chunk = field(100, std::string(100'000, 'x'));
+  constexpr uint64_t kFew = kMaxBytesBesideArrays - 100;  // With room for the tags around them.
+  constexpr uint64_t kMany = kMaxBytesBesideArrays + 1;
+  const std::string array = field(100, field(100, chunk));
+  const std::vector<std::pair<std::string, std::string>> few_and_many = {
+      {tiny(kFew) + array, tiny(kMany) + array},
+      {array + tiny(kFew), array + tiny(kMany)},
+      {field(100, tiny(kFew) + field(100, chunk)), field(100, tiny(kMany) + field(100, chunk))},
+      {field(100, field(100, chunk + tiny(kFew))), field(100, field(100, chunk + tiny(kMany)))},
+      {field(100, tiny(kFew / 2) + field(100, chunk + tiny(kFew / 2))),
+       field(100, tiny(kMany / 2) + field(100, chunk + tiny(kMany / 2)))},
+      {array + field(15, std::string(kFew, 'y')), array + field(15, std::string(kMany, 'y'))},
+      {array + tiny(kFew / 2) + field(99, tiny(kFew / 2)), array + tiny(kMany / 2) + field(99, tiny(kMany / 2))},
+  };
+  for (size_t i = 0; i < few_and_many.size(); ++i) {
+    SCOPED_TRACE(i);
+    ArrayPayloads payloads;
+    EXPECT_EQ(parse(few_and_many[i].first, &payloads), absl::OkStatus());
+    EXPECT_EQ(payloads[100].size(), 100'000u);
+    ArrayPayloads none;
+    EXPECT_EQ(ErrorReason(parse(few_and_many[i].second, &none)), "MALFORMED");
+  }
+  const std::string small = field(100, field(100, field(100, "xxxx")));
+  for (const std::string& unusual : {small + small, std::string("\x7b\x7c") + small}) {
+    ArrayPayloads payloads;
+    EXPECT_EQ(parse(unusual + tiny(kFew), &payloads), absl::OkStatus());
+    EXPECT_EQ(parse(unusual + array, &payloads).code(), absl::StatusCode::kInvalidArgument);
+  }
 }
 
 TEST(ArrayMessage, RandomMessagesInRandomSlices) {
@@ -155,8 +203,12 @@ TEST(ArrayMessage, RandomMessagesInRandomSlices) {
     if (random() % 2 == 0) compact.mutable_mask()->mutable_inline_()->set_data(RandomPayload(random));
     v1::ScanRequest scan = RandomScan(random);
     scan.mutable_values()->mutable_inline_()->set_data(RandomPayload(random));
-    for (const std::string& bytes : {compact.SerializeAsString(), scan.SerializeAsString()}) {
+    for (google::protobuf::Message* const request :
+         {static_cast<google::protobuf::Message*>(&compact), static_cast<google::protobuf::Message*>(&scan)}) {
+      const std::string bytes = request->SerializeAsString();
       EXPECT_EQ(AnyMismatch(bytes, RandomSliceSizes(random)), "");
+      ArrayPayloads payloads;
+      EXPECT_EQ(ParseArrayMessage(InSlices(bytes, RandomSliceSizes(random)), request, &payloads), absl::OkStatus());
     }
   }
 }

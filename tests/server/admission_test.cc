@@ -1,29 +1,19 @@
+// The budgets of the whole server, and each caller's share of them.
 #include "server/call/admission.h"
 
 #include <atomic>
 #include <deque>
-#include <memory>
 #include <random>
-#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "gtest/gtest.h"
-#include "tests/server/gate.h"
+#include "tests/server/admission_fixture.h"
 
 namespace prefixd {
 namespace {
-
-Caller At(const std::string& name, int connection = 0) {
-  return {.name = name, .connection = StrCat(name, ":", connection)};
-}
-Caller Named(const std::string& name) { return {.name = name, .connection = "x", .is_address = false}; }
-
-// One caller may have all.
-Admission::Limits Whole(uint64_t requests, uint64_t bytes, uint64_t bytes_per_request = 0) {
-  return {.requests = requests, .bytes = bytes, .bytes_per_request = bytes_per_request, .share_percent = 100};
-}
 
 TEST(AdmissionTest, RefusesTheRequestThatIsOneTooMany) {
   Admission admission(Whole(2, 100, 10));
@@ -117,16 +107,6 @@ TEST(AdmissionTest, NeverExceedsItsBudgetsUnderThreads) {
 }
 
 // ---- Shares --------------------------------------------------------------------------------------------------------
-// As many tickets as the caller is given.
-std::vector<Admission::Ticket> TakeAll(Admission& admission, const Caller& caller) {
-  std::vector<Admission::Ticket> tickets;
-  while (true) {
-    auto ticket = admission.Admit(caller);
-    if (!ticket.ok()) return tickets;
-    tickets.push_back(*std::move(ticket));
-  }
-}
-
 TEST(AdmissionShareTest, EachCallerGetsHalfOfWhatTheOthersLeave) {
   Admission admission({.requests = 64, .bytes = 1 << 20, .share_percent = 50});
   const auto first = TakeAll(admission, Named("first"));
@@ -176,100 +156,6 @@ TEST(AdmissionShareTest, OnlyChargedBytesCountAsHavingSomething) {
   auto idle = admission.Admit(At("a", 1));
   auto ticket = admission.Admit(At("a", 1));
   EXPECT_TRUE(ticket->Charge(900).ok());
-}
-
-// ---- Waiting -------------------------------------------------------------------------------------------------------
-TEST(AdmissionWaitTest, WaitsUntilItFits) {
-  Admission admission(Whole(10, 100));
-  auto holder = admission.Admit(At("a"));
-  auto waiter = admission.Admit(At("b"));
-  ASSERT_TRUE(holder->Charge(80).ok());
-  Gate granted;
-  EXPECT_FALSE(waiter->ChargeOrWait(50, [&] { granted.Arrive(); }));
-  EXPECT_EQ(admission.in_use().bytes, 80u);
-  holder->ShrinkTo(60);
-  EXPECT_EQ(granted.arrived(), 0);
-  holder->ShrinkTo(50);
-  ASSERT_TRUE(granted.WaitFor(1));
-  EXPECT_EQ(admission.in_use().bytes, 100u);
-  waiter->ShrinkTo(0);
-  EXPECT_EQ(admission.in_use().bytes, 50u);
-  EXPECT_TRUE(waiter->ChargeOrWait(50, [] { FAIL(); }));
-}
-
-TEST(AdmissionWaitTest, WhatIsNotWaitedForAnyMoreIsNotCharged) {
-  Admission admission(Whole(10, 100));
-  auto holder = admission.Admit(At("a"));
-  ASSERT_TRUE(holder->Charge(80).ok());
-  {
-    auto waiter = admission.Admit(At("b"));
-    EXPECT_FALSE(waiter->ChargeOrWait(50, [] { FAIL(); }));
-    EXPECT_TRUE(waiter->StopWaiting() != nullptr);
-    EXPECT_TRUE(waiter->StopWaiting() == nullptr);
-    EXPECT_FALSE(waiter->ChargeOrWait(50, [] { FAIL(); }));  // The ticket's end ends it too.
-  }
-  holder->ShrinkTo(0);
-  EXPECT_EQ(admission.in_use().bytes, 0u);
-  EXPECT_EQ(admission.in_use().requests, 1u);
-}
-
-// Who comes later on a connection does not take what one of it waits for; who comes on another does.
-TEST(AdmissionWaitTest, WhoWaitsComesBeforeLaterOnesOfItsConnection) {
-  Admission admission(Whole(10, 100));
-  auto holder = admission.Admit(At("a", 1));
-  auto waiter = admission.Admit(At("a", 1));
-  auto later = admission.Admit(At("a", 1));
-  auto other = admission.Admit(At("a", 2));
-  ASSERT_TRUE(holder->Charge(80).ok());
-  Gate granted;
-  EXPECT_FALSE(waiter->ChargeOrWait(30, [&] { granted.Arrive(); }));
-  EXPECT_FALSE(later->Charge(10).ok());
-  EXPECT_TRUE(other->Charge(10).ok());
-  holder->ShrinkTo(0);
-  ASSERT_TRUE(granted.WaitFor(1));
-  EXPECT_TRUE(later->Charge(10).ok());
-}
-
-// Streams that are charged for messages as these come, and give back as they work, all come to their end.
-TEST(AdmissionWaitTest, ManyThatWaitAllGetTheirTurn) {
-  const uint32_t seed = std::random_device{}();
-  SCOPED_TRACE(StrCat("seed ", seed));
-  constexpr int kStreams = 40;
-  constexpr int kMessages = 50;
-  Admission admission({.requests = 4 * kStreams, .bytes = 1000, .bytes_per_request = 5, .share_percent = 50});
-  std::mt19937 random(seed);
-  Gate done;
-  struct Stream {
-    Admission::Ticket ticket;
-    Gate granted;
-  };
-  std::vector<std::thread> threads;
-  std::vector<std::unique_ptr<Stream>> streams;
-  for (int i = 0; i < kStreams; ++i) {
-    streams.push_back(std::make_unique<Stream>());
-    streams.back()->ticket = *admission.Admit(At(StrCat("host", i % 3), i % 7));
-  }
-  for (int i = 0; i < kStreams; ++i) {
-    threads.emplace_back([&, i, own_seed = random()] {
-      std::mt19937 own(own_seed);
-      int waited = 0;
-      Stream& stream = *streams[i];
-      for (int message = 1; message <= kMessages; ++message) {
-        const uint64_t bytes = 1 + own() % 400;
-        if (!stream.ticket.ChargeOrWait(bytes, [&stream] { stream.granted.Arrive(); })) {
-          if (!stream.granted.WaitFor(++waited)) return;
-        }
-        if (own() % 2 == 0) std::this_thread::yield();
-        stream.ticket.ShrinkTo(0);
-      }
-      done.Arrive();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(done.arrived(), kStreams);
-  streams.clear();
-  EXPECT_EQ(admission.in_use().bytes, 0u);
-  EXPECT_EQ(admission.in_use().requests, 0u);
 }
 
 // Whatever an address does, with any number of connections, a quarter of everything is there for the next.

@@ -1,106 +1,16 @@
-// Benchmarks without a wire: what is measured, what is skipped, limits, one benchmark at a time, and early ends.
+// What a benchmark measures, what it skips, and what it is charged for.
 #include "server/call/benchmark.h"
 
-#include <functional>
-#include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "base/status.h"
 #include "gtest/gtest.h"
-#include "tests/server/fake_device.h"
-#include "tests/server/gate.h"
+#include "tests/server/benchmark_fixture.h"
 
 namespace prefixd {
 namespace {
-
-constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
-
-// Keeps what was measured, and answers each write on a thread of its own.
-class FakeBenchmarkTransport final : public BenchmarkTransport {
- public:
-  FakeBenchmarkTransport(ServerContext* context, absl::Time deadline)
-      : benchmark_(context,
-                   {.method = "RunBenchmark", .caller = {.name = "test", .connection = "test:1"}, .deadline = deadline},
-                   this) {}
-  ~FakeBenchmarkTransport() override {
-    { const std::lock_guard<std::mutex> lock(mutex_); }  // The last Write may not have returned yet.
-    for (std::thread& thread : threads_) thread.join();
-  }
-
-  // Asked before a write is said to be done; false: it failed.
-  std::function<bool()> before_write_done = [] { return true; };
-
-  void Start(absl::StatusOr<BenchmarkSpec> spec) { benchmark_.Start(std::move(spec)); }
-  [[nodiscard]] bool Wait() { return done_.WaitFor(1); }
-  Benchmark& benchmark() { return benchmark_; }
-  // How a benchmark ended.
-  const Result& result() const { return result_; }
-  const std::vector<Measurement>& measurements() const { return measurements_; }
-
-  void Write(const Measurement& measurement) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    measurements_.push_back(measurement);
-    threads_.emplace_back([this] { benchmark_.OnWriteDone(before_write_done()); });
-  }
-  void Finish(const Result& result) override {
-    result_ = result;
-    benchmark_.OnDone(/*delivered=*/true);
-    done_.Arrive();
-  }
-
- private:
-  Benchmark benchmark_;
-  std::mutex mutex_;
-  std::vector<Measurement> measurements_;
-  std::vector<std::thread> threads_;
-  Result result_;
-  Gate done_;
-};
-
-class BenchmarkTest : public testing::Test {
- protected:
-  BenchmarkTest() {
-    device_.free_memory_bytes = uint64_t{1} << 30;
-    control_.max_bytes = uint64_t{1} << 20;
-    lanes_ = *LanePool::Create(device_, 1, kStagingBytes);
-    context_ = {.device = &device_,
-                .lanes = lanes_.get(),
-                .admission = &admission_,
-                .benchmarks = &control_,
-                .device_name = "fake",
-                .record = [this](const CallRecord& record) { log_ += record.call.method + " "; },
-                .on_device_lost = [this](const absl::Status&) { ++device_lost_; }};
-  }
-
-  std::unique_ptr<FakeBenchmarkTransport> Start(absl::StatusOr<BenchmarkSpec> spec,
-                                                absl::Time deadline = absl::InfiniteFuture()) {
-    auto transport = std::make_unique<FakeBenchmarkTransport>(&context_, deadline);
-    transport->Start(std::move(spec));
-    return transport;
-  }
-  std::unique_ptr<FakeBenchmarkTransport> Run(absl::StatusOr<BenchmarkSpec> spec) {
-    auto transport = Start(std::move(spec));
-    EXPECT_TRUE(transport->Wait()) << "the benchmark did not end";
-    return transport;
-  }
-
-  FakeDevice device_;
-  Admission admission_{{.requests = 64, .bytes = uint64_t{1} << 30, .share_percent = 100}};
-  BenchmarkControl control_;
-  std::unique_ptr<LanePool> lanes_;
-  ServerContext context_;
-  std::string log_;
-  std::atomic<int> device_lost_{0};
-};
-
-BenchmarkSpec ScanOf(std::vector<uint64_t> sizes, uint32_t repetitions = 3) {
-  return {
-      .primitives = {Primitive::kScan}, .dtypes = {DType::kI32}, .sizes = std::move(sizes), .repetitions = repetitions};
-}
 
 TEST_F(BenchmarkTest, MeasuresEveryCombinationInOrder) {
   BenchmarkSpec spec = ScanOf({1, 1000});
@@ -310,118 +220,6 @@ TEST_F(BenchmarkTest, CanBeSwitchedOff) {
   const auto run = Run(ScanOf({1}));
   EXPECT_EQ(run->result().status.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(ErrorReason(run->result().status), "BENCHMARK_OFF");
-}
-
-// A benchmark that stands in its work number `stop_at` until it is let go.
-class StandingBenchmarkTest : public BenchmarkTest {
- protected:
-  void StandAt(int stop_at) {
-    device_.before_work = [this, stop_at] {
-      if (device_.works() == stop_at) {
-        standing_.Arrive();
-        EXPECT_TRUE(go_on_.WaitFor(1));
-      }
-      return absl::OkStatus();
-    };
-  }
-  Gate standing_;
-  Gate go_on_;
-};
-
-TEST_F(StandingBenchmarkTest, ThereIsOneAtATime) {
-  StandAt(1);
-  const auto first = Start(ScanOf({1}));
-  ASSERT_TRUE(standing_.WaitFor(1));
-  const auto second = Run(ScanOf({1}));
-  EXPECT_EQ(second->result().status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(ErrorReason(second->result().status), "BENCHMARK_RUNNING");
-  EXPECT_EQ(admission_.in_use().requests, 1u);
-  go_on_.Arrive();
-  ASSERT_TRUE(first->Wait());
-  EXPECT_TRUE(first->result().status.ok());
-  EXPECT_TRUE(Run(ScanOf({1}))->result().status.ok());
-  EXPECT_EQ(admission_.in_use().requests, 0u);
-}
-
-TEST_F(StandingBenchmarkTest, CancellingEndsItWithinASample) {
-  StandAt(3);
-  const auto run = Start(ScanOf({1, 1}, 10));
-  ASSERT_TRUE(standing_.WaitFor(1));
-  run->benchmark().OnCancel();
-  go_on_.Arrive();
-  ASSERT_TRUE(run->Wait());
-  EXPECT_EQ(run->result().status.code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(device_.works(), 3);
-  EXPECT_TRUE(run->measurements().empty());
-  EXPECT_TRUE(Run(ScanOf({1}))->result().status.ok());
-}
-
-TEST_F(StandingBenchmarkTest, DrainingEndsItWithinASample) {
-  StandAt(3);
-  const auto run = Start(ScanOf({1}, 10));
-  ASSERT_TRUE(standing_.WaitFor(1));
-  admission_.Close(Error(absl::StatusCode::kUnavailable, "DRAINING", "", "the server is stopping"));
-  go_on_.Arrive();
-  ASSERT_TRUE(run->Wait());
-  EXPECT_EQ(ErrorReason(run->result().status), "DRAINING");
-  EXPECT_EQ(device_.works(), 3);
-}
-
-TEST_F(BenchmarkTest, ADeadlineEndsIt) {
-  const auto run = Start(ScanOf({1}, 1000), absl::Now() - absl::Seconds(1));
-  ASSERT_TRUE(run->Wait());
-  EXPECT_EQ(ErrorReason(run->result().status), "DEADLINE");
-  EXPECT_EQ(device_.works(), 0);
-}
-
-TEST_F(BenchmarkTest, TheNextMeasurementWaitsForTheWrite) {
-  Gate written;
-  Gate go_on;
-  auto run = std::make_unique<FakeBenchmarkTransport>(&context_, absl::InfiniteFuture());
-  run->before_write_done = [&] {
-    written.Arrive();
-    return go_on.WaitFor(1);
-  };
-  run->Start(ScanOf({1, 1}, 1));
-  ASSERT_TRUE(written.WaitFor(1));
-  // The lane is free meanwhile.
-  Gate lane_ran;
-  lanes_->Submit({TaskSize::kLarge}, [&](BorrowedLane&) { lane_ran.Arrive(); });
-  ASSERT_TRUE(lane_ran.WaitFor(1));
-  EXPECT_EQ(device_.works(), 2);
-  go_on.Arrive();
-  ASSERT_TRUE(run->Wait());
-  EXPECT_EQ(device_.works(), 4);
-}
-
-TEST_F(BenchmarkTest, AFailedWriteEndsIt) {
-  auto run = std::make_unique<FakeBenchmarkTransport>(&context_, absl::InfiniteFuture());
-  run->before_write_done = [] { return false; };
-  run->Start(ScanOf({1, 1}, 1));
-  ASSERT_TRUE(run->Wait());
-  EXPECT_EQ(run->result().status.code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(run->measurements().size(), 1u);
-}
-
-TEST_F(BenchmarkTest, ALostDeviceIsReported) {
-  device_.before_work = [] { return Error(absl::StatusCode::kUnavailable, "DEVICE_LOST", "", "the card is gone"); };
-  const auto run = Run(ScanOf({1}));
-  EXPECT_EQ(ErrorReason(run->result().status), "DEVICE_LOST");
-  EXPECT_EQ(device_lost_, 1);
-}
-
-TEST_F(BenchmarkTest, LeavesNoTimesOnTheLane) {
-  device_.before_work = [this] { return device_.works() == 3 ? absl::InternalError("odd") : absl::OkStatus(); };
-  EXPECT_EQ(Run(ScanOf({100}))->result().status.code(), absl::StatusCode::kInternal);
-  Gate ran;
-  StageTimes times;
-  lanes_->Submit({TaskSize::kLarge}, [&](BorrowedLane& lane) {
-    times = lane.lane->TakeStageTimes();
-    ran.Arrive();
-  });
-  ASSERT_TRUE(ran.WaitFor(1));
-  EXPECT_EQ(times.launches, 0u);
-  EXPECT_FALSE(times.kernel_ns);
 }
 
 }  // namespace

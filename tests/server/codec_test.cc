@@ -40,7 +40,7 @@ absl::StatusOr<Message> DecodeCopy(const Request& request) {
   const grpc::Slice slice(request.SerializeAsString());
   Request parsed;
   ArrayPayloads payloads;
-  EXPECT_TRUE(ParseArrayMessage(grpc::ByteBuffer(&slice, 1), &parsed, &payloads));
+  EXPECT_TRUE(ParseArrayMessage(grpc::ByteBuffer(&slice, 1), &parsed, &payloads).ok());
   PREFIXD_ASSIGN_OR_RETURN(Message message, Decode(parsed, std::move(payloads)));
   if (parsed.has_spec()) {
     PREFIXD_ASSIGN_OR_RETURN(message.spec, FromWire(parsed.spec()));

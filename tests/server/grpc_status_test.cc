@@ -30,7 +30,19 @@ TEST(GrpcStatusTest, CarriesCodeReasonFieldAndRetry) {
   ASSERT_TRUE(details.ParseFromString(busy.error_details()));
   ASSERT_EQ(details.details_size(), 3);
   EXPECT_TRUE(details.details(1).Is<google::rpc::QuotaFailure>());
-  EXPECT_TRUE(details.details(2).Is<google::rpc::RetryInfo>());
+  google::rpc::RetryInfo retry;
+  ASSERT_TRUE(details.details(2).UnpackTo(&retry));
+  EXPECT_EQ(retry.retry_delay().seconds(), 0);
+  EXPECT_EQ(retry.retry_delay().nanos(), 100'000'000);
+
+  const grpc::Status later =
+      ToGrpcStatus(WithRetryDelay(Error(absl::StatusCode::kResourceExhausted, "CALLER_RATE", "", "too fast"),
+                                  std::chrono::seconds(2) + std::chrono::nanoseconds(7)),
+                   "");
+  ASSERT_TRUE(details.ParseFromString(later.error_details()));
+  ASSERT_TRUE(details.details(2).UnpackTo(&retry));
+  EXPECT_EQ(retry.retry_delay().seconds(), 2);
+  EXPECT_EQ(retry.retry_delay().nanos(), 7);
   EXPECT_TRUE(ToGrpcStatus(absl::OkStatus(), "").ok());
 }
 

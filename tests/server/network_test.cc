@@ -1,8 +1,13 @@
 #include "server/rpc/network.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <string>
 
 #include "gtest/gtest.h"
+#include "server/rpc/caller.h"
 
 namespace prefixd {
 namespace {
@@ -45,6 +50,23 @@ TEST(NetworkTest, WhatIsNoNetworkIsNoNetwork) {
                            "host", "unix/0", "10.0.0.1/8/8", "10.0.0.1:80"}) {
     EXPECT_FALSE(Network::Parse(text).has_value()) << text;
   }
+}
+
+std::string NameOf(int family, const char* text) {
+  sockaddr_storage address = {};
+  address.ss_family = static_cast<sa_family_t>(family);
+  void* const to = family == AF_INET ? static_cast<void*>(&reinterpret_cast<sockaddr_in&>(address).sin_addr)
+                                     : &reinterpret_cast<sockaddr_in6&>(address).sin6_addr;
+  EXPECT_EQ(inet_pton(family, text, to), 1);
+  return AddressName(address);
+}
+
+TEST(AddressNameTest, IsThatOfAHost) {
+  EXPECT_EQ(NameOf(AF_INET, "10.1.2.3"), "10.1.2.3");
+  EXPECT_EQ(NameOf(AF_INET6, "::ffff:10.1.2.3"), "10.1.2.3");  // On a socket for both.
+  EXPECT_EQ(NameOf(AF_INET6, "2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::/64");
+  EXPECT_EQ(NameOf(AF_INET6, "::1"), "::/64");
+  EXPECT_EQ(AddressName({.ss_family = AF_UNIX}), "");
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "grpc/reflection/v1/reflection.grpc.pb.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "tests/server/service_fixture.h"
@@ -237,9 +239,9 @@ TEST_F(ServiceTest, AMessageThatDoesNotParseIsNoEndOfTheStream) {
   }
 }
 
-// The message of a unary call is gRPC's until the end; where protobuf had to copy its array, it is there twice.
-TEST_F(ServiceTest, AnArrayThatIsHeldTwiceIsChargedTwice) {
-  const std::string plain = ScanRequestOf(std::vector<int32_t>(50'000, 1)).SerializeAsString();
+// Where protobuf had to copy the array, the bytes as sent are let go of.
+TEST_F(ServiceTest, AMessageIsChargedOnceHoweverItIsEncoded) {
+  const std::string plain = ScanRequestOf(std::vector<int32_t>(3000, 1)).SerializeAsString();
   // A second operand, to be merged with the first: valid, and unusual.
   const std::string unusual = plain + ChunkOf({}).SerializeAsString();
   std::vector<uint64_t> charged;
@@ -265,8 +267,29 @@ TEST_F(ServiceTest, AnArrayThatIsHeldTwiceIsChargedTwice) {
     ASSERT_TRUE(BecomesIdle());
   }
   ASSERT_EQ(charged.size(), 2u);
-  EXPECT_EQ(charged[0], Call::kBytes + plain.size() + kMaxReplyPayloadBytes);
-  EXPECT_EQ(charged[1], Call::kBytes + unusual.size() + 50'000 * sizeof(int32_t) + kMaxReplyPayloadBytes);
+  // Beside the message, what its reply may need.
+  EXPECT_EQ(charged[0], Call::kBytes + 10 * plain.size());
+  EXPECT_EQ(charged[1], Call::kBytes + 10 * unusual.size());
+}
+
+// Or its caller would count as one who has nothing yet, and get more than his share.
+TEST_F(ServiceTest, AReflectionStreamIsChargedForItselfAfterEachAnswer) {
+  grpc::ClientContext context;
+  const auto stream = grpc::reflection::v1::ServerReflection::NewStub(channel_)->ServerReflectionInfo(&context);
+  grpc::reflection::v1::ServerReflectionRequest request;
+  grpc::reflection::v1::ServerReflectionResponse response;
+  request.set_list_services("");
+  constexpr uint64_t kCharged = Call::kBytes + 1024;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(stream->Write(request) && stream->Read(&response));
+    for (int j = 0; j < 2000 && Info().request_bytes().used() > kCharged; ++j) {
+      absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
+    }
+    EXPECT_EQ(Info().request_bytes().used(), kCharged);
+  }
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_TRUE(BecomesIdle());
 }
 
 v1::RunBenchmarkRequest BenchmarkOf(std::vector<uint64_t> sizes) {

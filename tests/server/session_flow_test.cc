@@ -45,7 +45,7 @@ TEST_F(SessionTest, AWriteThatTakesLongHoldsUpNeitherReadingNorRunning) {
   transport_->in_write = [&](size_t i) {
     // It is done, the second chunk is run and its reply waits, two more are held: nobody may write it but who is in
     // here.
-    if (i == 0 && !(first_done.WaitFor(1) && reads.WaitFor(2 + Session::kMaxHeldChunks))) overlaps = false;
+    if (i == 0 && !(first_done.WaitFor(1) && reads.WaitFor(2 + Flow::kMaxIncoming))) overlaps = false;
   };
   ASSERT_TRUE(transport_->Run());
   EXPECT_TRUE(transport_->result().status.ok());
@@ -92,8 +92,8 @@ TEST_F(SessionTest, ASlowReaderHoldsNoLaneAndStopsTheReading) {
     ASSERT_TRUE(other.Run());
     EXPECT_TRUE(other.result().status.ok());
   }
-  // One reply is being written, one waits, kMaxHeldChunks messages are held, of which one may still be on its way.
-  EXPECT_LE(transport_->num_reads(), 2 + Session::kMaxHeldChunks);
+  // One reply is being written, one waits, kMaxIncoming messages are held, of which one may still be on its way.
+  EXPECT_LE(transport_->num_reads(), 2 + Flow::kMaxIncoming);
   reader.Arrive();
   ASSERT_TRUE(transport_->Wait());
   EXPECT_TRUE(transport_->result().status.ok());
@@ -227,10 +227,12 @@ TEST_F(SessionTest, BudgetsHoldForWholeRequests) {
 TEST_F(SessionTest, WhatIsAnsweredIsChargedForWhatMayStillBeHeld) {
   ASSERT_TRUE(Run(Unary(), Messages(ScanOf(), {Bytes<int32_t>({1, 2})})).ok());
   EXPECT_EQ(admission_->in_use().requests, 0u);
-  EXPECT_EQ(admission_->in_use().bytes, 8 + 8 + Call::kBytes);
+  EXPECT_EQ(admission_->in_use().bytes, 8 + Call::kBytes);  // The reply: the message went when it had run.
   transport_.reset();
   // Its lane may still be leaving the task, and holds it until then.
-  for (int i = 0; i < 20'000 && admission_->in_use().bytes > 0; ++i) absl::SleepFor(absl::Milliseconds(1));
+  for (int i = 0; i < 20'000 && admission_->in_use().bytes > 0; ++i) {
+    absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
+  }
   ASSERT_TRUE(Run(Stream(), Messages(ScanOf(), {Bytes<int32_t>({1})})).ok());
   EXPECT_EQ(admission_->in_use().bytes, 4 + Call::kBytes);
 }

@@ -49,6 +49,21 @@ TEST(TokenFileTest, WhatIsWrongIsSaidWithItsLineAndWithoutItsText) {
   EXPECT_NE(Error("# alice\n").find("no token"), std::string::npos);
 }
 
+TEST(TokenFileTest, ANameMayHaveLimits) {
+  const auto table = TokenTable::Parse(
+      absl::StrCat("alice ", kAlpha, " share_percent=80 requests=5\nalice ", kNothing, "\nbob ", kBeta, " bytes=1000"),
+      1000);
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->NameOf("alpha"), "alice");
+  EXPECT_EQ(table->limits().size(), 2u);
+  EXPECT_EQ(table->limits().at("alice"), (CallerLimits{.requests = 5, .share_percent = 80}));
+  EXPECT_EQ(table->limits().at("bob"), CallerLimits{.bytes = 1000});
+  EXPECT_FALSE(TokenTable::Parse(absl::StrCat("bob ", kBeta, " bytes=1000"), 1001).ok());
+  EXPECT_EQ(Error(absl::StrCat("alice ", kAlpha, " requests=5\n#\nalice ", kBeta, " requests=5")), "");
+  EXPECT_EQ(Error(absl::StrCat("alice ", kAlpha, " requests=5\n#\nalice ", kBeta, " requests=6")),
+            "line 3: the name has other limits in an earlier line");
+}
+
 TEST(TokenFileTest, NoBytesAreTooStrange) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(absl::StrCat("seed ", seed));

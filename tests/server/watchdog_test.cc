@@ -23,12 +23,13 @@ struct FakeCall {
   std::atomic<WaitsFor> waits_for;
   std::atomic<uint64_t> progress{0};
   std::atomic<bool> moves{false};
+  std::atomic<bool> is_idle{false};
   Gate given_up;
   absl::Status why;
   std::shared_ptr<Watched> watched = std::make_shared<Watched>(
       [this] {
         if (moves) ++progress;
-        return Watched::Sight{.waits_for = waits_for, .progress = progress};
+        return Watched::Sight{.waits_for = waits_for, .progress = progress, .is_idle = is_idle};
       },
       [this](absl::Status status) {
         why = std::move(status);
@@ -49,6 +50,27 @@ TEST(WatchdogTest, EndsWhatWaitsTooLongAndNothingElse) {
   EXPECT_EQ(silent.why.code(), absl::StatusCode::kDeadlineExceeded);
   for (FakeCall* call : {&moving, &working, &unlimited, &detached}) EXPECT_EQ(call->given_up.arrived(), 0);
   for (FakeCall* call : {&moving, &working, &unlimited}) call->watched->Detach();
+}
+
+TEST(WatchdogTest, EndsWhatIsIdleWhenItIsTold) {
+  Watchdog watchdog(kFirstOnly, kTick);
+  FakeCall idle(WaitsFor::kMessage), other(WaitsFor::kMessage), moving(WaitsFor::kMessage);
+  idle.is_idle = moving.is_idle = moving.moves = true;
+  FakeCall silent(WaitsFor::kFirstMessage);
+  for (FakeCall* call : {&idle, &other, &moving, &silent}) watchdog.Watch(call->watched);
+  ASSERT_TRUE(silent.given_up.WaitFor(1));  // Some ticks have passed.
+  EXPECT_EQ(idle.given_up.arrived(), 0);
+  watchdog.EndIdle(absl::UnavailableError("enough"));
+  ASSERT_TRUE(idle.given_up.WaitFor(1));
+  EXPECT_EQ(idle.why, absl::UnavailableError("enough"));
+  FakeCall late(WaitsFor::kMessage);
+  late.is_idle = true;
+  watchdog.Watch(late.watched);
+  ASSERT_TRUE(late.given_up.WaitFor(1));
+  for (FakeCall* call : {&other, &moving}) {
+    EXPECT_EQ(call->given_up.arrived(), 0);
+    call->watched->Detach();
+  }
 }
 
 TEST(WatchdogTest, EachWaitHasItsReason) {
@@ -108,6 +130,14 @@ class WatchedSessionTest : public SessionTest {
     return MakeMessage(first ? std::optional<Spec>(ScanOf()) : std::nullopt, Bytes(items));
   }
 
+  // Starts the session and brings its first reply.
+  static bool IsReplied(SilentTransport& transport) {
+    transport.session().Start();
+    if (!transport.reads.WaitFor(1)) return false;
+    transport.Arrive(Of({1, 2}));
+    return transport.writes.WaitFor(1);
+  }
+
   Watchdog watchdog_{
       {.first_message = std::chrono::seconds(1), .message = std::chrono::seconds(1), .reader = std::chrono::seconds(1)},
       kTick};
@@ -121,12 +151,17 @@ TEST_F(WatchedSessionTest, EndsAStreamThatNeverSends) {
   transport.session().OnDone(true);
 }
 
+TEST_F(WatchedSessionTest, EndsAUnaryCallThatNeverSends) {
+  SilentTransport transport(&context_, Unary());
+  transport.session().Start();
+  ASSERT_TRUE(transport.finished.WaitFor(1));
+  EXPECT_EQ(ErrorReason(transport.status), "FIRST_MESSAGE_TIMEOUT");
+  transport.session().OnDone(true);
+}
+
 TEST_F(WatchedSessionTest, EndsAStreamThatStopsSending) {
   SilentTransport transport(&context_, Stream());
-  transport.session().Start();
-  ASSERT_TRUE(transport.reads.WaitFor(1));
-  transport.Arrive(Of({1, 2}));
-  ASSERT_TRUE(transport.writes.WaitFor(1));
+  ASSERT_TRUE(IsReplied(transport));
   transport.session().OnWriteDone(true);
   ASSERT_TRUE(transport.finished.WaitFor(1));
   EXPECT_EQ(ErrorReason(transport.status), "MESSAGE_TIMEOUT");
@@ -136,10 +171,7 @@ TEST_F(WatchedSessionTest, EndsAStreamThatStopsSending) {
 // Its end could not be sent either: the carrier is told to break off, and then a write fails.
 TEST_F(WatchedSessionTest, EndsAStreamWhoseReplyIsNotTaken) {
   SilentTransport transport(&context_, Stream());
-  transport.session().Start();
-  ASSERT_TRUE(transport.reads.WaitFor(1));
-  transport.Arrive(Of({1, 2}));
-  ASSERT_TRUE(transport.writes.WaitFor(1));
+  ASSERT_TRUE(IsReplied(transport));
   ASSERT_TRUE(transport.cancelled.WaitFor(1));
   EXPECT_EQ(transport.finished.arrived(), 0);
   transport.session().OnWriteDone(false);
@@ -206,8 +238,9 @@ TEST_F(WatchedSessionTest, AStreamThatWaitsForBytesCanBeCancelled) {
     transport.session().OnDone(false);
   }
   other->ShrinkTo(0);
-  for (int i = 0; i < 20'000 && admission_->in_use().requests > 1; ++i) absl::SleepFor(absl::Milliseconds(1));
-  for (int i = 0; i < 20'000 && admission_->in_use().bytes > Call::kBytes; ++i) absl::SleepFor(absl::Milliseconds(1));
+  for (int i = 0; i < 20'000 && admission_->in_use().bytes > Call::kBytes; ++i) {
+    absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
+  }
   EXPECT_EQ(admission_->in_use().bytes, Call::kBytes);
 }
 

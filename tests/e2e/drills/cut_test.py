@@ -8,8 +8,9 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import raw_http2  # noqa: E402
+from drills.front import served  # noqa: E402
 from foreign_client_test import chunk, reason, scan_request  # noqa: E402
-from harness import Server, grpc, wait_until  # noqa: E402
+from harness import grpc, wait_until  # noqa: E402
 from prefixd.v1 import primitives_pb2_grpc  # noqa: E402
 
 ITEMS = np.ones(1000, np.int32)
@@ -23,7 +24,7 @@ def first_message():
 
 class CutDrill(unittest.TestCase):
     def test_between_two_messages(self):
-        with Server() as server, grpc.insecure_channel(server.address) as channel:
+        with served() as place, grpc.insecure_channel(place.address) as channel:
             stub = primitives_pb2_grpc.PrefixServiceStub(channel)
             with self.assertRaises(grpc.RpcError) as caught:
                 list(stub.StreamScan(iter([first_message(), chunk(ITEMS)])))
@@ -35,7 +36,7 @@ class CutDrill(unittest.TestCase):
             self.assertEqual(replies[-1].timing.num_items, 2 * len(ITEMS))
 
     def test_inside_a_message(self):
-        with Server() as server, raw_http2.connect(server.address) as connection:
+        with served() as place, raw_http2.connect(place.address) as connection:
             path = "/prefixd.v1.PrefixService/StreamScan"
             second = raw_http2.message(chunk(ITEMS).SerializeToString())
             connection.sendall(
@@ -45,8 +46,8 @@ class CutDrill(unittest.TestCase):
             for kind, flags, stream, _ in raw_http2.read_frames(connection):
                 if stream == 1 and flags & raw_http2.END_STREAM or kind == raw_http2.RST_STREAM:
                     break
-            wait_until(lambda: "request id=" in server.log())
-            self.assertNotIn('status="OK"', server.log())
+            wait_until(lambda: "request id=" in place.server.log())
+            self.assertNotIn('status="OK"', place.server.log())
 
 
 if __name__ == "__main__":

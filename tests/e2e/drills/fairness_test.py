@@ -3,7 +3,6 @@
 import contextlib
 import pathlib
 import sys
-import tempfile
 import time
 import unittest
 
@@ -12,7 +11,7 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from drills.honest import Honest  # noqa: E402
 from foreign_client_test import scan_request  # noqa: E402
-from harness import Server, grpc  # noqa: E402
+from harness import Server, grpc, temporary_folder  # noqa: E402
 from prefixd.v1 import primitives_pb2_grpc, types_pb2  # noqa: E402
 
 SECONDS = 4  # Time for a p99.
@@ -60,16 +59,14 @@ class Greedy:
 
 class FairnessDrill(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="prefixd_drill_")
-        self.addCleanup(folder.cleanup)
-        self.socket = f"unix:{folder.name}/prefixd.sock"
+        self.socket = f"unix:{temporary_folder(self.addCleanup)}/prefixd.sock"
 
     def watch(self, *callers):
         """Leaves them alone for a while, and returns them."""
         with contextlib.ExitStack() as stack:
             for caller in callers:
                 stack.enter_context(caller)
-            time.sleep(SECONDS)
+            time.sleep(SECONDS)  # While they call.
         for caller in callers:
             self.assertEqual(caller.failures, 0, caller.errors)
             self.assertGreater(caller.calls, 20)

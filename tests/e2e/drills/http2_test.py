@@ -18,10 +18,9 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import raw_http2  # noqa: E402
-from drills.front import COMMAND, front, why_http2_is_not_promised  # noqa: E402
+from drills.front import COMMAND, HOSTILE_HOST, served, why_http2_is_not_promised  # noqa: E402
 from drills.honest import Honest  # noqa: E402
 from foreign_client_test import chunk, scan_request  # noqa: E402
-from harness import Server  # noqa: E402
 from prefixd.v1 import primitives_pb2  # noqa: E402
 from raw_http2 import (ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, MAX_FRAME,  # noqa: E402
                        RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, header_frames, headers)
@@ -57,6 +56,7 @@ class Attack:
                  bytes_per_second=MAX_BYTES_PER_SECOND):
         self._host, port = address.rsplit(":", 1)
         self._port = int(port)
+        self._from = HOSTILE_HOST and (HOSTILE_HOST, 0)
         self._script, self._hello = script, raw_http2.PREFACE + hello
         self.sent_bytes, self.connections = 0, 0
         self._bytes_per_second = bytes_per_second / connections
@@ -72,11 +72,11 @@ class Attack:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
         while time.monotonic() < self._end:
             try:
-                with socket.create_connection((self._host, self._port), timeout=SECONDS) as connection:
+                with socket.create_connection((self._host, self._port), SECONDS, self._from) as connection:
                     self.connections += 1
                     self._talk(connection)
             except OSError:  # Thrown out, or not let in.
-                time.sleep(0.01)
+                time.sleep(0.01)  # Until it tries again.
 
     def _talk(self, connection):
         connection.setblocking(False)
@@ -93,6 +93,7 @@ class Attack:
                 waiting = waiting[sent:]
                 self.sent_bytes += sent
                 sent_bytes += sent
+                # No faster than it may send.
                 time.sleep(max(0, began + sent_bytes / self._bytes_per_second - time.monotonic()))
 
 
@@ -113,32 +114,35 @@ class Http2Drill(unittest.TestCase):
     def is_normal(self, server, address):
         """Whether an honest caller is served as before, and the server rests when nobody calls."""
         with Honest(address) as after:
-            time.sleep(1)
+            time.sleep(1)  # While it calls.
         before = server.cpu_seconds()
-        time.sleep(0.5)
+        time.sleep(0.5)  # While nobody does.
         cpu = (server.cpu_seconds() - before) / 0.5
         self.said_after = f"p99 {after.p99_ms:.1f} ms, {after.failures} failures {after.errors}, {cpu:.2f} cores"
         return after.failures == 0 and after.p99_ms <= MAX_SLOWER * self.idle.p99_ms and cpu <= MAX_CPU
 
     def assert_survived(self, script, is_delayed=False, **options):
         """is_delayed: an honest caller may have to wait while it lasts, but never fails."""
-        with Server("--log-format", "json") as server, front(server.address) as address:
+        with served("--log-format", "json") as place:
+            server, address = place.server, place.address
             with Honest(address) as self.idle:
-                time.sleep(3)
-            rest_kib = server.memory_kib()
+                time.sleep(3)  # While it calls, and nobody else.
+            rest_kib = place.memory_kib()
             with Honest(address) as beside:
                 attack = Attack(address, script, **options)
             ended = time.monotonic()
-            growth_kib = server.memory_kib(peak=True) - rest_kib
+            growth_kib = {name: peak - rest_kib[name] for name, peak in place.memory_kib(peak=True).items()}
             while not (normal := self.is_normal(server, address)) and time.monotonic() < ended + RECOVERY_SECONDS:
                 pass
-            figures = (f"{attack.sent_bytes / 1e6:.0f} MB on {attack.connections} connections; memory "
-                       f"{rest_kib // 1024} + {growth_kib / 1024:.0f} MiB; p99 idle {self.idle.p99_ms:.1f}, beside "
-                       f"{beside.p99_ms:.1f} ms of {beside.calls} calls, {beside.failures} failures {beside.errors}; "
+            memory = ", ".join(f"{name} {rest_kib[name] // 1024} + {grown // 1024} MiB"
+                               for name, grown in growth_kib.items())
+            figures = (f"{attack.sent_bytes / 1e6:.0f} MB on {attack.connections} connections; {memory}; "
+                       f"p99 idle {self.idle.p99_ms:.1f}, beside {beside.p99_ms:.1f} ms of {beside.calls} "
+                       f"calls, {beside.failures} failures {beside.errors}; "
                        f"after {time.monotonic() - ended:.0f} s: {self.said_after}")
             print(f"\n    {figures}", end=" ", flush=True)
             self.assertGreater(attack.sent_bytes, 100_000, figures)
-            self.assertLessEqual(growth_kib, MAX_GROWTH_KIB, figures)
+            self.assertLessEqual(max(growth_kib.values()), MAX_GROWTH_KIB, figures)
             self.assertEqual(beside.failures, 0, figures)
             if not is_delayed:
                 self.assertLessEqual(beside.p99_ms, MAX_SLOWER * self.idle.p99_ms, figures)
@@ -156,6 +160,13 @@ class Http2Drill(unittest.TestCase):
     def test_thirty_thousand_streams_a_second_that_are_reset_at_once(self):
         call = HEADERS, END_HEADERS, headers(UNARY)
         self.assert_survived(endlessly(call, RESET), bytes_per_second=30_000 * len(streams(1, 1, call, RESET)))
+
+    def test_streams_that_are_reset_within_one_segment(self):
+        """A proxy sees none of them without its reset."""
+        def script():
+            for first in range(1, 1 << 31, 100):
+                yield streams(first, 50, (HEADERS, END_HEADERS, headers(UNARY)), RESET)
+        self.assert_survived(script, is_delayed=not COMMAND)
 
     def test_streams_that_the_server_has_to_reset(self):
         mistake = (WINDOW_UPDATE, 0, bytes(4))  # By nothing.
@@ -194,13 +205,16 @@ class Http2Drill(unittest.TestCase):
         bad = {"9 KB": [("x", "y" * 9000)], "20 KB": [("x", "y" * 20_000)], "200 KB": [("x", "y" * 200_000)],
                "40 KB in all": [(f"x{i}", "y" * 1000) for i in range(40)], "no base64": [("x-bin", "!!!!")],
                "half a byte of base64": [("x-bin", "A")], "no text of base64": [("x-bin", "\x80\xff")]}
+        if COMMAND:
+            # No buffer of a proxy's holds it, so the connection ends. haproxy_test shows that nobody else's does.
+            del bad["200 KB"]
         # What a bad block puts into HPACK's table after the bad field, the next call uses: lose that, and all is lost.
         later = b"\x40" + headers(UNARY, [("x-later", "1")])[len(headers(UNARY)) + 1:]
         items = np.ones(1000, np.int32)
         small = raw_http2.message(scan_request(items).SerializeToString())
-        with Server() as server, front(server.address) as address:
+        with served() as place:
             for what, metadata in bad.items():
-                with self.subTest(what), raw_http2.connect(address) as connection:
+                with self.subTest(what), raw_http2.connect(place.address) as connection:
                     # A stream that is open all the while, and a call after the bad one.
                     last = chunk(items)
                     last.end = True

@@ -1,0 +1,61 @@
+#include "server/rpc/call_queues.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace prefixd {
+namespace {
+
+// Half as many threads as there are cores: lanes, and gRPC's callers on the same host, need the others. Of 1, 2, 4, 8
+// and 16 queues with 8 or 16 threads in all on 16 cores, this serves the most small calls
+// (docs/decisions/own_reactors.md).
+constexpr int kThreadsPerQueue = 2;
+constexpr int kCoresPerQueue = 4;
+constexpr int kMaxQueues = 8;
+// Calls that each queue awaits. One that comes while none is awaited waits until one is.
+constexpr int kAwaited = 64;
+
+int NumQueues() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / kCoresPerQueue, 1, kMaxQueues);
+}
+
+void DeliverAll(grpc::CompletionQueue* queue) {
+  void* event = nullptr;
+  bool ok = false;
+  while (queue->Next(&event, &ok)) Rpc::Deliver(event, ok);
+}
+
+}  // namespace
+
+void CallQueues::AddTo(grpc::ServerBuilder* builder) {
+  builder->RegisterAsyncGenericService(&service_);
+  for (int i = 0; i < NumQueues(); ++i) {
+    sources_.push_back(std::make_unique<CallSource>());
+    sources_.back()->service = &service_;
+    sources_.back()->queue = builder->AddCompletionQueue();
+  }
+}
+
+void CallQueues::Start(const std::function<Reactor*(Rpc*)>& make) {
+  for (const auto& source : sources_) {
+    source->make = make;
+    for (int i = 0; i < kAwaited; ++i) Rpc::Await(source.get());
+    for (int i = 0; i < kThreadsPerQueue; ++i) {
+      threads_.emplace_back([queue = source->queue.get()] { DeliverAll(queue); });
+    }
+  }
+}
+
+void CallQueues::Stop() {
+  for (const auto& source : sources_) {
+    source->Release();
+    source->released.WaitForNotification();
+    source->queue->Shutdown();
+  }
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  for (const auto& source : sources_) DeliverAll(source->queue.get());  // Where no thread was started.
+  sources_.clear();
+}
+
+}  // namespace prefixd

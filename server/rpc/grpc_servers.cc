@@ -1,0 +1,121 @@
+#include "server/rpc/grpc_servers.h"
+
+#include <chrono>
+#include <system_error>
+
+#include "base/status.h"
+#include "grpcpp/server_builder.h"
+#include "server/log.h"
+#include "server/rpc/call_queues.h"
+#include "server/rpc/caller.h"
+
+namespace prefixd {
+namespace {
+
+constexpr size_t kMaxUsers = 16;
+// Streams of one connection at once: a caller that wants more opens another connection.
+constexpr int kMaxStreamsPerConnection = 1024;
+// A caller whose host has gone without a word is noticed after the sum of these.
+constexpr int kKeepaliveTimeMs = 30'000;
+constexpr int kKeepaliveTimeoutMs = 10'000;
+// From gRPC 1.58 on a ping that is not acknowledged in a minute ends the connection. On a slow link the answer may wait
+// behind megabytes of a message; whether the caller is there at all, the keepalive tells.
+constexpr char kPingTimeoutArg[] = "grpc.http2.ping_timeout_ms";
+constexpr int kPingTimeoutMs = 600'000;
+// Callers may ask us as often as we ask them.
+constexpr int kMinPingIntervalMs = 10'000;
+// A connection that has not said hello by then is closed.
+constexpr int kHandshakeTimeoutMs = 20'000;
+
+}  // namespace
+
+struct GrpcServers::One {
+  explicit One(ServerContext its) : context(std::move(its)) {}
+  ServerContext context;
+  Methods methods{&context};
+  CallQueues queues;
+  Acceptor::Door* tcp = nullptr;
+  Acceptor::Door* local = nullptr;
+  std::shared_ptr<grpc::Server> grpc;
+};
+
+GrpcServers::GrpcServers(ServerContext context, Settings settings, Acceptor* acceptor)
+    : context_(std::move(context)), settings_(std::move(settings)), acceptor_(acceptor) {}
+
+GrpcServers::~GrpcServers() = default;
+
+absl::Status GrpcServers::Start() {
+  PREFIXD_ASSIGN_OR_RETURN(std::unique_ptr<One> anybodys, Build(/*user=*/""));
+  servers_.push_back(std::move(anybodys));
+  return absl::OkStatus();
+}
+
+Acceptor::Door* GrpcServers::DoorOf(const std::string& caller) {
+  const One& anybodys = *servers_.front();
+  if (caller == kUnixCaller) return anybodys.local;
+  if (!IsUserName(caller)) return anybodys.tcp;
+  const auto [door, is_new] = doors_.try_emplace(caller, anybodys.local);
+  if (is_new) door->second = NewDoorOf(caller);
+  return door->second;
+}
+
+Acceptor::Door* GrpcServers::NewDoorOf(const std::string& user) {
+  const auto share = [&](std::string_view why) {
+    LogWarning(StrCat(user, " has no server of his own and is called ", kUnixCaller, ": ", why), "user without server");
+    return servers_.front()->local;
+  };
+  if (servers_.size() > kMaxUsers) return share(StrCat("there are ", kMaxUsers, " others, the most that may be"));
+  absl::StatusOr<std::unique_ptr<One>> own = Build(user);
+  if (!own.ok()) return share(std::string(own.status().message()));
+  servers_.push_back(*std::move(own));
+  return servers_.back()->local;
+}
+
+absl::StatusOr<std::unique_ptr<GrpcServers::One>> GrpcServers::Build(const std::string& user) {
+  auto one = std::make_unique<One>(context_);
+  one->context.user = user;
+  settings_.add(&one->context, &one->methods);
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(static_cast<int>(settings_.max_message_bytes));
+  // A compressed message would be unpacked before anybody asks how large it becomes.
+  for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+  }
+  builder.SetResourceQuota(*settings_.quota);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  if (settings_.max_connection_age_seconds > 0) {
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
+                               static_cast<int>(1000 * settings_.max_connection_age_seconds));
+  }
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(kPingTimeoutArg, kPingTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  one->queues.AddTo(&builder);
+  one->local = acceptor_->AddTo(&builder, grpc::InsecureServerCredentials());
+  if (user.empty()) one->tcp = settings_.tcp != nullptr ? acceptor_->AddTo(&builder, settings_.tcp) : one->local;
+  one->grpc = builder.BuildAndStart();
+  if (one->grpc == nullptr) return absl::InternalError("gRPC can't start; its own lines above say why");
+  try {
+    one->queues.Start([methods = &one->methods](Rpc* rpc) { return methods->MakeReactor(rpc); });
+  } catch (const std::system_error& error) {
+    one->grpc->Shutdown(std::chrono::system_clock::now());
+    one->queues.Stop();
+    return absl::InternalError(StrCat("can't start its threads: ", error.what()));
+  }
+  return one;
+}
+
+std::vector<std::shared_ptr<grpc::Server>> GrpcServers::All() const {
+  std::vector<std::shared_ptr<grpc::Server>> all;
+  all.reserve(servers_.size());
+  for (const auto& server : servers_) all.push_back(server->grpc);
+  return all;
+}
+
+void GrpcServers::Stop() {
+  for (const auto& server : servers_) server->queues.Stop();
+}
+
+}  // namespace prefixd

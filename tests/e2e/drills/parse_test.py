@@ -1,0 +1,79 @@
+"""Messages that are cheap to send and dear to parse: millions of tiny fields. None costs the server much more than an
+array of as many bytes, and each is refused with a reason."""
+
+import os
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from foreign_client_test import reason  # noqa: E402
+from harness import Server, grpc  # noqa: E402
+from prefixd.v1 import primitives_pb2, primitives_pb2_grpc, types_pb2  # noqa: E402
+
+MESSAGE_BYTES = (4 << 20) - 4096  # The server takes 4 MiB.
+MESSAGES = 10
+
+
+def varint(value):
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(out + bytes([value]))
+
+
+def field(number, content):
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def hostile_messages():
+    """By what they are made of."""
+    tiny = b"\x78\x01" * (MESSAGE_BYTES // 2)  # Field 15, which no message has.
+    return {
+        "unknown fields": tiny,
+        "unknown fields in an array": field(100, tiny[:-16]),
+        "unknown fields in an array's chunk": field(100, field(100, tiny[:-32])),
+        "an array that comes a million times": field(100, b"") * (MESSAGE_BYTES // 3),
+        "groups": b"\x7b\x7c" * (MESSAGE_BYTES // 2),
+        "groups in groups": b"\x7b" * MESSAGE_BYTES,
+        "unknown fields behind an array that comes twice": field(100, b"") * 2 + tiny[:-6],
+        "one unknown field": field(15, b"x" * (MESSAGE_BYTES - 16)),
+    }
+
+
+class ParseDrill(unittest.TestCase):
+    def cpu_seconds(self, server):
+        fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def cost(self, server, send):
+        """CPU seconds of the server for a message."""
+        before = self.cpu_seconds(server)
+        for _ in range(MESSAGES):
+            send()
+        return (self.cpu_seconds(server) - before) / MESSAGES
+
+    def test_no_message_is_dearer_than_an_array(self):
+        with Server() as server, grpc.insecure_channel(server.address) as channel:
+            stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+            array = primitives_pb2.ReduceRequest()
+            array.spec.op, array.spec.dtype = types_pb2.OP_SUM, types_pb2.DTYPE_I64
+            array.values.inline.data = bytes(MESSAGE_BYTES // 8 * 8 - 64)
+            honest = max(self.cost(server, lambda: stub.Reduce(array)) for _ in range(3))
+            for method in ("Scan", "Reduce", "Compact", "Difference"):
+                call = channel.unary_unary(f"/prefixd.v1.PrefixService/{method}")
+                for name, message in hostile_messages().items():
+                    with self.subTest(method=method, message=name):
+
+                        def send():
+                            with self.assertRaises(grpc.RpcError) as caught:
+                                call(message)
+                            self.assertEqual(reason(caught.exception), "MALFORMED")
+
+                        # An array costs a copy and a sum beside what gRPC does for any message.
+                        self.assertLess(self.cost(server, send), 2 * honest + 0.005)
+
+
+if __name__ == "__main__":
+    unittest.main()
