@@ -129,8 +129,9 @@ void Session::OnDone(bool delivered) { call_.Done(delivered); }
 // ---- What is held, and what is waited for --------------------------------------------------------------------------
 bool Session::ChargeArrival(uint64_t num_bytes) {
   if (!status_.ok()) return false;  // What comes behind an error is not looked at.
-  const uint64_t more_bytes = held_.AddArrival(num_bytes);
+  uint64_t more_bytes = held_.AddArrival(num_bytes);
   if (checker_) {  // A stream that was let in.
+    more_bytes += AddOpenGroup();
     charging_ = !call_.ChargeOrWait(more_bytes, [self = shared_from_this()] { self->OnCharged(); });
     return !charging_;
   }
@@ -139,6 +140,11 @@ bool Session::ChargeArrival(uint64_t num_bytes) {
   call_.Begin("");
   Fail(std::move(status));
   return false;
+}
+
+uint64_t Session::AddOpenGroup() {
+  // The runner is with the lane only once there is a group.
+  return runner_ == nullptr || held_.has_open_group() ? 0 : held_.AddOpenGroup(runner_->open_group_bytes());
 }
 
 bool Session::OwesReplies() const {
@@ -195,9 +201,7 @@ absl::Status Session::Accept(Message& message) {
   if (message.chunk.values.empty()) {
     held_.DropArrival();
   } else {
-    if (runner_ != nullptr && !held_.has_open_group()) {  // It is with the lane only once there is a group.
-      PREFIXD_RETURN_IF_ERROR(call_.Charge(held_.AddOpenGroup(runner_->open_group_bytes())));
-    }
+    PREFIXD_RETURN_IF_ERROR(call_.Charge(AddOpenGroup()));  // There is something only with the first message.
     incoming_.push_back({.chunk = std::move(message.chunk), .num_bytes = held_.QueueArrival()});
   }
   SettleCharge();

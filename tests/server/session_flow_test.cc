@@ -223,6 +223,27 @@ TEST_F(SessionTest, BudgetsHoldForWholeRequests) {
   EXPECT_TRUE(Run(Unary(), Messages(ScanOf(), {Bytes<int32_t>({1})})).ok());
 }
 
+TEST_F(SessionTest, AStreamThatWasLetInWaitsForRoomForItsOpenGroup) {
+  constexpr uint64_t kGroupBytes = kGroupItems * sizeof(float);
+  MakeServer(1, /*max_requests=*/64, /*max_bytes=*/kGroupBytes + kGroupBytes / 4);
+  std::optional<Admission::Ticket> other;
+  FakeTransport transport(&context_, Stream(), Messages(ScanOf({}, DType::kF32), {"", Bytes<float>({1, 2})}),
+                          FakeTransport::Answers::kInline);
+  transport.before_read = [&](size_t i) {
+    if (i != 1) return;
+    other = *admission_->Admit({.name = "other", .connection = "other:1"});
+    EXPECT_TRUE(other->Charge(kGroupBytes / 2).ok());  // The elements fit beside it, their group does not.
+  };
+  transport.Start();
+  EXPECT_EQ(transport.num_reads(), 2u);
+  EXPECT_EQ(device_.works(), 0);
+  EXPECT_TRUE(transport.result().status.ok()) << transport.result().status;
+  other.reset();
+  ASSERT_TRUE(transport.Wait());
+  EXPECT_TRUE(transport.result().status.ok()) << transport.result().status;
+  EXPECT_EQ(Items<float>(transport.values()), (std::vector<float>{1, 3}));
+}
+
 // A caller may be back thousands of times before the transport has let go of its first request.
 TEST_F(SessionTest, WhatIsAnsweredIsChargedForWhatMayStillBeHeld) {
   ASSERT_TRUE(Run(Unary(), Messages(ScanOf(), {Bytes<int32_t>({1, 2})})).ok());
