@@ -39,6 +39,9 @@ class Call {
   // gRPC and a session take about so much for a call, without its arrays: 10,000 that had sent nothing took 195 MB. A
   // call that was answered is charged for it too, or nothing would bound how many of those there are.
   static constexpr uint64_t kBytes = uint64_t{20} << 10;
+  // Beside it, what a question about the server is charged for. It has no place among the requests: its bytes are what
+  // bounds how many of them a caller has.
+  static constexpr uint64_t kQuestionBytes = uint64_t{1} << 10;
   static constexpr uint64_t kAllBytes = std::numeric_limits<uint64_t>::max();
 
   // The context outlives the call.

@@ -20,6 +20,7 @@ class UnknownMethodReactor final : public Reactor {
   void OnStart() override {
     call_.Watch();
     absl::Status status = call_.Admit(Admission::Kind::kQuestion);
+    if (status.ok()) status = call_.Charge(Call::kQuestionBytes);
     if (status.ok()) status = NoSuchMethod(path_);
     const Result& result = call_.Finish({.result = {.status = std::move(status)}});
     Finish(ToGrpcStatus(result.status, result.request_id));

@@ -6,12 +6,6 @@
 #include "server/rpc/grpc_status.h"
 
 namespace prefixd {
-namespace {
-
-// A question has no place among the requests: its bytes are what bounds how many of them a caller has.
-constexpr uint64_t kQuestionBytes = uint64_t{1} << 10;
-
-}  // namespace
 
 ReadingReactor::ReadingReactor(ServerContext* context, Rpc* rpc, CallInfo info, Admission::Kind kind)
     : Reactor(rpc), kind_(kind), call_(context, std::move(info)) {}
@@ -19,7 +13,7 @@ ReadingReactor::ReadingReactor(ServerContext* context, Rpc* rpc, CallInfo info, 
 void ReadingReactor::OnStart() {
   call_.Watch([this] { return Look(); }, [this](absl::Status why) { GiveUp(std::move(why)); });
   absl::Status status = call_.Admit(kind_);
-  charged_bytes_ = kind_ == Admission::Kind::kQuestion ? kQuestionBytes : 0;
+  charged_bytes_ = kind_ == Admission::Kind::kQuestion ? Call::kQuestionBytes : 0;
   if (status.ok()) status = call_.Charge(charged_bytes_);
   if (status.ok()) {
     ReadNext();
