@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "server/log.h"
 #include "server/rpc/caller.h"
+#include "server/rpc/network.h"
 #include "server/tcp_listeners.h"
 
 namespace prefixd {
@@ -60,6 +61,13 @@ std::string ConnectionOwner(int fd, const sockaddr_storage& peer) {
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 ? UserName(credentials.uid) : kUnixCaller;
 }
 
+// 0 of a Unix socket's peer.
+uint16_t PortOf(const sockaddr_storage& peer) {
+  if (peer.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(peer).sin_port);
+  if (peer.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6&>(peer).sin6_port);
+  return 0;
+}
+
 // For other errors of accept nothing is wrong with the listening socket: the connection is gone, or a resource is.
 bool IsFatal(int error) {
   return error == EBADF || error == EINVAL || error == ENOTSOCK || error == EOPNOTSUPP || error == EFAULT;
@@ -70,6 +78,14 @@ bool IsOutOfResources(int error) { return error == EMFILE || error == ENFILE || 
 int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
 }  // namespace
+
+Acceptor::Acceptor(ConnectionTable::Limits limits)
+    : limits_(limits), connections_(limits), wake_event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Acceptor::~Acceptor() {
+  Stop();
+  close(wake_event_);
+}
 
 // ---- Listening -----------------------------------------------------------------------------------------------------
 Acceptor::Door* Acceptor::AddTo(grpc::ServerBuilder* builder,
@@ -121,14 +137,14 @@ absl::Status Acceptor::ListenUnix(const std::string& path, const SocketAccess& a
 
 // ---- Accepting -----------------------------------------------------------------------------------------------------
 void Acceptor::Start(std::function<void(const absl::Status&)> on_failed) {
-  stop_event_ = eventfd(0, EFD_CLOEXEC);
   spare_ = OpenSpare();
   thread_ = std::thread([this, on_failed = std::move(on_failed)] { Run(on_failed); });
 }
 
 void Acceptor::Stop() {
   if (thread_.joinable()) {
-    eventfd_write(stop_event_, 1);
+    stopping_ = true;
+    eventfd_write(wake_event_, 1);
     thread_.join();
   }
   for (const Listener& listener : listeners_) {
@@ -136,19 +152,18 @@ void Acceptor::Stop() {
     if (!listener.path.empty() && InodeOf(listener.path) == listener.inode) unlink(listener.path.c_str());
   }
   listeners_.clear();
-  for (int* fd : {&stop_event_, &spare_}) {
-    if (*fd >= 0) close(std::exchange(*fd, -1));
-  }
+  if (spare_ >= 0) close(std::exchange(spare_, -1));
 }
 
 void Acceptor::Run(const std::function<void(const absl::Status&)>& on_failed) {
-  std::vector<pollfd> waits = {{.fd = stop_event_, .events = POLLIN, .revents = 0}};
+  std::vector<pollfd> waits = {{.fd = wake_event_, .events = POLLIN, .revents = 0}};
   for (const Listener& listener : listeners_) waits.push_back({.fd = listener.fd, .events = POLLIN, .revents = 0});
   while (true) {
     if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) {
       return on_failed(absl::InternalError(StrCat("can't wait for connections: ", strerror(errno))));
     }
-    if (waits[0].revents != 0) return;
+    if (stopping_) return;
+    if (waits[0].revents != 0) CloseMarked();
     for (size_t i = 0; i < listeners_.size(); ++i) {
       if (waits[i + 1].revents == 0) continue;
       if (absl::Status status = AcceptFrom(listeners_[i]); !status.ok()) return on_failed(status);
@@ -174,8 +189,9 @@ absl::Status Acceptor::AcceptFrom(const Listener& listener) {
     if (const int refused = accept4(listener.fd, nullptr, nullptr, SOCK_CLOEXEC); refused >= 0) {
       close(refused);
     } else {
-      pollfd stop = {.fd = stop_event_, .events = POLLIN, .revents = 0};
-      poll(&stop, 1, kRetryMs);
+      pollfd wake = {.fd = wake_event_, .events = POLLIN, .revents = 0};
+      poll(&wake, 1, kRetryMs);
+      if (wake.revents != 0) break;
     }
     spare_ = OpenSpare();
   }
@@ -190,7 +206,7 @@ void Acceptor::HandOver(const Listener& listener, int fd) {
     return;
   }
   const std::string caller = ConnectionOwner(fd, peer);
-  if (absl::Status status = connections_.Add(fd, caller); !status.ok()) {
+  if (absl::Status status = connections_.Add(fd, caller, PortOf(peer)); !status.ok()) {
     ++refused_;
     LogWarning(StrCat("a connection of ", caller, " was refused: ", status.message()), "connection refused");
     close(fd);
@@ -205,8 +221,29 @@ void Acceptor::HandOver(const Listener& listener, int fd) {
   listener.door_of(caller)->HandleNewConnection(&connection);
 }
 
+void Acceptor::CloseMarked() {
+  eventfd_t unused = 0;
+  eventfd_read(wake_event_, &unused);
+  for (const std::string& address : connections_.CloseMarked()) {
+    ++ended_;
+    LogWarning(
+        StrCat("a connection of ", address, " was closed: it cancels calls, and its address has cancelled more than ",
+               ConnectionTable::kMaxCancelledPerSecond, " in a second"),
+        "connection closed");
+  }
+}
+
+void Acceptor::CountCancelled(const std::string& peer) {
+  const std::string address = AddressName(peer);
+  if (!address.empty() && connections_.CountCancelled(address, PortOfPeer(peer))) eventfd_write(wake_event_, 1);
+}
+
 Acceptor::Counts Acceptor::counts() {
-  return {.open = connections_.CountOpen(), .limit = limits_.connections, .accepted = accepted_, .refused = refused_};
+  return {.open = connections_.CountOpen(),
+          .limit = limits_.connections,
+          .accepted = accepted_,
+          .refused = refused_,
+          .ended = ended_};
 }
 
 uint64_t NumFreeDescriptors() {

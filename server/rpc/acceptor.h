@@ -1,6 +1,7 @@
 // Listens, accepts connections and hands them to gRPC. gRPC's own listener in 1.51 accepts nothing any more once it has
 // run out of descriptors, and bounds nothing; here connections are bounded in all and from each address, and whoever
-// comes above a bound is closed at once.
+// comes above a bound is closed at once. Who cancels calls faster than is good for the others is closed too: streams
+// that are reset as soon as they are there cost their sender nothing, and gRPC the work of a call.
 //
 //   Acceptor acceptor(limits);
 //   Acceptor::Door* door = acceptor.AddTo(&builder, grpc::InsecureServerCredentials());
@@ -9,7 +10,7 @@
 //   acceptor.Start(on_failed);
 //
 // Threads: one accepts, from Start to Stop. The methods are called by one thread, but AddTo after Start by the one that
-//          accepts.
+//          accepts, and CountCancelled and counts by any.
 #ifndef PREFIXD_SERVER_RPC_ACCEPTOR_H_
 #define PREFIXD_SERVER_RPC_ACCEPTOR_H_
 
@@ -33,8 +34,8 @@ namespace prefixd {
 
 class Acceptor {
  public:
-  explicit Acceptor(ConnectionTable::Limits limits) : limits_(limits), connections_(limits) {}
-  ~Acceptor() { Stop(); }
+  explicit Acceptor(ConnectionTable::Limits limits);
+  ~Acceptor();
 
   // Who may connect to a Unix socket: those who may write to its file.
   struct SocketAccess {
@@ -60,12 +61,17 @@ class Acceptor {
   // can't go on.
   void Start(std::function<void(const absl::Status&)> on_failed);
 
-  // Connections now, and since the start. Any thread.
+  // The caller at this peer, as gRPC writes it, has cancelled a call. Of Unix sockets' peers, who can't be told apart,
+  // nothing follows; others lose their connection where their address cancels more than kMaxCancelledPerSecond.
+  void CountCancelled(const std::string& peer);
+
+  // Connections now, and since the start.
   struct Counts {
     uint64_t open = 0;
     uint64_t limit = 0;
     uint64_t accepted = 0;
     uint64_t refused = 0;
+    uint64_t ended = 0;  // For calls that were cancelled.
   };
   Counts counts();
 
@@ -85,6 +91,7 @@ class Acceptor {
   // Accepts what waits. Errors: those after which nothing more can be accepted.
   absl::Status AcceptFrom(const Listener& listener);
   void HandOver(const Listener& listener, int fd);
+  void CloseMarked();
 
   std::vector<std::unique_ptr<Door>> doors_;
   std::vector<Listener> listeners_;
@@ -92,8 +99,10 @@ class Acceptor {
   ConnectionTable connections_;
   std::atomic<uint64_t> accepted_{0};
   std::atomic<uint64_t> refused_{0};
-  int stop_event_ = -1;
-  int spare_ = -1;  // Closed to accept, and refuse, a connection when there are no descriptors left.
+  std::atomic<uint64_t> ended_{0};
+  std::atomic<bool> stopping_{false};
+  const int wake_event_;  // The thread is to look whether it stops, and what it is to close.
+  int spare_ = -1;        // Closed to accept, and refuse, a connection when there are no descriptors left.
   std::thread thread_;
 };
 

@@ -36,9 +36,11 @@ void CallQueues::AddTo(grpc::ServerBuilder* builder) {
   }
 }
 
-void CallQueues::Start(const std::function<Reactor*(Rpc*)>& make) {
+void CallQueues::Start(const std::function<Reactor*(Rpc*)>& make,
+                       const std::function<void(const std::string& peer)>& on_cancelled) {
   for (const auto& source : sources_) {
     source->make = make;
+    source->on_cancelled = on_cancelled;
     for (int i = 0; i < kAwaited; ++i) Rpc::Await(source.get());
     for (int i = 0; i < kThreadsPerQueue; ++i) {
       threads_.emplace_back([queue = source->queue.get()] { DeliverAll(queue); });

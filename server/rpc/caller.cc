@@ -46,6 +46,11 @@ std::string AddressName(const sockaddr_storage& address) {
   return NameOf(ip);
 }
 
+std::string AddressName(std::string_view peer) {
+  const std::optional<IpAddress> address = AddressOfPeer(peer);
+  return address ? NameOf(*address) : "";
+}
+
 std::string UserName(uid_t user) { return StrCat(kUser, user); }
 
 bool IsUserName(std::string_view caller) { return caller.starts_with(kUser); }

@@ -19,6 +19,9 @@ namespace prefixd {
 // Empty for other families.
 std::string AddressName(const sockaddr_storage& address);
 
+// Whose the address in a peer is, as gRPC writes it. Empty if there is none in it, as in "unix:".
+std::string AddressName(std::string_view peer);
+
 // A user on a Unix socket: "uid:1000".
 std::string UserName(uid_t user);
 bool IsUserName(std::string_view caller);

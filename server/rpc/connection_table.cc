@@ -1,5 +1,6 @@
 #include "server/rpc/connection_table.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -15,6 +16,15 @@ uint64_t InodeOf(int fd) {
   return fstat(fd, &status) == 0 ? status.st_ino : 0;
 }
 
+// What programs that reach this host by its name for itself have in common, as AddressName says it.
+bool IsThisHost(const std::string& address) { return address == "127.0.0.1" || address == "::/64"; }
+
+// Ends a connection at once. A shutdown would leave what has arrived to be read: megabytes of streams and their resets.
+void Disconnect(int fd) {
+  const sockaddr nobody = {.sa_family = AF_UNSPEC, .sa_data = {}};
+  if (connect(fd, &nobody, sizeof(nobody)) != 0) shutdown(fd, SHUT_RDWR);
+}
+
 }  // namespace
 
 absl::Status ConnectionTable::Check(const std::string& address) const {
@@ -24,22 +34,51 @@ absl::Status ConnectionTable::Check(const std::string& address) const {
                                                "open files allows"));
   }
   const auto it = by_address_.find(address);
-  if (it != by_address_.end() && it->second >= limits_.connections_per_address) {
+  if (it == by_address_.end()) return absl::OkStatus();
+  if (Clock::now() < it->second.shut_out_until) {
+    return absl::ResourceExhaustedError(StrCat("it has cancelled more than ", kMaxCancelledPerSecond,
+                                               " calls in a second, and is shut out for ", kShutOut.count(), " s"));
+  }
+  if (it->second.num_connections >= limits_.connections_per_address) {
     return absl::ResourceExhaustedError(
-        StrCat("it has ", it->second, " connections, which is --max-connections-per-address"));
+        StrCat("it has ", it->second.num_connections, " connections, which is --max-connections-per-address"));
   }
   return absl::OkStatus();
 }
 
-absl::Status ConnectionTable::Add(int fd, const std::string& address) {
+absl::Status ConnectionTable::Add(int fd, const std::string& address, uint16_t port) {
   MutexLock lock(mutex_);
   if (!Check(address).ok()) {
     ForgetClosed();
     PREFIXD_RETURN_IF_ERROR(Check(address));
   }
-  connections_.push_back({.fd = fd, .inode = InodeOf(fd), .address = address});
-  ++by_address_[address];
+  connections_.push_back({.fd = fd, .inode = InodeOf(fd), .address = address, .port = port});
+  ++by_address_[address].num_connections;
   return absl::OkStatus();
+}
+
+bool ConnectionTable::CountCancelled(const std::string& address, uint16_t port) {
+  MutexLock lock(mutex_);
+  const auto it = by_address_.find(address);
+  if (it == by_address_.end()) return false;
+  const Clock::time_point now = Clock::now();
+  if (it->second.cancelled.Take(kMaxCancelledPerSecond, now) == std::chrono::nanoseconds(0)) return false;
+  if (!IsThisHost(address)) it->second.shut_out_until = now + kShutOut;
+  return marked_.emplace(address, port).second;
+}
+
+std::vector<std::string> ConnectionTable::CloseMarked() {
+  std::vector<std::string> addresses;
+  MutexLock lock(mutex_);
+  for (Connection& connection : connections_) {
+    if (connection.is_ended || !marked_.contains({connection.address, connection.port})) continue;
+    if (InodeOf(connection.fd) != connection.inode) continue;
+    Disconnect(connection.fd);
+    connection.is_ended = true;
+    addresses.push_back(connection.address);
+  }
+  marked_.clear();
+  return addresses;
 }
 
 uint64_t ConnectionTable::CountOpen() {
@@ -50,17 +89,20 @@ uint64_t ConnectionTable::CountOpen() {
 
 void ConnectionTable::ForgetClosed() {
   // Who connects again and again does not keep us busy with it.
-  const auto now = std::chrono::steady_clock::now();
+  const Clock::time_point now = Clock::now();
   if (now - last_look_ < std::chrono::milliseconds(100)) return;
   last_look_ = now;
   connections_.erase(std::remove_if(connections_.begin(), connections_.end(),
                                     [&](const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
                                       if (InodeOf(connection.fd) == connection.inode) return false;
-                                      const auto it = by_address_.find(connection.address);
-                                      if (--it->second == 0) by_address_.erase(it);
+                                      --by_address_[connection.address].num_connections;
                                       return true;
                                     }),
                      connections_.end());
+  absl::erase_if(by_address_, [now](const auto& entry) {
+    const Address& address = entry.second;
+    return address.num_connections == 0 && address.cancelled.IsFull(now) && address.shut_out_until <= now;
+  });
 }
 
 }  // namespace prefixd

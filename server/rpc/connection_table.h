@@ -1,17 +1,20 @@
-// The connections that are open, and whose they are. gRPC owns their descriptors and closes them without a word; so a
-// connection counts as open as long as its descriptor still names the same socket.
-// Threads: any.
+// The connections that are open, whose they are, and which of them are to be closed. gRPC owns their descriptors and
+// closes them without a word; so a connection counts as open as long as its descriptor still names the same socket.
+// Threads: any, but Add and CloseMarked one: that which accepts.
 #ifndef PREFIXD_SERVER_RPC_CONNECTION_TABLE_H_
 #define PREFIXD_SERVER_RPC_CONNECTION_TABLE_H_
 
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "base/mutex.h"
+#include "server/call/rate_limit.h"
 
 namespace prefixd {
 
@@ -22,12 +25,28 @@ class ConnectionTable {
     uint64_t connections_per_address = 0;
   };
 
+  // Calls that an address may cancel in a second. A program that ends with all its calls under way cancels half as many
+  // at most (--max-requests). At 20 to 40 us each, this many take a twentieth of a core.
+  static constexpr uint64_t kMaxCancelledPerSecond = 2'000;
+  // An address that has cancelled more gets no new connection for so long, or it would cancel as many on the next one.
+  // The programs of this host, which share an address, are not shut out together.
+  static constexpr std::chrono::seconds kShutOut{5};
+
   explicit ConnectionTable(Limits limits) : limits_(limits) {}
 
-  // Counts an open socket. Errors: RESOURCE_EXHAUSTED if there are as many as may be, in all or from this address; what
-  // was closed in the last tenth of a second may still count.
+  // Counts an open socket. `port`: the peer's; 0: it has none. Errors: RESOURCE_EXHAUSTED if there are as many as may
+  // be, in all or from this address, or it is shut out; what was closed in the last tenth of a second may still count.
   // Cost: where a limit is reached, a system call for each connection, ten times a second at most.
-  absl::Status Add(int fd, const std::string& address);
+  absl::Status Add(int fd, const std::string& address, uint16_t port);
+
+  // The caller has cancelled a call of this connection. Returns whether CloseMarked is to be called: its address has
+  // cancelled too many, and the connection is marked.
+  bool CountCancelled(const std::string& address, uint16_t port);
+
+  // Ends the marked connections, with all that has arrived and was not read. Returns whose they were. On the thread
+  // that accepts, because none of their descriptors can become another connection's while that one is here.
+  // Cost: a look at each connection, a few system calls for each that is ended.
+  std::vector<std::string> CloseMarked();
 
   // How many are open; what was closed in the last tenth of a second may still count.
   // Cost: a system call for each, ten times a second at most.
@@ -38,6 +57,14 @@ class ConnectionTable {
     int fd;
     uint64_t inode;
     std::string address;
+    uint16_t port;
+    bool is_ended = false;
+  };
+  using Clock = std::chrono::steady_clock;
+  struct Address {  // Kept while there is a connection, or a limit still holds.
+    uint64_t num_connections = 0;
+    RateLimit cancelled;
+    Clock::time_point shut_out_until;
   };
 
   absl::Status Check(const std::string& address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -46,8 +73,9 @@ class ConnectionTable {
   const Limits limits_;
   Mutex mutex_;
   std::vector<Connection> connections_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<std::string, uint64_t> by_address_ ABSL_GUARDED_BY(mutex_);
-  std::chrono::steady_clock::time_point last_look_ ABSL_GUARDED_BY(mutex_);  // For closed ones.
+  absl::flat_hash_map<std::string, Address> by_address_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<std::pair<std::string, uint16_t>> marked_ ABSL_GUARDED_BY(mutex_);
+  Clock::time_point last_look_ ABSL_GUARDED_BY(mutex_);  // For closed ones.
 };
 
 }  // namespace prefixd

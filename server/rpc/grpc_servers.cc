@@ -8,6 +8,7 @@
 #include "server/log.h"
 #include "server/rpc/call_queues.h"
 #include "server/rpc/caller.h"
+#include "server/rpc/identities.h"
 
 namespace prefixd {
 namespace {
@@ -22,6 +23,11 @@ constexpr int kKeepaliveTimeoutMs = 10'000;
 // behind megabytes of a message; whether the caller is there at all, the keepalive tells.
 constexpr char kPingTimeoutArg[] = "grpc.http2.ping_timeout_ms";
 constexpr int kPingTimeoutMs = 600'000;
+// Calls that no queue has taken yet. From 1.60 on gRPC cancels some of everybody's where there are a thousand, as there
+// are for a moment when somebody resets streams.
+constexpr char kMaxPendingArg[] = "grpc.server.max_pending_requests";
+constexpr char kMaxPendingHardArg[] = "grpc.server.max_pending_requests_hard_limit";
+constexpr int kMaxPendingCalls = 20'000;
 // Callers may ask us as often as we ask them.
 constexpr int kMinPingIntervalMs = 10'000;
 // A connection that has not said hello by then is closed.
@@ -90,6 +96,8 @@ absl::StatusOr<std::unique_ptr<GrpcServers::One>> GrpcServers::Build(const std::
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(kPingTimeoutArg, kPingTimeoutMs);
+  builder.AddChannelArgument(kMaxPendingArg, kMaxPendingCalls);
+  builder.AddChannelArgument(kMaxPendingHardArg, kMaxPendingCalls);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
   one->queues.AddTo(&builder);
@@ -98,7 +106,13 @@ absl::StatusOr<std::unique_ptr<GrpcServers::One>> GrpcServers::Build(const std::
   one->grpc = builder.BuildAndStart();
   if (one->grpc == nullptr) return absl::InternalError("gRPC can't start; its own lines above say why");
   try {
-    one->queues.Start([methods = &one->methods](Rpc* rpc) { return methods->MakeReactor(rpc); });
+    one->queues.Start([methods = &one->methods](Rpc* rpc) { return methods->MakeReactor(rpc); },
+                      [this](const std::string& peer) {
+                        // A proxy's connections carry calls of many.
+                        if (context_.identities == nullptr || !context_.identities->IsTrustedProxy(peer)) {
+                          acceptor_->CountCancelled(peer);
+                        }
+                      });
   } catch (const std::system_error& error) {
     one->grpc->Shutdown(std::chrono::system_clock::now());
     one->queues.Stop();

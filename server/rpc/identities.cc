@@ -73,6 +73,11 @@ absl::flat_hash_map<std::string, CallerLimits> Identities::limits() const {
   return tokens != nullptr ? tokens->limits() : absl::flat_hash_map<std::string, CallerLimits>();
 }
 
+bool Identities::IsTrustedProxy(std::string_view peer) const {
+  return std::any_of(trusted_proxies_.begin(), trusted_proxies_.end(),
+                     [peer](const Network& network) { return network.Has(peer); });
+}
+
 absl::StatusOr<std::string> Identities::NameOf(const grpc::ServerContextBase& call) const {
   const std::string peer = call.peer();
   const std::shared_ptr<const grpc::AuthContext> known = call.auth_context();
@@ -82,7 +87,7 @@ absl::StatusOr<std::string> Identities::NameOf(const grpc::ServerContextBase& ca
 
   std::string proxied;
   if (const std::optional<std::string> said = Header(call, kCaller)) {
-    if (std::none_of(trusted_proxies_.begin(), trusted_proxies_.end(), [&](const Network& n) { return n.Has(peer); })) {
+    if (!IsTrustedProxy(peer)) {
       return Unauthenticated("PROXY_NOT_TRUSTED",
                              "x-prefixd-caller is taken from a --trusted-proxy only: leave it out, or have the server "
                              "trust this address");

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,9 @@ class Identities {
 
   // The limits that the token file has.
   absl::flat_hash_map<std::string, CallerLimits> limits() const;
+
+  // Whether callers stand behind this peer, as gRPC writes it, who are told apart by what it says.
+  bool IsTrustedProxy(std::string_view peer) const;
 
   // Empty: the caller has no name. Errors: UNAUTHENTICATED (NO_TOKEN, WRONG_TOKEN, TOKEN_IN_PLAIN_TEXT,
   // PROXY_NOT_TRUSTED, CALLER_NAME). Nothing in them is from the token.

@@ -37,6 +37,12 @@ std::optional<IpAddress> AddressOfPeer(std::string_view peer) {
   return ParseAddress(host);
 }
 
+uint16_t PortOfPeer(std::string_view peer) {
+  uint16_t port = 0;
+  if (IsTcpPeer(peer)) std::from_chars(peer.data() + peer.rfind(':') + 1, peer.data() + peer.size(), port);
+  return port;
+}
+
 std::optional<Network> Network::Parse(const std::string& text) {
   Network network;
   if (text == kUnix) {

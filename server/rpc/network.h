@@ -21,6 +21,9 @@ bool IsTcpPeer(std::string_view peer);
 // it, as in "unix:".
 std::optional<IpAddress> AddressOfPeer(std::string_view peer);
 
+// The port in such a peer; 0 if there is none.
+uint16_t PortOfPeer(std::string_view peer);
+
 class Network {
  public:
   // "10.0.0.0/8", "2001:db8::1", which is one address, or "unix", which is all Unix sockets. Nothing if it is no such.

@@ -1,5 +1,7 @@
 #include "server/rpc/reactor.h"
 
+#include <chrono>
+
 namespace prefixd {
 
 void Rpc::Await(CallSource* source) {
@@ -27,11 +29,15 @@ void Rpc::OnCall(bool ok) {
 }
 
 void Rpc::OnEnd(bool /*ok*/) {
-  if (context_.IsCancelled()) MaybeCancel();
+  if (context_.IsCancelled()) {
+    if (!has_message_ || std::chrono::system_clock::now() < context_.deadline()) source_.on_cancelled(context_.peer());
+    MaybeCancel();
+  }
   Release();
 }
 
 void Rpc::OnRead(bool ok) {
+  if (ok) has_message_ = true;
   reactor_->OnReadDone(ok);
   Release();
 }

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/synchronization/notification.h"
 #include "grpcpp/completion_queue.h"
@@ -41,8 +42,10 @@ struct CallSource {
   grpc::AsyncGenericService* service = nullptr;
   std::unique_ptr<grpc::ServerCompletionQueue> queue;
   std::function<Reactor*(Rpc*)> make;  // The reactor of a call that came.
-  std::atomic<int64_t> num_holds{1};   // Its owner's, and one of each call that has come and is not done.
-  absl::Notification released;         // There is none any more.
+  // A caller, at this peer as gRPC writes it, has cancelled a call, or let its deadline pass without a message.
+  std::function<void(const std::string& peer)> on_cancelled;
+  std::atomic<int64_t> num_holds{1};  // Its owner's, and one of each call that has come and is not done.
+  absl::Notification released;        // There is none any more.
 
   void Release() {
     if (num_holds.fetch_sub(1, std::memory_order_acq_rel) == 1) released.Notify();
@@ -84,7 +87,8 @@ class Rpc {
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
   Reactor* reactor_ = nullptr;
   std::atomic<int> cancel_{2};  // OnStart has returned; the caller is gone. Then the reactor is told.
-  std::atomic<int> holds_{3};   // OnStart, OnEnd and OnFinish; beside these each read and each write.
+  std::atomic<bool> has_message_{false};
+  std::atomic<int> holds_{3};  // OnStart, OnEnd and OnFinish; beside these each read and each write.
   Event call_{this, &Rpc::OnCall};
   Event end_{this, &Rpc::OnEnd};
   Event read_{this, &Rpc::OnRead};

@@ -1,9 +1,14 @@
 #include "server/rpc/connection_table.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
+#include <string>
 #include <vector>
 
 namespace prefixd {
@@ -19,7 +24,7 @@ class ConnectionTableTest : public testing::Test {
   bool Add(const std::string& address) {
     const int fd = OpenSocket();
     open_.push_back(fd);
-    return table_.Add(fd, address).ok();
+    return table_.Add(fd, address, /*port=*/0).ok();
   }
 
   std::vector<int> open_;
@@ -60,6 +65,112 @@ TEST_F(ConnectionTableTest, AnotherSocketOfTheSameNumberIsAnother) {
   close(open_[0]);
   open_[0] = OpenSocket();
   EXPECT_TRUE(Add("a"));
+}
+
+// Both ends of a TCP connection, and the port of the far one.
+struct Connected {
+  int near = -1;
+  int far = -1;
+  uint16_t port = 0;
+};
+
+class CancelledCallsTest : public testing::Test {
+ protected:
+  CancelledCallsTest() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address_);
+    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address_), size), 0);
+    EXPECT_EQ(listen(listener_, 8), 0);
+    EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&address_), &size), 0);
+  }
+  ~CancelledCallsTest() override {
+    for (const int fd : open_) close(fd);
+    close(listener_);
+  }
+
+  Connected Connect() {
+    Connected both = {.near = -1, .far = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    EXPECT_EQ(connect(both.far, reinterpret_cast<sockaddr*>(&address_), sizeof(address_)), 0);
+    sockaddr_in peer = {};
+    socklen_t size = sizeof(peer);
+    both.near = accept4(listener_, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    both.port = ntohs(peer.sin_port);
+    open_.insert(open_.end(), {both.near, both.far});
+    return both;
+  }
+  Connected Add(const std::string& address) {
+    const Connected both = Connect();
+    EXPECT_TRUE(table_.Add(both.near, address, both.port).ok());
+    return both;
+  }
+  // Returns how many calls were cancelled until connections are to be closed.
+  uint64_t CancelTooMany(const std::string& address, uint16_t port) {
+    uint64_t count = 1;
+    while (count < 10 * ConnectionTable::kMaxCancelledPerSecond && !table_.CountCancelled(address, port)) ++count;
+    return count;
+  }
+  static bool IsOpen(const Connected& both) {
+    char byte = 0;
+    return recv(both.near, &byte, 1, MSG_PEEK) == 1 || errno == EAGAIN;
+  }
+
+  const int listener_;
+  sockaddr_in address_ = {};
+  std::vector<int> open_;
+  ConnectionTable table_{{.connections = 100, .connections_per_address = 100}};
+};
+
+TEST_F(CancelledCallsTest, TooManyEndTheConnectionWithWhatWasNotRead) {
+  const Connected hasty = Add("10.0.0.1");
+  const Connected neighbour = Add("10.0.0.1");
+  const Connected stranger = Add("10.0.0.2");
+  const std::array<char, 1000> unread = {};
+  ASSERT_EQ(send(hasty.far, unread.data(), unread.size(), 0), 1000);
+  EXPECT_GT(CancelTooMany("10.0.0.1", hasty.port), ConnectionTable::kMaxCancelledPerSecond);
+  EXPECT_FALSE(table_.CountCancelled("10.0.0.1", hasty.port)) << "it is marked";
+  EXPECT_TRUE(IsOpen(hasty)) << "only marked";
+  EXPECT_EQ(table_.CloseMarked(), (std::vector<std::string>{"10.0.0.1"}));
+  EXPECT_FALSE(IsOpen(hasty));
+  EXPECT_TRUE(IsOpen(neighbour));
+  EXPECT_TRUE(IsOpen(stranger));
+  char byte = 0;
+  EXPECT_LE(recv(hasty.far, &byte, 1, 0), 0) << "its caller hears of it";
+  EXPECT_TRUE(table_.CountCancelled("10.0.0.1", hasty.port));
+  EXPECT_TRUE(table_.CloseMarked().empty()) << "it is closed once";
+}
+
+TEST_F(CancelledCallsTest, WhoCancelsTooManyIsShutOut) {
+  const Connected hasty = Add("10.0.0.1");
+  CancelTooMany("10.0.0.1", hasty.port);
+  const Connected again = Connect();
+  const absl::Status refused = table_.Add(again.near, "10.0.0.1", again.port);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(refused.message().find("shut out for 5 s"), std::string::npos) << refused;
+  EXPECT_TRUE(table_.Add(again.near, "10.0.0.2", again.port).ok());
+}
+
+TEST_F(CancelledCallsTest, ProgramsOfThisHostAreNotShutOutTogether) {
+  for (const std::string host : {"127.0.0.1", "::/64"}) {
+    const Connected hasty = Add(host);
+    CancelTooMany(host, hasty.port);
+    EXPECT_EQ(table_.CloseMarked(), (std::vector<std::string>{host}));
+    EXPECT_FALSE(IsOpen(hasty));
+    Add(host);
+  }
+}
+
+TEST_F(CancelledCallsTest, AnotherSocketOfTheSameNumberIsNotClosed) {
+  const Connected gone = Add("10.0.0.1");
+  CancelTooMany("10.0.0.1", gone.port);
+  const Connected other = Connect();
+  ASSERT_EQ(dup2(other.near, gone.near), gone.near);
+  EXPECT_TRUE(table_.CloseMarked().empty());
+  EXPECT_TRUE(IsOpen(other));
+}
+
+TEST_F(CancelledCallsTest, OfWhomThereIsNoConnectionNothingIsKept) {
+  EXPECT_EQ(CancelTooMany("10.0.0.1", 1), 10 * ConnectionTable::kMaxCancelledPerSecond);
 }
 
 }  // namespace

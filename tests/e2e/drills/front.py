@@ -14,8 +14,8 @@ COMMAND = shlex.split(os.environ.get("PREFIXD_DRILLS_FRONT", ""))
 OLDEST_SAFE_GRPC = (1, 60)
 
 
-# A proxy tells callers apart by their addresses: those who mean harm come from another one then.
-HOSTILE_HOST = "127.0.0.66" if COMMAND else None
+# Callers are told apart by their addresses: those who mean harm come from another host.
+HOSTILE_HOST = "127.0.0.66"
 
 
 class Place:
@@ -68,4 +68,4 @@ def why_http2_is_not_promised():
     if COMMAND or grpc_version() >= OLDEST_SAFE_GRPC:
         return None
     version = ".".join(map(str, grpc_version()))
-    return f"gRPC {version} withstands none of these without a proxy in front: docs/operations.md, Networks"
+    return f"gRPC {version} does not withstand this without a proxy in front: docs/operations.md, Networks"

@@ -107,9 +107,9 @@ def endlessly(*frames):
 
 
 REASON = why_http2_is_not_promised()
+needs_a_safe_grpc = unittest.skipIf(REASON, REASON)
 
 
-@unittest.skipIf(REASON, REASON)
 class Http2Drill(unittest.TestCase):
     def is_normal(self, server, address):
         """Whether an honest caller is served as before, and the server rests when nobody calls."""
@@ -150,28 +150,29 @@ class Http2Drill(unittest.TestCase):
             for line in server.log().splitlines():
                 json.loads(line)  # What gRPC has to say of it is in the log's form too.
 
+    @needs_a_safe_grpc
     def test_streams_that_are_reset_at_once(self):
         for path in (UNARY, STREAM):
             with self.subTest(path):
-                # A hundred thousand streams a second take all the threads of gRPC 1.83, whatever method they call. A
-                # proxy in front limits their rate.
-                self.assert_survived(endlessly((HEADERS, END_HEADERS, headers(path)), RESET), is_delayed=not COMMAND)
+                self.assert_survived(endlessly((HEADERS, END_HEADERS, headers(path)), RESET))
 
     def test_thirty_thousand_streams_a_second_that_are_reset_at_once(self):
         call = HEADERS, END_HEADERS, headers(UNARY)
         self.assert_survived(endlessly(call, RESET), bytes_per_second=30_000 * len(streams(1, 1, call, RESET)))
 
+    @needs_a_safe_grpc
     def test_streams_that_are_reset_within_one_segment(self):
         """A proxy sees none of them without its reset."""
         def script():
             for first in range(1, 1 << 31, 100):
                 yield streams(first, 50, (HEADERS, END_HEADERS, headers(UNARY)), RESET)
-        self.assert_survived(script, is_delayed=not COMMAND)
+        self.assert_survived(script)
 
     def test_streams_that_the_server_has_to_reset(self):
         mistake = (WINDOW_UPDATE, 0, bytes(4))  # By nothing.
         self.assert_survived(endlessly((HEADERS, END_HEADERS, headers(STREAM)), mistake))
 
+    @needs_a_safe_grpc
     def test_a_header_block_without_end(self):
         def script():
             yield frame(HEADERS, 0, 1, headers(UNARY))
@@ -181,6 +182,7 @@ class Http2Drill(unittest.TestCase):
                 yield part * 16
         self.assert_survived(script)
 
+    @needs_a_safe_grpc
     def test_huge_header_blocks(self):
         def script():
             block = headers(UNARY, [(f"x{i}", "y" * 4000) for i in range(256)])
@@ -188,6 +190,7 @@ class Http2Drill(unittest.TestCase):
                 yield header_frames(stream, block)
         self.assert_survived(script)
 
+    @needs_a_safe_grpc
     def test_header_blocks_that_unpack_to_a_thousand_times_their_size(self):
         def script():
             # A field of 4,000 bytes goes into HPACK's table; from then on a byte names it.
@@ -196,11 +199,13 @@ class Http2Drill(unittest.TestCase):
                 yield header_frames(stream, headers(UNARY) + entry + b"\xbe" * 12_000)
         self.assert_survived(script, is_delayed=not COMMAND)  # Unpacking takes time too.
 
+    @needs_a_safe_grpc
     def test_streams_beyond_the_limit_of_one_who_acknowledges_no_settings(self):
         def script():
             yield streams(1, 10_000, (HEADERS, END_HEADERS, headers(STREAM)))
         self.assert_survived(script, hello=frame(SETTINGS), connections=1)
 
+    @needs_a_safe_grpc
     def test_bad_metadata_is_its_calls_own(self):
         bad = {"9 KB": [("x", "y" * 9000)], "20 KB": [("x", "y" * 20_000)], "200 KB": [("x", "y" * 200_000)],
                "40 KB in all": [(f"x{i}", "y" * 1000) for i in range(40)], "no base64": [("x-bin", "!!!!")],
