@@ -6,6 +6,7 @@ import struct
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
+INITIAL_WINDOW_SIZE = 4
 MAX_FRAME = 16384  # Unless the other side allows more.
 
 
@@ -38,6 +39,11 @@ def headers(path, metadata=(), authority="localhost"):
     fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", authority), ("te", "trailers"),
               ("content-type", "application/grpc"), *metadata]
     return b"".join(b"\x00" + _string(name) + _string(value) for name, value in fields)
+
+
+def settings(payload):
+    """What a SETTINGS frame says, by identifier."""
+    return dict(struct.iter_unpack(">HI", payload))
 
 
 def message(payload):

@@ -36,7 +36,8 @@ class RawCalls:
     def __init__(self, address):
         self.connection = raw_http2.connect(address, NO_WINDOW, HOSTILE_HOST)
         self.next_stream = 1
-        self.windows = collections.defaultdict(lambda: 65535)  # By stream; 0 is the connection's.
+        self.initial_window = 65535
+        self.windows = collections.defaultdict(lambda: self.initial_window)  # By stream; 0 is the connection's.
         self.reset = set()
         self.is_full = False
         self.opened = threading.Condition()
@@ -46,13 +47,25 @@ class RawCalls:
         try:
             for kind, _, stream, payload in raw_http2.read_frames(self.connection):
                 with self.opened:
-                    if kind == raw_http2.WINDOW_UPDATE:
+                    if kind == raw_http2.SETTINGS:
+                        self._take_initial_window(raw_http2.settings(payload).get(raw_http2.INITIAL_WINDOW_SIZE))
+                    elif kind == raw_http2.WINDOW_UPDATE:
                         self.windows[stream] += int.from_bytes(payload, "big")
                     elif kind == raw_http2.RST_STREAM:
                         self.reset.add(stream)
                     self.opened.notify_all()
         except OSError:
             pass
+
+    def _take_initial_window(self, size):
+        """Of all streams, those too that are there. gRPC 1.83 says so what 1.51 says with updates of windows."""
+        if size is None:
+            return
+        for stream in self.windows:
+            if stream != 0:
+                self.windows[stream] += size - self.initial_window
+        self.windows.setdefault(0, 65535)
+        self.initial_window = size
 
     def open(self, path, payload=None, ends=True):
         stream, self.next_stream = self.next_stream, self.next_stream + 2
