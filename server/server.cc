@@ -332,6 +332,7 @@ ServerState Server::State() {
           .max_connections = connections.limit,
           .connections_accepted = connections.accepted,
           .connections_refused = connections.refused,
+          .connections_ended = connections.ended,
           .lanes = static_cast<uint64_t>(lanes_->num_lanes()),
           .lanes_busy = static_cast<uint64_t>(load.busy),
           .tasks_waiting = load.waiting,
