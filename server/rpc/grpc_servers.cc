@@ -33,8 +33,8 @@ constexpr int kMinPingIntervalMs = 10'000;
 // A connection that has not said hello by then is closed.
 constexpr int kHandshakeTimeoutMs = 20'000;
 
-// What a caller may send of a stream before the server reads it. gRPC 1.51 finds it out, 16 MiB at most. Newer ones know
-// no most: with 1.83 callers of the same host sent gigabytes that nobody read.
+// What a caller may send of a stream before the server reads it. gRPC 1.51 finds it out, 16 MiB at most. Newer ones
+// know no most: with 1.83 callers of the same host sent gigabytes that nobody read.
 constexpr int kWindowBytes = 4 << 20;
 bool HasUnboundedWindows() { return !grpc::Version().starts_with("1.51."); }
 
