@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "base/status.h"
+#include "grpcpp/grpcpp.h"
 #include "grpcpp/server_builder.h"
 #include "server/log.h"
 #include "server/rpc/call_queues.h"
