@@ -100,6 +100,14 @@ is_busy() { podman exec prefixd prefixctl info | grep -q '^requests  *1 of'; }
 is_ready() { podman logs prefixd 2>&1 | grep -q ready; }
 has_ended() { [[ $(podman inspect --format '{{.State.Running}}' prefixd) == false ]]; }
 
+prefixctl() {  # The image's own, as a caller outside of the server's container has it.
+  if [[ -n $grpc_suite ]]; then
+    run_image --rm --interactive --entrypoint prefixctl localhost/prefixd "$@"  # This machine lacks its libraries.
+  else
+    "$work/tree/bin/prefixctl" "$@"
+  fi
+}
+
 status_of() { awk -v field="$1:" '$1 == field { print $2 }' "/proc/$pid/status"; }
 
 check_containers() {
@@ -144,17 +152,21 @@ check_containers() {
     [[ $(printf '%s\n' 1.60 "${output%)}" | sort -V | head -n 1) == 1.60 ]] || fail "gRPC is ${output%)}"
   fi
 
-  step "From outside: the image's own prefixctl, copied out of it, on this machine"
-  podman cp prefixd:/opt/prefixd "$work/tree"
-  answer=$(seq 1000 | "$work/tree/bin/prefixctl" scan --type i64 - 2>/dev/null | tail -n 1)
+  if [[ -n $grpc_suite ]]; then
+    step "From outside: the image's own prefixctl, in a container of its own"
+  else
+    step "From outside: the image's own prefixctl, copied out of it, on this machine"
+    podman cp prefixd:/opt/prefixd "$work/tree"
+  fi
+  answer=$(seq 1000 | prefixctl scan --type i64 - 2>/dev/null | tail -n 1)
   [[ $answer == 500500 ]] || fail "the sum of 1 to 1000 is '$answer'"
   ok "scan of 1 to 1000 ends with" "$answer"
-  answer=$("$work/tree/bin/prefixctl" info)
+  answer=$(prefixctl info)
   ok "prefixctl info" "$(head -n 1 <<<"$answer")"
 
   step "SIGTERM, with a request in flight"
   mkfifo "$work/fifo"
-  "$work/tree/bin/prefixctl" scan --type i64 - <"$work/fifo" >"$work/scanned" 2>"$work/scan.log" &
+  prefixctl scan --type i64 - <"$work/fifo" >"$work/scanned" 2>"$work/scan.log" &
   stream=$!
   exec 3>"$work/fifo"
   seq 400000 >&3

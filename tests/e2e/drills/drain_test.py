@@ -127,6 +127,7 @@ class DrainDrill(unittest.TestCase):
         self.assertGreater(min(num_served), 0)
         return errors, sum(num_served)
 
+    @unittest.skipIf(COMMAND, "HAProxy 2.6 may lose the last reply of a connection that ends: operations.md, Behind a proxy")
     def test_nothing_fails_where_connections_have_an_age(self):
         errors, _ = self.calls_while_one_stops("--max-connection-age-seconds", "1", "--drain-delay-seconds", "3")
         self.assertEqual(errors, [])
