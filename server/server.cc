@@ -36,6 +36,7 @@ constexpr uint64_t kTransportBytesPerRequestByte = 2;
 // For what is not ours to finish, such as streams that never sent a message.
 constexpr absl::Duration kCloseTimeout = absl::Milliseconds(100);
 constexpr absl::Duration kMaxCloseTime = absl::Seconds(1);
+constexpr absl::Duration kProxyTakesReplies = absl::Milliseconds(200);  // For a proxy to read the last ones.
 // For what is no connection: the device, the log, files that libraries open.
 constexpr uint64_t kReservedDescriptors = 64;
 constexpr uint64_t kMinConnections = 16;
@@ -137,6 +138,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
   std::vector<Network> proxies;
   proxies.reserve(options.trusted_proxies.size());
   for (const std::string& proxy : options.trusted_proxies) proxies.push_back(*Network::Parse(proxy));
+  server->has_proxy_ = !proxies.empty();
   server->caller_limits_file_ = options.caller_limits;
   server->min_caller_bytes_ = HeldBytes::MostOfStream(options.max_message_bytes);  // Or no stream would go on.
   PREFIXD_ASSIGN_OR_RETURN(server->identities_,
@@ -287,14 +289,22 @@ uint64_t Server::Drain(DrainTimes times, const std::function<bool()>& hurry) {
     return false;
   };
   health_.StopServing();
-  const bool hurries = wait(device_lost_ ? absl::ZeroDuration() : times.delay, [] { return false; });
+  const auto never = [] { return false; };
+  const auto is_idle = [&] { return admission_->in_use().bytes == 0; };  // A request has bytes until its answer is out.
+  bool hurries = wait(device_lost_ ? absl::ZeroDuration() : times.delay, never);
   acceptor_->Stop();
   health_.EndWatches();
   watchdog_->EndIdle(Draining());  // Questions about the server, which nobody asks.
+  const absl::Time end = absl::Now() + (hurries ? absl::ZeroDuration() : times.timeout);
+  // After GOAWAY gRPC closes a connection right behind its last reply, and HAProxy 2.6 then loses that reply. A proxy
+  // has heard of NOT_SERVING and needs no GOAWAY.
+  if (has_proxy_ && !hurries) {
+    hurries = wait(times.timeout / 2, is_idle) || wait(std::min(kProxyTakesReplies, times.timeout / 2), never);
+  }
   // Sends GOAWAY on all connections, so that callers go elsewhere, and lets what is in flight end, until `timeout`. On
   // a thread of its own, for it waits for every reactor, also for one that a hung device holds.
   closed_ = std::make_shared<absl::Notification>();
-  const absl::Duration timeout = hurries ? absl::ZeroDuration() : times.timeout;
+  const absl::Duration timeout = hurries ? absl::ZeroDuration() : std::max(absl::ZeroDuration(), end - absl::Now());
   std::thread([grpc = AllServers(), closed = closed_,
                deadline = absl::ToChronoTime(absl::Now() + timeout + kCloseTimeout)] {
     std::vector<std::thread> shutdowns;
@@ -303,8 +313,7 @@ uint64_t Server::Drain(DrainTimes times, const std::function<bool()>& hurry) {
     for (std::thread& shutdown : shutdowns) shutdown.join();
     closed->Notify();
   }).detach();
-  // A request has bytes until its answer is off our hands.
-  wait(timeout, [&] { return admission_->in_use().bytes == 0 || closed_->HasBeenNotified(); });
+  wait(timeout, [&] { return is_idle() || closed_->HasBeenNotified(); });
   const uint64_t cut_off = admission_->in_use().requests;
   if (!device_lost_) admission_->Close(Draining());
   closed_->WaitForNotificationWithTimeout(kMaxCloseTime);

@@ -75,7 +75,8 @@ class Server {
   // Reports NOT_SERVING and goes on serving for the delay; then takes no connections any more and tells callers to go
   // elsewhere (GOAWAY), and waits for what is in flight: until nothing is left, the timeout has passed or `hurry`
   // returns true (it is asked about 50 times a second, and ends the delay too). Then closes the sockets, for a second
-  // at most, even if the device hangs. Returns the number of requests that it cut off. Called once at most.
+  // at most, even if the device hangs. Where a proxy is trusted, GOAWAY waits for what is in flight, for half of the
+  // timeout at most. Returns the number of requests that it cut off. Called once at most.
   uint64_t Drain(DrainTimes times, const std::function<bool()>& hurry);
 
  private:
@@ -104,6 +105,7 @@ class Server {
   std::function<void(Failure)> on_failed_;
   std::atomic<bool> device_lost_{false};
   std::unique_ptr<Identities> identities_;
+  bool has_proxy_ = false;          // Some callers come through a proxy that is trusted.
   std::string caller_limits_file_;  // Empty: there is none.
   uint64_t min_caller_bytes_ = 0;
   CallerLimitsTable caller_limits_;  // What it said.

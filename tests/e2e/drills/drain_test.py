@@ -12,7 +12,7 @@ import unittest
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-from drills.front import COMMAND, front, server_for_front  # noqa: E402
+from drills.front import COMMAND, front, served, server_for_front  # noqa: E402
 from foreign_client_test import scan_request  # noqa: E402
 from grpc.health.v1 import health_pb2, health_pb2_grpc  # noqa: E402
 from harness import grpc  # noqa: E402
@@ -70,6 +70,34 @@ class Balancer(Proxy):
 
 
 class DrainDrill(unittest.TestCase):
+    def test_what_is_in_flight_comes_to_its_end(self):
+        """Also the last reply of a connection, behind which it ends."""
+        ends = threading.Event()
+
+        def requests():
+            yield scan_request(np.ones(100, np.int32))
+            ends.wait()
+        with served("--drain-delay-seconds", "1") as place, contextlib.ExitStack() as channels:
+            streams = []
+            for _ in range(4 * CALLERS):
+                options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
+                channel = channels.enter_context(grpc.insecure_channel(place.address, options=options))
+                streams.append(primitives_pb2_grpc.PrefixServiceStub(channel).StreamScan(requests()))
+            for stream in streams:
+                next(stream)
+            place.server.process.send_signal(signal.SIGTERM)
+            time.sleep(2)  # Until the delay is over.
+            ends.set()
+            errors = []
+            for stream in streams:
+                try:
+                    self.assertEqual(len(list(stream)), 1)
+                except grpc.RpcError as error:
+                    errors.append(f"{error.code().name}: {error.details()}")
+            place.server.process.wait(timeout=30)
+            self.assertEqual(place.server.process.returncode, 0, place.server.log())
+        self.assertEqual(errors, [])
+
     @contextlib.contextmanager
     def held_stream(self, server):
         ends = threading.Event()
