@@ -10,7 +10,7 @@
 namespace prefixd {
 namespace {
 
-constexpr char kShare[] = ", its share of what is free (--caller-share-percent)";
+constexpr std::string_view kShare = ", its share of what is free (--caller-share-percent)";
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 
 // percent of `amount`, rounded up, without overflow.
@@ -59,7 +59,7 @@ void Admission::Ticket::Settle() {
 absl::Status Admission::Ticket::Charge(uint64_t bytes) {
   MutexLock lock(admission_->mutex_);
   Settle();
-  PREFIXD_RETURN_IF_ERROR(admission_->CheckBytes(*SharerOf(account_), bytes, kind_));
+  PREFIXD_RETURN_IF_ERROR(admission_->CheckBytes(*SharerOf(account_), {.bytes = bytes, .own_bytes = bytes_}, kind_));
   admission_->Add(account_, {.bytes = bytes});
   bytes_ += bytes;
   return absl::OkStatus();
@@ -69,8 +69,8 @@ bool Admission::Ticket::ChargeOrWait(uint64_t bytes, Granted granted) {
   MutexLock lock(admission_->mutex_);
   Settle();
   Account* const sharer = SharerOf(account_);
-  if (admission_->FitLimit(*sharer, bytes, sharer->waiting_bytes) &&
-      admission_->TooSmall(*sharer, bytes, sharer->waiting_bytes) == nullptr) {
+  const Need need = {.bytes = bytes, .own_bytes = bytes_, .first_bytes = sharer->waiting_bytes};
+  if (admission_->FitLimit(*sharer, need) && admission_->TooSmall(*sharer, need) == nullptr) {
     admission_->Add(account_, {.bytes = bytes});
     bytes_ += bytes;
     return true;
@@ -78,6 +78,7 @@ bool Admission::Ticket::ChargeOrWait(uint64_t bytes, Granted granted) {
   wait_ = std::make_shared<Wait>();
   wait_->account = account_;
   wait_->bytes = bytes;
+  wait_->own_bytes = bytes_;
   wait_->granted = std::move(granted);
   wait_->place = admission_->waits_.insert(admission_->waits_.end(), wait_);
   sharer->waiting_bytes += bytes;
@@ -99,6 +100,7 @@ void Admission::Ticket::ShrinkTo(uint64_t kept_bytes) {
   MutexLock lock(admission_->mutex_);
   Settle();
   if (kept_bytes < bytes_) admission_->Subtract(account_, {.bytes = std::exchange(bytes_, kept_bytes) - kept_bytes});
+  if (wait_ != nullptr) wait_->own_bytes = bytes_;
 }
 
 void Admission::Ticket::LeavePlace(uint64_t kept_bytes) {
@@ -139,7 +141,7 @@ Admission::Account* Admission::Open(const Caller& caller) {
   Account* const account = child(&root_, caller.name);
   if (is_new) account->limits = caller_limits_.Of(caller.name);
   Account* const connection = child(account, caller.connection);
-  connection->has_share = caller.is_address;
+  if (is_new) connection->has_share = caller.is_address;  // Whose share it uses stays while anybody counts on it.
   for (Account* at = connection; at != nullptr; at = at->parent) ++at->num_tickets;
   return connection;
 }
@@ -224,9 +226,9 @@ absl::Status Admission::TakeFromRate(Account* connection) {
       delay);
 }
 
-bool Admission::FitLimit(const Account& account, uint64_t bytes, uint64_t first_bytes) const {
+bool Admission::FitLimit(const Account& account, const Need& need) const {
   const Account& caller = *CallerOf(&account);
-  return !caller.limits.bytes || Fits(caller.use.bytes + first_bytes, bytes, *caller.limits.bytes);
+  return !caller.limits.bytes || Fits(caller.use.bytes + need.first_bytes, need.bytes, *caller.limits.bytes);
 }
 
 absl::Status Admission::CheckRequest(const Account& account) const {
@@ -237,41 +239,41 @@ absl::Status Admission::CheckRequest(const Account& account) const {
     if (!has_nothing && !Fits(at->use.requests, 1, Share(*at, is_newcomer).requests)) full = at;
   }
   if (full == nullptr) return absl::OkStatus();
-  return Exhausted(
-      "REQUEST_BUDGET", Subject(*full),
-      StrCat(Describe(*full), " has ", full->use.requests, " requests under way and may have ",
-             Share(*full, is_newcomer).requests, full == &root_ ? " (--max-requests)" : kShare, ": retry later"));
+  return Exhausted("REQUEST_BUDGET", Subject(*full),
+                   StrCat(Describe(*full), " has ", full->use.requests, " ", limits_.what, " and may have ",
+                          Share(*full, is_newcomer).requests, full == &root_ ? limits_.flag : kShare, ": retry later"));
 }
 
-bool Admission::HasNoBytes(const Account& account) const {
-  return account.use.bytes <= account.num_tickets * limits_.bytes_per_request;
+bool Admission::HasNoBytes(const Account& account, uint64_t own_bytes) const {
+  return account.use.bytes <= account.num_tickets * limits_.bytes_per_request + own_bytes;
 }
 
-const Admission::Account* Admission::TooSmall(const Account& account, uint64_t bytes, uint64_t first_bytes) const {
-  const bool is_newcomer = HasNoBytes(account) && first_bytes == 0;
+const Admission::Account* Admission::TooSmall(const Account& account, const Need& need) const {
+  const bool is_newcomer = HasNoBytes(account, need.own_bytes) && need.first_bytes == 0;
   const Account* full = nullptr;
   for (const Account* at = &account; at != nullptr; at = at->parent) {
-    const uint64_t first = at == &account ? first_bytes : 0;
-    const bool has_nothing = at != &root_ && HasNoBytes(*at) && first == 0;
-    if (!has_nothing && !Fits(at->use.bytes + first, bytes, Share(*at, is_newcomer).bytes)) full = at;
+    const uint64_t first = at == &account ? need.first_bytes : 0;
+    const bool has_nothing = at != &root_ && HasNoBytes(*at, need.own_bytes) && first == 0;
+    if (!has_nothing && !Fits(at->use.bytes + first, need.bytes, Share(*at, is_newcomer).bytes)) full = at;
   }
   return full;
 }
 
-absl::Status Admission::CheckBytes(const Account& account, uint64_t bytes, Kind kind) const {
-  if (kind == Kind::kRequest && !FitLimit(account, bytes, account.waiting_bytes)) {
+absl::Status Admission::CheckBytes(const Account& account, Need need, Kind kind) const {
+  need.first_bytes = account.waiting_bytes;
+  if (kind == Kind::kRequest && !FitLimit(account, need)) {
     const Account& caller = *CallerOf(&account);
     return Exhausted("CALLER_BYTES", caller.key,
-                     StrCat("the request needs ", bytes, " bytes, and caller ", caller.key, " uses ", caller.use.bytes,
-                            " of ", *caller.limits.bytes, ", his limit: retry later"));
+                     StrCat("the request needs ", need.bytes, " bytes, and caller ", caller.key, " uses ",
+                            caller.use.bytes, " of ", *caller.limits.bytes, ", his limit: retry later"));
   }
-  const Account* const full = TooSmall(account, bytes, account.waiting_bytes);
+  const Account* const full = TooSmall(account, need);
   if (full == nullptr) return absl::OkStatus();
   const bool is_root = full == &root_;
-  return Exhausted(
-      "BYTE_BUDGET", Subject(*full),
-      StrCat("the request needs ", bytes, " bytes, and ", Describe(*full), " uses ", full->use.bytes, " of ",
-             Share(*full, HasNoBytes(account)).bytes, is_root ? " (--max-request-bytes)" : kShare, ": retry later"));
+  return Exhausted("BYTE_BUDGET", Subject(*full),
+                   StrCat("the request needs ", need.bytes, " bytes, and ", Describe(*full), " uses ", full->use.bytes,
+                          " of ", Share(*full, HasNoBytes(account, need.own_bytes)).bytes,
+                          is_root ? " (--max-request-bytes)" : kShare, ": retry later"));
 }
 
 void Admission::Add(Account* account, Use more) {
@@ -319,7 +321,7 @@ absl::Status Admission::Check(Account* connection, Kind kind) {
     PREFIXD_RETURN_IF_ERROR(CheckRequestLimits(*connection));
     PREFIXD_RETURN_IF_ERROR(CheckRequest(sharer));
   }
-  PREFIXD_RETURN_IF_ERROR(CheckBytes(sharer, limits_.bytes_per_request, kind));
+  PREFIXD_RETURN_IF_ERROR(CheckBytes(sharer, {.bytes = limits_.bytes_per_request}, kind));
   return is_request ? TakeFromRate(connection) : absl::OkStatus();  // The last, for who is refused has taken nothing.
 }
 
@@ -368,8 +370,8 @@ void Admission::RunWaits() {
       for (auto it = waits_.begin(); it != waits_.end();) {
         const std::shared_ptr<Wait> wait = *it++;
         const Account& sharer = *SharerOf(wait->account);
-        if (!FitLimit(sharer, wait->bytes, /*first_bytes=*/0)) continue;
-        if (TooSmall(sharer, wait->bytes, /*first_bytes=*/0) != nullptr) continue;
+        const Need need = {.bytes = wait->bytes, .own_bytes = wait->own_bytes};
+        if (!FitLimit(sharer, need) || TooSmall(sharer, need) != nullptr) continue;
         Forget(*wait);
         Add(wait->account, {.bytes = wait->bytes});
         wait->is_granted = true;

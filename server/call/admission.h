@@ -6,9 +6,9 @@
 //   share of a connection = share_percent of what is free to it of its caller's share, where the caller is an address
 //
 // So with 50 % the first caller gets half of everything, the second half of the rest, and there is always something
-// left for the next. Who uses nothing yet gets what he asks for, even above his share, if it fits into what is around
-// it. For him a part of what an address's share leaves is kept as well, or ten connections of a greedy program would
-// shut out the eleventh, which is another's.
+// left for the next. Who uses nothing beside the request itself gets what it asks for, even above his share, if it fits
+// into what is around it. For him a part of what an address's share leaves is kept as well, or ten connections of a
+// greedy program would shut out the eleventh, which is another's.
 //
 // A request that does not fit is refused at once, with a time after which to try again. A stream that was let in is not
 // refused in its middle: it is charged for each message when that comes, and waits until it fits. All bytes that a
@@ -32,6 +32,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -61,6 +62,9 @@ class Admission {
     uint64_t bytes = 0;
     uint64_t bytes_per_request = 0;  // What a request takes, without its arrays, as long as there is a ticket of it.
     uint64_t share_percent = 50;     // 1 to 100.
+    // What has a place, and the flag that bounds the places, for messages.
+    std::string_view what = "requests under way";
+    std::string_view flag = " (--max-requests)";
   };
   using Granted = absl::AnyInvocable<void()>;
   using Clock = std::function<RateLimit::Time()>;
@@ -146,9 +150,17 @@ class Admission {
     size_t sweep_at = kKeptAccounts;  // When there are more children, those that nobody needs are forgotten.
   };
 
+  // Bytes that a ticket asks for.
+  struct Need {
+    uint64_t bytes = 0;
+    uint64_t own_bytes = 0;    // That the ticket has: who has these alone has nothing that could be waited for.
+    uint64_t first_bytes = 0;  // What others of the account wait for, who come first.
+  };
+
   struct Wait {
     Account* account = nullptr;
     uint64_t bytes = 0;
+    uint64_t own_bytes = 0;
     Granted granted;
     bool is_granted = false;
     std::list<std::shared_ptr<Wait>>::iterator place;
@@ -167,8 +179,8 @@ class Admission {
   std::string Describe(const Account& account) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What the account may use at most; with what is kept for those in it who use nothing yet.
   Use Share(const Account& account, bool for_newcomer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // None but those of every request.
-  bool HasNoBytes(const Account& account) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // None but those of every request, and own_bytes.
+  bool HasNoBytes(const Account& account, uint64_t own_bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // OK, and a request is taken from the rate, if the connection may have one more ticket.
   absl::Status Check(Account* connection, Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // OK if the caller's limits leave room for one more request of this connection.
@@ -176,16 +188,13 @@ class Admission {
   // Takes one of the caller's requests of a second.
   absl::Status TakeFromRate(Account* connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether so many bytes, and what others of the account wait for, fit into the caller's limit.
-  bool FitLimit(const Account& account, uint64_t bytes, uint64_t first_bytes) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool FitLimit(const Account& account, const Need& need) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // OK if one more request fits into the account's share and into those around it.
   absl::Status CheckRequest(const Account& account) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The account, or the outermost around it, whose share so many bytes don't fit into; null: they fit. `first_bytes`:
-  // what others of the account wait for, who come first.
-  const Account* TooSmall(const Account& account, uint64_t bytes, uint64_t first_bytes) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckBytes(const Account& account, uint64_t bytes, Kind kind) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The account, or the outermost around it, whose share they don't fit into; null: they fit.
+  const Account* TooSmall(const Account& account, const Need& need) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Behind those who wait.
+  absl::Status CheckBytes(const Account& account, Need need, Kind kind) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Add(Account* account, Use more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Subtract(Account* account, Use less) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(const Wait& wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -162,8 +162,11 @@ Watched::Sight Session::Look() {
   Watched::Sight sight = {.waits_for = WaitsFor::kNothing, .progress = progress_};
   if (finished_ || writing_) {
     sight.waits_for = WaitsFor::kReader;
-  } else if (reading_ == ReadState::kReading && !charging_ && incoming_.empty() && running_ == RunState::kIdle) {
-    sight.waits_for = checker_ ? WaitsFor::kMessage : WaitsFor::kFirstMessage;
+  } else if (incoming_.empty() && running_ == RunState::kIdle) {
+    if (charging_) sight.waits_for = WaitsFor::kBytes;
+    if (!charging_ && reading_ == ReadState::kReading) {
+      sight.waits_for = checker_ ? WaitsFor::kMessage : WaitsFor::kFirstMessage;
+    }
   }
   return sight;
 }

@@ -20,6 +20,10 @@ absl::Status TooLong(WaitsFor waits_for, std::chrono::seconds limit) {
       return error("FIRST_MESSAGE_TIMEOUT", "no message came", "--first-message-timeout-seconds");
     case WaitsFor::kMessage:
       return error("MESSAGE_TIMEOUT", "no further message came", "--message-timeout-seconds");
+    case WaitsFor::kBytes:  // Streams that have some and want more may wait for each other.
+      return Error(absl::StatusCode::kResourceExhausted, "BYTE_BUDGET", "",
+                   StrCat("there was no memory for the next message for ", limit.count(),
+                          " s (--message-timeout-seconds): the call was ended, retry later"));
     case WaitsFor::kReader:
     case WaitsFor::kNothing:
       break;
@@ -72,6 +76,7 @@ std::chrono::seconds Watchdog::LimitOf(WaitsFor waits_for) const {
     case WaitsFor::kFirstMessage:
       return limits_.first_message;
     case WaitsFor::kMessage:
+    case WaitsFor::kBytes:
       return limits_.message;
     case WaitsFor::kReader:
       return limits_.reader;

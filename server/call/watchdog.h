@@ -27,8 +27,8 @@
 
 namespace prefixd {
 
-// What a call waits for its caller to do. kNothing: it is the server's turn.
-enum class WaitsFor : uint8_t { kNothing, kFirstMessage, kMessage, kReader };
+// What a call waits for its caller to do, or for others to give back. kNothing: it is the server's turn.
+enum class WaitsFor : uint8_t { kNothing, kFirstMessage, kMessage, kReader, kBytes };
 
 class Watched {
  public:

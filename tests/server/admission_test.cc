@@ -136,7 +136,8 @@ TEST(AdmissionShareTest, WhoHasNothingGetsWhatHeAsksForIfItFitsAround) {
   Admission admission({.requests = 64, .bytes = 1000, .share_percent = 50});
   auto first = admission.Admit(At("a", 1));
   ASSERT_TRUE(first->Charge(240).ok());
-  EXPECT_FALSE(first->Charge(20).ok());  // 250 is the connection's share.
+  auto more = admission.Admit(At("a", 1));
+  EXPECT_FALSE(more->Charge(20).ok());  // 250 is the connection's share.
   auto second = admission.Admit(At("a", 2));
   EXPECT_TRUE(second->Charge(260).ok());  // 500 is the address's.
   auto third = admission.Admit(At("a", 3));

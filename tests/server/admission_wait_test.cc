@@ -65,6 +65,42 @@ TEST(AdmissionWaitTest, WhoWaitsComesBeforeLaterOnesOfItsConnection) {
   EXPECT_TRUE(later->Charge(10).ok());
 }
 
+// A stream keeps bytes between its messages. They are no reason to have it wait where nobody could give it any.
+TEST(AdmissionWaitTest, WhoHoldsBytesAloneWaitsForNobody) {
+  Admission admission({.requests = 10, .bytes = 100, .share_percent = 50});
+  auto stream = admission.Admit(At("a", 1));
+  ASSERT_TRUE(stream->ChargeOrWait(40, [] { FAIL(); }));
+  stream->ShrinkTo(10);
+  EXPECT_TRUE(stream->ChargeOrWait(40, [] { FAIL(); }));  // Above a quarter, a connection's share.
+  stream->ShrinkTo(10);
+  EXPECT_TRUE(stream->Charge(40).ok());
+  stream->ShrinkTo(10);
+  // Nor when the others have ended while it waited.
+  auto other = admission.Admit(At("a", 1));
+  ASSERT_TRUE(other->Charge(5).ok());
+  Gate granted;
+  ASSERT_FALSE(stream->ChargeOrWait(40, [&] { granted.Arrive(); }));
+  other->ShrinkTo(0);
+  ASSERT_TRUE(granted.WaitFor(1));
+  EXPECT_EQ(admission.in_use().bytes, 50u);
+}
+
+// A proxy may say of a connection's callers now their address and now a name that looks like it.
+TEST(AdmissionWaitTest, WhoseShareAConnectionUsesStays) {
+  Admission admission(Whole(10, 100));
+  auto holder = admission.Admit(At("b"));
+  ASSERT_TRUE(holder->Charge(80).ok());
+  Gate granted;
+  auto waiter = admission.Admit(At("a", 1));
+  ASSERT_FALSE(waiter->ChargeOrWait(50, [&] { granted.Arrive(); }));
+  auto other = admission.Admit({.name = "a", .connection = "a:1", .is_address = false});
+  waiter->StopWaiting();
+  holder->ShrinkTo(0);
+  ASSERT_FALSE(waiter->ChargeOrWait(101, [&] { granted.Arrive(); }));
+  waiter->StopWaiting();
+  EXPECT_TRUE(waiter->ChargeOrWait(50, [] { FAIL(); }));
+}
+
 // Streams that are charged for messages as these come, and give back as they work, all come to their end.
 TEST(AdmissionWaitTest, ManyThatWaitAllGetTheirTurn) {
   const uint32_t seed = std::random_device{}();

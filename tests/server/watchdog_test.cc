@@ -194,8 +194,8 @@ TEST_F(WatchedSessionTest, EndsACallWhoseAnswerIsNotTaken) {
   EXPECT_EQ(log_[0].substr(log_[0].rfind(' ')), StrCat(" ", static_cast<int>(absl::StatusCode::kDeadlineExceeded)));
 }
 
-// Who waits for the server, however long, is not given up.
-TEST_F(WatchedSessionTest, AStreamThatWaitsForBytesIsLeftAlone) {
+// Streams that hold bytes and want more could wait for each other for ever.
+TEST_F(WatchedSessionTest, AStreamThatWaitsForBytesForTooLongIsRefused) {
   MakeServer(1, /*max_requests=*/64, /*max_bytes=*/uint64_t{1} << 20);
   context_.watchdog = &watchdog_;
   auto other = admission_->Admit({.name = "other", .connection = "other:1"});
@@ -206,9 +206,31 @@ TEST_F(WatchedSessionTest, AStreamThatWaitsForBytesIsLeftAlone) {
   ASSERT_TRUE(transport.reads.WaitFor(2));
   ASSERT_TRUE(other->Charge((uint64_t{1} << 20) - admission_->in_use().bytes).ok());
   transport.Arrive(Of({3, 4}, /*first=*/false));
+  ASSERT_TRUE(transport.finished.WaitFor(1));
+  EXPECT_EQ(transport.status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ErrorReason(transport.status), "BYTE_BUDGET");
+  transport.session().OnDone(true);
+}
+
+// Who waits for the server for less is not given up.
+TEST_F(WatchedSessionTest, AStreamThatWaitsForBytesGoesOnWhenThereAreSome) {
+  MakeServer(1, /*max_requests=*/64, /*max_bytes=*/uint64_t{1} << 20);
+  Watchdog patient({.first_message = std::chrono::seconds(1),
+                    .message = std::chrono::seconds(3600),
+                    .reader = std::chrono::seconds(1)},
+                   kTick);
+  context_.watchdog = &patient;
+  auto other = admission_->Admit({.name = "other", .connection = "other:1"});
+  SilentTransport transport(&context_, Stream());
+  transport.answers_writes = true;
+  transport.session().Start();
+  transport.Arrive(Of({1, 2}));
+  ASSERT_TRUE(transport.reads.WaitFor(2));
+  ASSERT_TRUE(other->Charge((uint64_t{1} << 20) - admission_->in_use().bytes).ok());
+  transport.Arrive(Of({3, 4}, /*first=*/false));
   // A call that is given up in the meantime shows that time has passed.
   FakeCall silent(WaitsFor::kFirstMessage);
-  watchdog_.Watch(silent.watched);
+  patient.Watch(silent.watched);
   ASSERT_TRUE(silent.given_up.WaitFor(1));
   EXPECT_EQ(transport.finished.arrived(), 0);
   EXPECT_EQ(transport.writes.arrived(), 1);
