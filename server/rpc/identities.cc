@@ -93,7 +93,7 @@ absl::StatusOr<std::string> Identities::NameOf(const grpc::ServerContextBase& ca
                              "trust this address");
     }
     if (!IsCallerName(*said)) {
-      return Unauthenticated("CALLER_NAME", "x-prefixd-caller: expected one name of at most 128 printable letters");
+      return Unauthenticated("CALLER_NAME", "x-prefixd-caller: expected one name of at most 256 printable letters");
     }
     proxied = *said;
   }
@@ -116,8 +116,10 @@ absl::StatusOr<std::string> Identities::NameOf(const grpc::ServerContextBase& ca
   if (!proxied.empty()) {
     if (tokens == nullptr || !Network::Parse(proxied).has_value()) return proxied;
   } else if (has_tls && known->IsPeerAuthenticated()) {
-    const std::string subject = absl::CHexEscape(Property(*known, GRPC_X509_SUBJECT_PROPERTY_NAME));
-    if (!subject.empty()) return subject.substr(0, kMaxSubjectBytes);
+    // RFC 2253 has escaped it already, as a proxy sends it.
+    const std::string subject = Property(*known, GRPC_X509_SUBJECT_PROPERTY_NAME);
+    if (IsCallerName(subject)) return subject;
+    if (!subject.empty()) return absl::CHexEscape(subject).substr(0, kMaxSubjectBytes);
   }
   if (tokens == nullptr) return "";
   return Unauthenticated("NO_TOKEN", "expected 'authorization: Bearer TOKEN', over TLS or a Unix socket");

@@ -15,7 +15,7 @@
 namespace prefixd {
 namespace {
 
-constexpr size_t kMaxNameBytes = 128;
+constexpr size_t kMaxNameBytes = 256;
 
 template <class Digest>
 bool ReadDigest(std::string_view digits, Digest* digest) {
@@ -43,7 +43,7 @@ absl::StatusOr<TokenTable> TokenTable::Parse(std::string_view text, uint64_t min
   for (const CallerLine& line : lines) {
     if (line.words.empty()) return line.Error("expected a name and the SHA-256 of a token");
     Entry entry = {.name = line.name, .digest = {}};
-    if (!IsCallerName(entry.name)) return line.Error("expected a name of at most 128 printable ASCII letters");
+    if (!IsCallerName(entry.name)) return line.Error("expected a name of at most 256 printable ASCII letters");
     if (!ReadDigest(line.words[0], &entry.digest)) {
       return line.Error("expected a SHA-256, 64 hexadecimal digits, after the name (printf %s TOKEN | sha256sum)");
     }

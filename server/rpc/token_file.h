@@ -21,7 +21,7 @@
 
 namespace prefixd {
 
-// Whether a caller may be called that: 1 to 128 bytes of printable ASCII, with no blank at either end.
+// Whether a caller may be called that: 1 to 256 bytes of printable ASCII, with no blank at either end.
 bool IsCallerName(std::string_view name);
 
 class TokenTable {

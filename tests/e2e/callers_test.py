@@ -131,7 +131,7 @@ class CallersTest(unittest.TestCase):
                 self.scan(channel, dave)
                 self.assert_logged(server, "CN=dave, O=tests")
                 self.scan(channel)
-                for wrong in ("", "a" * 129):
+                for wrong in ("", "a" * 257):
                     self.assert_refused(channel, "CALLER_NAME", (("x-prefixd-caller", wrong),))
                 self.assert_refused(channel, "CALLER_NAME", dave + dave)
             with grpc.insecure_channel(server.address) as channel:

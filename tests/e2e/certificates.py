@@ -33,12 +33,12 @@ class Authority(Pair):
         openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", 2,
                 "-subj", f"/CN={name}", "-keyout", self.key, "-out", self.certificate)
 
-    def sign(self, name, days=2, new_key=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")):
+    def sign(self, name, days=2, new_key=("ec", "-pkeyopt", "ec_paramgen_curve:P-256"), subject=None):
         pair = Pair(self._folder, name)
         request, names = self._folder / f"{name}.csr", self._folder / f"{name}.names"
         names.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
-        openssl("req", "-newkey", *new_key, "-nodes", "-subj", f"/O=tests/CN={name}", "-keyout", pair.key,
-                "-out", request)
+        openssl("req", "-utf8", "-newkey", *new_key, "-nodes", "-subj", subject or f"/O=tests/CN={name}", "-keyout",
+                pair.key, "-out", request)
         sign = ("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial",
                 "-extfile", names, "-out", pair.certificate)
         try:

@@ -30,7 +30,7 @@ ITEMS = np.ones(100, np.int32)
 IDLE_SECONDS = 12  # Longer than all time limits of the configuration that are not of an hour.
 MAX_METADATA = 8000
 REFUSED = grpc.StatusCode.RESOURCE_EXHAUSTED
-IN_THE_LOG = re.compile(r'caller="([^"]*)" connection="[^"]*" method="Scan"')
+IN_THE_LOG = re.compile(r'caller="(.*?)" connection="[^"]*" method="Scan"')
 
 
 @contextlib.contextmanager
@@ -109,6 +109,27 @@ class HaproxyTest(HaproxyCase):
             with authority.channel(server.address, carol) as channel:
                 scan(channel)
             self.assert_caller(server, "CN=carol,O=tests")  # As without a proxy.
+
+    def test_a_subject_is_written_as_without_a_proxy(self):
+        """Or the limits of its caller would hold in one way and not in the other."""
+        authority, _ = self.make_certificates()
+        units = "".join(f"/OU={letter * 60}" for letter in "abc")
+        callers = [authority.sign(f"caller{i}", subject=subject) for i, subject in enumerate(
+            ("/O=tests/CN=Smith, Bob", "/O=tests/CN=a\\\\b \"c\"", "/O=tests/CN=Zoë", f"{units}/CN=long"))]
+        names = []
+        with self.server() as server, haproxy("--tls", self.folder, self.socket) as address:
+            for caller in callers:
+                with authority.channel(address, caller) as channel:
+                    scan(channel)
+                wait_until(lambda: len(IN_THE_LOG.findall(server.log())) == len(names) + 1)
+                names.append(IN_THE_LOG.findall(server.log())[-1])
+        self.assertEqual(len(set(names)), len(callers))
+        self.assertGreater(len(names[-1]), 180)
+        with self.server(*authority.sign("direct").server_flags(authority)) as server:
+            for caller, name in zip(callers, names):
+                with authority.channel(server.address, caller) as channel:
+                    scan(channel)
+                self.assert_caller(server, name)
 
     def test_metadata_spoils_no_call_of_others(self):
         """Sizes around the limit, more than any buffer holds, binary values of all kinds, and bytes at random."""
