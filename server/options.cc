@@ -266,8 +266,8 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
   timeout("--first-message-timeout-seconds", options.first_message_timeout_seconds,
           "How long a call may send no message at all before it is ended, in seconds. 0: for ever");
   timeout("--message-timeout-seconds", options.message_timeout_seconds,
-          "How long a stream may send no further message, while nothing else is under way, before it is ended, in "
-          "seconds. 0: for ever");
+          "How long a stream may send no further message, while nothing else is under way, or wait for memory for "
+          "one, before it is ended, in seconds. 0: for ever");
   timeout("--reply-timeout-seconds", options.reply_timeout_seconds,
           "How long a reply may wait to be taken before its call is ended, in seconds. 0: for ever");
   CLI::Option* const staging_bytes =
@@ -280,9 +280,11 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
          "How long everything is still served after SIGTERM, while health says NOT_SERVING, in seconds: behind a "
          "balancer longer than it takes to notice")
       ->check(CLI::Range(uint64_t{0}, uint64_t{86400}));
-  app.add_option("--max-connection-age-seconds", options.max_connection_age_seconds,
-                 "Age at which a connection's caller is told to open another, in seconds, a tenth more or less; calls "
-                 "under way end first. With a longer --drain-delay-seconds no call meets the server's end. 0: never")
+  app.add_option(
+         "--max-connection-age-seconds", options.max_connection_age_seconds,
+         "Age at which a connection's caller is told to open another, in seconds, a tenth more or less; calls "
+         "under way end first. 0: never. Default: three quarters of --drain-delay-seconds, so that no call meets "
+         "the server's end; with a --trusted-proxy never")
       ->check(CLI::Range(uint64_t{0}, uint64_t{86400}));
   app.add_option("--drain-timeout-seconds", options.drain_timeout_seconds,
                  "How long requests in flight may take to finish after SIGTERM, in seconds")

@@ -51,9 +51,9 @@ struct Options {
   bool asks_staging_bytes = false;  // so may this.
   uint64_t drain_delay_seconds = 0;
   uint64_t drain_timeout_seconds = 30;
-  uint64_t max_connection_age_seconds = 0;
-  bool benchmark = false;     // Also where other hosts can connect.
-  bool no_benchmark = false;  // Not even where none can.
+  std::optional<uint64_t> max_connection_age_seconds;  // None: such that all move within the drain delay.
+  bool benchmark = false;                              // Also where other hosts can connect.
+  bool no_benchmark = false;                           // Not even where none can.
   uint64_t max_benchmark_bytes = uint64_t{8} << 30;
 
   // The log.

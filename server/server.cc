@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -33,6 +34,12 @@ namespace {
 // gRPC holds messages that have not come whole, which nobody is charged for, beside those that are. When it has that
 // much, it slows senders down, and at last ends calls of theirs with RESOURCE_EXHAUSTED.
 constexpr uint64_t kTransportBytesPerRequestByte = 2;
+// Questions whose messages have not come may take a quarter of that.
+constexpr uint64_t kMinQuestions = 16;
+uint64_t MaxQuestions(const Options& options) {
+  return std::max(kMinQuestions,
+                  kTransportBytesPerRequestByte * options.max_request_bytes / 4 / options.max_message_bytes);
+}
 // For what is not ours to finish, such as streams that never sent a message.
 constexpr absl::Duration kCloseTimeout = absl::Milliseconds(100);
 constexpr absl::Duration kMaxCloseTime = absl::Seconds(1);
@@ -40,6 +47,15 @@ constexpr absl::Duration kProxyTakesReplies = absl::Milliseconds(200);  // For a
 // For what is no connection: the device, the log, files that libraries open.
 constexpr uint64_t kReservedDescriptors = 64;
 constexpr uint64_t kMinConnections = 16;
+
+// Zero: any. A connection that ends for its age loses no call, and one that ends with the server may: so all of them
+// move while everything is still served. A proxy has asked for the server's health, and HAProxy 2.6 may lose last
+// replies.
+std::chrono::milliseconds MaxConnectionAge(const Options& options) {
+  if (options.max_connection_age_seconds) return std::chrono::seconds(*options.max_connection_age_seconds);
+  if (!options.trusted_proxies.empty()) return std::chrono::milliseconds(0);
+  return std::chrono::milliseconds(std::chrono::seconds(options.drain_delay_seconds)) * 3 / 4;
+}
 
 bool IsUnix(std::string_view address) { return address.starts_with("unix:"); }
 
@@ -97,6 +113,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
                                                                      .bytes = options.max_request_bytes,
                                                                      .bytes_per_request = Call::kBytes,
                                                                      .share_percent = options.caller_share_percent});
+  server->questions_ = std::make_unique<Admission>(Admission::Limits{.requests = MaxQuestions(options),
+                                                                     .bytes = std::numeric_limits<uint64_t>::max(),
+                                                                     .share_percent = options.caller_share_percent,
+                                                                     .what = "questions whose messages have not come",
+                                                                     .flag = ""});
   server->watchdog_ = std::make_unique<Watchdog>(
       Watchdog::Limits{.first_message = std::chrono::seconds(options.first_message_timeout_seconds),
                        .message = std::chrono::seconds(options.message_timeout_seconds),
@@ -125,6 +146,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
                       .lanes = server->lanes_.get(),
                       .batcher = server->batcher_.get(),
                       .admission = server->admission_.get(),
+                      .questions = server->questions_.get(),
                       .watchdog = server->watchdog_.get(),
                       .benchmarks = &server->benchmarks_,
                       .device_name = server->device_->info().name,
@@ -212,14 +234,13 @@ absl::Status Server::Serve(const Options& options, const std::vector<std::string
     add(context, methods);
     health_.AddTo(context, methods);
   };
-  grpc_.push_back(std::make_unique<GrpcServers>(
-      context_,
-      GrpcServers::Settings{.max_message_bytes = options.max_message_bytes,
-                            .max_connection_age_seconds = options.max_connection_age_seconds,
-                            .quota = std::move(quota),
-                            .tcp = tls_ != nullptr ? tls_->grpc() : nullptr,
-                            .add = add_with_health},
-      &*acceptor_));
+  grpc_.push_back(std::make_unique<GrpcServers>(context_,
+                                                GrpcServers::Settings{.max_message_bytes = options.max_message_bytes,
+                                                                      .max_connection_age = MaxConnectionAge(options),
+                                                                      .quota = std::move(quota),
+                                                                      .tcp = tls_ != nullptr ? tls_->grpc() : nullptr,
+                                                                      .add = add_with_health},
+                                                &*acceptor_));
   for (const std::string& address : addresses) {
     if (!IsLoopback(address)) WarnOfCallers(address, options);
     PREFIXD_ASSIGN_OR_RETURN(
@@ -293,6 +314,7 @@ uint64_t Server::Drain(DrainTimes times, const std::function<bool()>& hurry) {
   const auto is_idle = [&] { return admission_->in_use().bytes == 0; };  // A request has bytes until its answer is out.
   bool hurries = wait(device_lost_ ? absl::ZeroDuration() : times.delay, never);
   acceptor_->Stop();
+  benchmarks_.stopping = true;
   health_.EndWatches();
   watchdog_->EndIdle(Draining());  // Questions about the server, which nobody asks.
   const absl::Time end = absl::Now() + (hurries ? absl::ZeroDuration() : times.timeout);

@@ -97,6 +97,7 @@ class Server {
   std::unique_ptr<Metrics> metrics_;  // Null if nobody asked for them.
   std::unique_ptr<Device> device_;
   std::unique_ptr<Admission> admission_;
+  std::unique_ptr<Admission> questions_;
   std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<Batcher> batcher_;  // Before the lanes, whose last tasks use it.
   std::unique_ptr<LanePool> lanes_;

@@ -168,7 +168,9 @@ absl::Status Benchmark::AdmitHostBytes(const BenchmarkCase& what, Admission::Tic
 
 absl::Status Benchmark::Wanted() const {
   PREFIXD_RETURN_IF_ERROR(call_.stop().Check());
-  return context_->admission->closed();  // Nobody waits for a benchmark to drain.
+  PREFIXD_RETURN_IF_ERROR(context_->admission->closed());
+  if (!context_->benchmarks->stopping) return absl::OkStatus();
+  return Error(absl::StatusCode::kUnavailable, "DRAINING", "", "the server is stopping: measure another one");
 }
 
 void Benchmark::OnWriteDone(bool ok) {

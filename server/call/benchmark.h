@@ -30,6 +30,7 @@ struct BenchmarkControl {
   bool enabled = true;
   uint64_t max_bytes = 0;  // Arrays of one measurement; besides, half of the free device memory.
   std::atomic<bool> running{false};
+  std::atomic<bool> stopping{false};  // The server drains, and nobody waits for a benchmark: it ends, and none begins.
 };
 
 class BenchmarkTransport {

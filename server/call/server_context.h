@@ -25,6 +25,7 @@ struct ServerContext {
   LanePool* lanes = nullptr;
   Batcher* batcher = nullptr;
   Admission* admission = nullptr;
+  Admission* questions = nullptr;  // Places for questions whose messages have not come. Null: any number.
   Watchdog* watchdog = nullptr;
   BenchmarkControl* benchmarks = nullptr;
   const Identities* identities = nullptr;  // Null: callers have no names.

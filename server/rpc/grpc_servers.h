@@ -18,6 +18,7 @@
 #ifndef PREFIXD_SERVER_RPC_GRPC_SERVERS_H_
 #define PREFIXD_SERVER_RPC_GRPC_SERVERS_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -41,7 +42,7 @@ class GrpcServers {
  public:
   struct Settings {
     uint64_t max_message_bytes = 0;
-    uint64_t max_connection_age_seconds = 0;            // 0: connections may be of any age.
+    std::chrono::milliseconds max_connection_age{0};    // 0: connections may be of any age.
     std::shared_ptr<grpc::ResourceQuota> quota;         // All servers' together.
     std::shared_ptr<grpc::ServerCredentials> tcp;       // For TCP connections; null: none, as Unix sockets have.
     std::function<void(ServerContext*, Methods*)> add;  // What is served. The context outlives the methods.

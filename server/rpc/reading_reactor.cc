@@ -8,7 +8,7 @@
 namespace prefixd {
 
 ReadingReactor::ReadingReactor(ServerContext* context, Rpc* rpc, CallInfo info, Admission::Kind kind)
-    : Reactor(rpc), kind_(kind), call_(context, std::move(info)) {}
+    : Reactor(rpc), kind_(kind), context_(context), call_(context, std::move(info)) {}
 
 void ReadingReactor::OnStart() {
   call_.Watch([this] { return Look(); }, [this](absl::Status why) { GiveUp(std::move(why)); });
@@ -23,7 +23,17 @@ void ReadingReactor::OnStart() {
 }
 
 void ReadingReactor::ReadNext() {
+  Admission::Ticket place;
+  if (kind_ == Admission::Kind::kQuestion && context_->questions != nullptr) {
+    absl::StatusOr<Admission::Ticket> ticket = context_->questions->Admit(call_.info().caller);
+    if (!ticket.ok()) {
+      End(std::move(ticket).status());
+      return;
+    }
+    place = *std::move(ticket);
+  }
   MutexLock lock(mutex_);  // Nobody gives up a read that has not begun.
+  place_ = std::move(place);
   waits_ = true;
   ++num_reads_;
   StartRead(&request_);
@@ -33,6 +43,7 @@ void ReadingReactor::OnReadDone(bool ok) {
   {
     MutexLock lock(mutex_);
     if (!std::exchange(waits_, false)) return;  // It was given up, and has ended.
+    place_ = Admission::Ticket();
   }
   if (!ok) {
     OnReadEnd();
@@ -84,6 +95,7 @@ void ReadingReactor::GiveUp(absl::Status why) {
   {
     MutexLock lock(mutex_);
     was_waiting = std::exchange(waits_, false);
+    if (was_waiting) place_ = Admission::Ticket();
   }
   if (was_waiting) {
     End(std::move(why));

@@ -33,6 +33,7 @@ class ReadingReactor : public Reactor {
   // While no message is waited for.
   virtual Watched::Sight LookAtAnswer() { return {.waits_for = WaitsFor::kReader}; }
 
+  // Ends the call where its caller has too many questions whose messages have not come.
   void ReadNext();
   // Ends the call, with the response if all is well. Once.
   void End(absl::Status status, const grpc::ByteBuffer& response = {}, bool is_cut_short = false);
@@ -46,6 +47,7 @@ class ReadingReactor : public Reactor {
   void GiveUp(absl::Status why);
 
   const Admission::Kind kind_;
+  ServerContext* const context_;
   Call call_;
   grpc::ByteBuffer request_;   // The read's while there is one.
   grpc::ByteBuffer response_;  // The last write's.
@@ -53,6 +55,9 @@ class ReadingReactor : public Reactor {
   Mutex mutex_;
   bool waits_ ABSL_GUARDED_BY(mutex_) = false;  // For a message. Whoever sets it back goes on with the call.
   uint64_t num_reads_ ABSL_GUARDED_BY(mutex_) = 0;
+  // A message that has not come whole may take gRPC as much memory as it likes to be long, and nobody is charged for
+  // it. Requests have places; a question has one while it waits.
+  Admission::Ticket place_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace prefixd

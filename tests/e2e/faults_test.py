@@ -8,9 +8,11 @@ import unittest
 import numpy as np
 
 import faults
+import raw_http2
 from crawling_proxy import CrawlingProxy
 from faults import CHUNK, HELD_BACK_KIB, MIB, Requests
 from foreign_client_test import chunk, reason, scan_request
+from grpc.health.v1 import health_pb2, health_pb2_grpc
 from harness import Server, grpc, wait_until
 
 from prefixd.v1 import primitives_pb2, primitives_pb2_grpc, types_pb2
@@ -87,6 +89,24 @@ class MisbehavingCallersTest(faults.FaultsTest):
             # Newer gRPC has closed idle connections, and lets new ones in once it has memory again.
             answer = stub.Reduce(request, timeout=60, wait_for_ready=True)
             self.assertEqual(answer.value.int64_value, len(items))
+
+    def test_questions_whose_messages_never_come_whole_are_few(self):
+        """Nobody is charged for such a message, and a question about the server has no place among the requests."""
+        num_questions, most_waiting = 400, 96  # Of 256 a connection may have a half of a half, the first one half more.
+        with Server() as server, raw_http2.connect(server.address, from_host="127.0.0.66") as connection:
+            block = raw_http2.headers("/grpc.health.v1.Health/Check")
+            half = raw_http2.message(b"x" * (4 * MIB))[:100]
+            for i in range(num_questions):
+                stream = 2 * i + 1
+                connection.sendall(raw_http2.frame(raw_http2.HEADERS, raw_http2.END_HEADERS, stream, block) +
+                                   raw_http2.frame(raw_http2.DATA, 0, stream, half))
+            refused = 0
+            for kind, flags, *_ in raw_http2.read_frames(connection):
+                refused += kind == raw_http2.HEADERS and bool(flags & raw_http2.END_STREAM)
+                if refused == num_questions - most_waiting:
+                    break
+            with grpc.insecure_channel(server.address) as channel:  # Another caller's are answered.
+                health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=60)
 
     def test_compressed_messages_are_refused(self):
         """gRPC would unpack them, to a thousand times their size, before anybody checks the size."""

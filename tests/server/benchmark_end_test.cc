@@ -61,7 +61,7 @@ TEST_F(StandingBenchmarkTest, DrainingEndsItWithinASample) {
   StandAt(3);
   const auto run = Start(ScanOf({1}, 10));
   ASSERT_TRUE(standing_.WaitFor(1));
-  admission_.Close(Error(absl::StatusCode::kUnavailable, "DRAINING", "", "the server is stopping"));
+  control_.stopping = true;
   go_on_.Arrive();
   ASSERT_TRUE(run->Wait());
   EXPECT_EQ(ErrorReason(run->result().status), "DRAINING");
