@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <limits>
 #include <thread>
 #include <utility>
 
@@ -34,12 +33,8 @@ namespace {
 // gRPC holds messages that have not come whole, which nobody is charged for, beside those that are. When it has that
 // much, it slows senders down, and at last ends calls of theirs with RESOURCE_EXHAUSTED.
 constexpr uint64_t kTransportBytesPerRequestByte = 2;
-// Questions whose messages have not come may take a quarter of that.
-constexpr uint64_t kMinQuestions = 16;
-uint64_t MaxQuestions(const Options& options) {
-  return std::max(kMinQuestions,
-                  kTransportBytesPerRequestByte * options.max_request_bytes / 4 / options.max_message_bytes);
-}
+// Questions whose messages have not come may hold a quarter of that.
+constexpr uint64_t kQuestionPartOfTransport = 4;
 // For what is not ours to finish, such as streams that never sent a message.
 constexpr absl::Duration kCloseTimeout = absl::Milliseconds(100);
 constexpr absl::Duration kMaxCloseTime = absl::Seconds(1);
@@ -113,11 +108,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
                                                                      .bytes = options.max_request_bytes,
                                                                      .bytes_per_request = Call::kBytes,
                                                                      .share_percent = options.caller_share_percent});
-  server->questions_ = std::make_unique<Admission>(Admission::Limits{.requests = MaxQuestions(options),
-                                                                     .bytes = std::numeric_limits<uint64_t>::max(),
-                                                                     .share_percent = options.caller_share_percent,
-                                                                     .what = "questions whose messages have not come",
-                                                                     .flag = ""});
+  const uint64_t transport_bytes = kTransportBytesPerRequestByte * options.max_request_bytes;
+  server->questions_ = std::make_unique<Admission>(
+      Admission::Limits{.bytes = std::max(transport_bytes / kQuestionPartOfTransport, options.max_message_bytes),
+                        .share_percent = options.caller_share_percent});
   server->watchdog_ = std::make_unique<Watchdog>(
       Watchdog::Limits{.first_message = std::chrono::seconds(options.first_message_timeout_seconds),
                        .message = std::chrono::seconds(options.message_timeout_seconds),

@@ -239,9 +239,10 @@ absl::Status Admission::CheckRequest(const Account& account) const {
     if (!has_nothing && !Fits(at->use.requests, 1, Share(*at, is_newcomer).requests)) full = at;
   }
   if (full == nullptr) return absl::OkStatus();
-  return Exhausted("REQUEST_BUDGET", Subject(*full),
-                   StrCat(Describe(*full), " has ", full->use.requests, " ", limits_.what, " and may have ",
-                          Share(*full, is_newcomer).requests, full == &root_ ? limits_.flag : kShare, ": retry later"));
+  return Exhausted(
+      "REQUEST_BUDGET", Subject(*full),
+      StrCat(Describe(*full), " has ", full->use.requests, " requests under way and may have ",
+             Share(*full, is_newcomer).requests, full == &root_ ? " (--max-requests)" : kShare, ": retry later"));
 }
 
 bool Admission::HasNoBytes(const Account& account, uint64_t own_bytes) const {
@@ -260,6 +261,7 @@ const Admission::Account* Admission::TooSmall(const Account& account, const Need
 }
 
 absl::Status Admission::CheckBytes(const Account& account, Need need, Kind kind) const {
+  if (need.bytes == 0) return absl::OkStatus();  // Whoever waits may be full.
   need.first_bytes = account.waiting_bytes;
   if (kind == Kind::kRequest && !FitLimit(account, need)) {
     const Account& caller = *CallerOf(&account);

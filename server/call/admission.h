@@ -32,7 +32,6 @@
 #include <list>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -62,9 +61,6 @@ class Admission {
     uint64_t bytes = 0;
     uint64_t bytes_per_request = 0;  // What a request takes, without its arrays, as long as there is a ticket of it.
     uint64_t share_percent = 50;     // 1 to 100.
-    // What has a place, and the flag that bounds the places, for messages.
-    std::string_view what = "requests under way";
-    std::string_view flag = " (--max-requests)";
   };
   using Granted = absl::AnyInvocable<void()>;
   using Clock = std::function<RateLimit::Time()>;

@@ -25,7 +25,7 @@ struct ServerContext {
   LanePool* lanes = nullptr;
   Batcher* batcher = nullptr;
   Admission* admission = nullptr;
-  Admission* questions = nullptr;  // Places for questions whose messages have not come. Null: any number.
+  Admission* questions = nullptr;  // What messages of questions may hold that have not come. Null: it is not bounded.
   Watchdog* watchdog = nullptr;
   BenchmarkControl* benchmarks = nullptr;
   const Identities* identities = nullptr;  // Null: callers have no names.

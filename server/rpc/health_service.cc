@@ -112,6 +112,7 @@ class HealthService::WatchReactor final : public ReadingReactor {
     Update();
   }
   void OnCancel() override {
+    ReadingReactor::OnCancel();
     MutexLock lock(health_.mutex_);
     is_broken_ = true;
     Update();

@@ -8,13 +8,18 @@
 namespace prefixd {
 
 ReadingReactor::ReadingReactor(ServerContext* context, Rpc* rpc, CallInfo info, Admission::Kind kind)
-    : Reactor(rpc), kind_(kind), context_(context), call_(context, std::move(info)) {}
+    : Reactor(rpc),
+      kind_(kind),
+      context_(context),
+      call_(context, std::move(info)),
+      turn_(kind == Admission::Kind::kQuestion && context->questions != nullptr ? std::make_shared<Turn>() : nullptr) {}
 
 void ReadingReactor::OnStart() {
   call_.Watch([this] { return Look(); }, [this](absl::Status why) { GiveUp(std::move(why)); });
   absl::Status status = call_.Admit(kind_);
   charged_bytes_ = kind_ == Admission::Kind::kQuestion ? Call::kQuestionBytes : 0;
   if (status.ok()) status = call_.Charge(charged_bytes_);
+  if (status.ok()) status = Prepare();
   if (status.ok()) {
     ReadNext();
   } else {
@@ -22,28 +27,62 @@ void ReadingReactor::OnStart() {
   }
 }
 
-void ReadingReactor::ReadNext() {
-  Admission::Ticket place;
-  if (kind_ == Admission::Kind::kQuestion && context_->questions != nullptr) {
-    absl::StatusOr<Admission::Ticket> ticket = context_->questions->Admit(call_.info().caller);
-    if (!ticket.ok()) {
-      End(std::move(ticket).status());
-      return;
-    }
-    place = *std::move(ticket);
+absl::Status ReadingReactor::Prepare() {
+  if (turn_ == nullptr) return absl::OkStatus();
+  {
+    MutexLock lock(turn_->mutex);
+    turn_->reactor = this;
   }
+  PREFIXD_ASSIGN_OR_RETURN(Admission::Ticket coming,
+                           context_->questions->Admit(call_.info().caller, Admission::Kind::kQuestion));
+  MutexLock lock(mutex_);
+  coming_ = std::move(coming);
+  return absl::OkStatus();
+}
+
+void ReadingReactor::ReadNext() {
   MutexLock lock(mutex_);  // Nobody gives up a read that has not begun.
-  place_ = std::move(place);
   waits_ = true;
   ++num_reads_;
+  const auto on_charged = [turn = turn_] {
+    MutexLock turn_lock(turn->mutex);
+    if (turn->reactor != nullptr) turn->reactor->OnCharged();
+  };
+  // Of a call that was cancelled no message comes, and gRPC says so at once.
+  if (turn_ == nullptr || is_cancelled_ || coming_.ChargeOrWait(context_->max_message_bytes, on_charged)) BeginRead();
+}
+
+void ReadingReactor::OnCharged() {
+  MutexLock lock(mutex_);
+  if (waits_) BeginRead();
+}
+
+void ReadingReactor::BeginRead() {
+  is_reading_ = true;
   StartRead(&request_);
+}
+
+bool ReadingReactor::StopReading() {
+  if (!std::exchange(waits_, false)) return false;
+  is_reading_ = false;
+  coming_.StopWaiting();
+  coming_.ShrinkTo(0);
+  return true;
+}
+
+void ReadingReactor::OnCancel() {
+  {
+    MutexLock lock(mutex_);
+    is_cancelled_ = true;
+    if (is_reading_ || !StopReading()) return;  // The read ends, or whoever answers sees it.
+  }
+  End(call_.Cancel());
 }
 
 void ReadingReactor::OnReadDone(bool ok) {
   {
     MutexLock lock(mutex_);
-    if (!std::exchange(waits_, false)) return;  // It was given up, and has ended.
-    place_ = Admission::Ticket();
+    if (!StopReading()) return;  // It was given up, and has ended.
   }
   if (!ok) {
     OnReadEnd();
@@ -75,6 +114,10 @@ void ReadingReactor::End(absl::Status status, const grpc::ByteBuffer& response, 
 }
 
 void ReadingReactor::OnDone() {
+  if (turn_ != nullptr) {
+    MutexLock lock(turn_->mutex);
+    turn_->reactor = nullptr;
+  }
   call_.Done(!WasCancelled());
   delete this;
 }
@@ -94,8 +137,7 @@ void ReadingReactor::GiveUp(absl::Status why) {
   bool was_waiting = false;
   {
     MutexLock lock(mutex_);
-    was_waiting = std::exchange(waits_, false);
-    if (was_waiting) place_ = Admission::Ticket();
+    was_waiting = StopReading();
   }
   if (was_waiting) {
     End(std::move(why));

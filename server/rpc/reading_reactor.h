@@ -1,11 +1,12 @@
 // A call that reads one message at a time and answers it: a question about the server, an echo. It is charged and
 // watched from its headers on. Subclasses answer.
 //
-// Threads: those of CallQueues, and the watchdog's.
+// Threads: those of CallQueues, the watchdog's, and that of the Admission of questions.
 #ifndef PREFIXD_SERVER_RPC_READING_REACTOR_H_
 #define PREFIXD_SERVER_RPC_READING_REACTOR_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "base/mutex.h"
@@ -21,6 +22,7 @@ class ReadingReactor : public Reactor {
  public:
   void OnStart() final;
   void OnReadDone(bool ok) final;
+  void OnCancel() override;
   void OnDone() override;
 
  protected:
@@ -33,7 +35,6 @@ class ReadingReactor : public Reactor {
   // While no message is waited for.
   virtual Watched::Sight LookAtAnswer() { return {.waits_for = WaitsFor::kReader}; }
 
-  // Ends the call where its caller has too many questions whose messages have not come.
   void ReadNext();
   // Ends the call, with the response if all is well. Once.
   void End(absl::Status status, const grpc::ByteBuffer& response = {}, bool is_cut_short = false);
@@ -43,6 +44,17 @@ class ReadingReactor : public Reactor {
   Call& call() { return call_; }
 
  private:
+  // What the end of a wait for bytes finds, though the reactor may be gone by then.
+  struct Turn {
+    Mutex mutex;
+    ReadingReactor* reactor ABSL_GUARDED_BY(mutex) = nullptr;
+  };
+
+  absl::Status Prepare();
+  void OnCharged();
+  void BeginRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whoever gets true goes on with the call, for which no message comes any more.
+  bool StopReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Watched::Sight Look();
   void GiveUp(absl::Status why);
 
@@ -55,9 +67,13 @@ class ReadingReactor : public Reactor {
   Mutex mutex_;
   bool waits_ ABSL_GUARDED_BY(mutex_) = false;  // For a message. Whoever sets it back goes on with the call.
   uint64_t num_reads_ ABSL_GUARDED_BY(mutex_) = 0;
-  // A message that has not come whole may take gRPC as much memory as it likes to be long, and nobody is charged for
-  // it. Requests have places; a question has one while it waits.
-  Admission::Ticket place_ ABSL_GUARDED_BY(mutex_);
+  bool is_reading_ ABSL_GUARDED_BY(mutex_) = false;  // gRPC was asked for it.
+  bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  // A message that has not come whole may take gRPC as many bytes as a message may have, and nobody is charged for it.
+  // Requests are bounded by their places. A question is charged here while it waits, and gRPC is asked for its message,
+  // of which it takes a window else, once it is.
+  Admission::Ticket coming_ ABSL_GUARDED_BY(mutex_);
+  const std::shared_ptr<Turn> turn_;  // Null: it waits for no charge.
 };
 
 }  // namespace prefixd

@@ -282,10 +282,11 @@ TEST_F(ServiceTest, AReflectionStreamIsChargedForItselfAfterEachAnswer) {
   constexpr uint64_t kCharged = Call::kBytes + 1024;
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(stream->Write(request) && stream->Read(&response));
-    for (int j = 0; j < 2000 && Info().request_bytes().used() > kCharged; ++j) {
+    uint64_t used = 0;
+    for (int j = 0; j < 2000 && (used = Info().request_bytes().used()) > kCharged; ++j) {
       absl::SleepFor(absl::Milliseconds(1));  // Until the next look.
     }
-    EXPECT_EQ(Info().request_bytes().used(), kCharged);
+    EXPECT_EQ(used, kCharged);
   }
   stream->WritesDone();
   EXPECT_TRUE(stream->Finish().ok());
