@@ -244,7 +244,7 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
   app.add_option(
          "--max-connections-per-address", options.max_connections_per_address,
          "Connections at once from one address, IPv6 network of 64 bits, or user of a Unix socket; never more than "
-         "half of all")
+         "half of what the others leave")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
   app.add_option("--max-message-bytes", options.max_message_bytes, "Largest request message, in bytes")
       ->check(CLI::Range(uint64_t{2} << 20, uint64_t{1} << 30));

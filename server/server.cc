@@ -187,10 +187,8 @@ absl::Status Server::Listen(const Options& options) {
   if (max_connections < options.max_connections) {
     LogInfo(StrCat("the limit of open files allows ", max_connections, " connections"));
   }
-  acceptor_.emplace(ConnectionTable::Limits{
-      .connections = max_connections,
-      // Nobody has all of them.
-      .connections_per_address = std::min(options.max_connections_per_address, (max_connections + 1) / 2)});
+  acceptor_.emplace(ConnectionTable::Limits{.connections = max_connections,
+                                            .connections_per_address = options.max_connections_per_address});
 
   auto quota = std::make_shared<grpc::ResourceQuota>("prefixd");
   quota->Resize(kTransportBytesPerRequestByte * options.max_request_bytes);

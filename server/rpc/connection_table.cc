@@ -39,11 +39,18 @@ absl::Status ConnectionTable::Check(const std::string& address) const {
     return absl::ResourceExhaustedError(StrCat("it has cancelled more than ", kMaxCancelledPerSecond,
                                                " calls in a second, and is shut out for ", kShutOut.count(), " s"));
   }
-  if (it->second.num_connections >= limits_.connections_per_address) {
+  // Half of what the others leave, so that something is left for whoever comes next.
+  const uint64_t own = it->second.num_connections;
+  const uint64_t share = (limits_.connections - (connections_.size() - own) + 1) / 2;
+  if (own < std::min(share, limits_.connections_per_address)) return absl::OkStatus();
+  if (limits_.connections_per_address <= share) {
     return absl::ResourceExhaustedError(
-        StrCat("it has ", it->second.num_connections, " connections, which is --max-connections-per-address"));
+        StrCat("it has ", own, " of the ", limits_.connections_per_address,
+               " connections that it may have, which is --max-connections-per-address: close some, or raise it"));
   }
-  return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      StrCat("it has ", own, " of the ", share, " connections that it may have, which is half of what other addresses ",
+             "leave of ", limits_.connections, ": close some, or raise --max-connections and the limit of open files"));
 }
 
 absl::Status ConnectionTable::Add(int fd, const std::string& address, uint16_t port) {

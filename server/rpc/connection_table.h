@@ -22,7 +22,7 @@ class ConnectionTable {
  public:
   struct Limits {
     uint64_t connections = 0;
-    uint64_t connections_per_address = 0;
+    uint64_t connections_per_address = 0;  // And never more than half, rounded up, of what other addresses leave.
   };
 
   // Calls that an address may cancel in a second. A program that ends with all its calls under way cancels half as many
@@ -36,6 +36,7 @@ class ConnectionTable {
 
   // Counts an open socket. `port`: the peer's; 0: it has none. Errors: RESOURCE_EXHAUSTED if there are as many as may
   // be, in all or from this address, or it is shut out; what was closed in the last tenth of a second may still count.
+  // Whoever has more than he may have now, for others have come, keeps it.
   // Cost: where a limit is reached, a system call for each connection, ten times a second at most.
   absl::Status Add(int fd, const std::string& address, uint16_t port);
 

@@ -58,6 +58,45 @@ TEST_F(ConnectionTableTest, WhatWasClosedDoesNotCount) {
   EXPECT_EQ(table_.CountOpen(), 1u);
 }
 
+// Each address is one who takes as many as he may get.
+TEST_F(ConnectionTableTest, AnAddressHasHalfOfWhatTheOthersLeave) {
+  ConnectionTable table({.connections = 100, .connections_per_address = 60});
+  const auto take_all = [&](const std::string& address) {
+    int count = 0;
+    for (;; ++count) {
+      open_.push_back(OpenSocket());
+      if (!table.Add(open_.back(), address, /*port=*/0).ok()) return count;
+    }
+  };
+  EXPECT_EQ(take_all("a"), 50);
+  EXPECT_EQ(take_all("b"), 25);
+  EXPECT_EQ(take_all("c"), 13);
+  EXPECT_EQ(take_all("d"), 6);
+  EXPECT_EQ(take_all("a"), 0) << "what it has stays open, and it gets no more";
+  EXPECT_EQ(table.CountOpen(), 94u);
+  for (const std::string newcomer : {"e", "f", "g"}) EXPECT_GE(take_all(newcomer), 1) << newcomer;
+  EXPECT_EQ(table.CountOpen(), 100u);
+}
+
+TEST_F(ConnectionTableTest, ARefusalSaysWhatTheAddressHasAndMayHave) {
+  const int fd = OpenSocket();
+  open_.push_back(fd);
+  const auto refusal = [fd](ConnectionTable::Limits limits) {
+    ConnectionTable table(limits);
+    EXPECT_TRUE(table.Add(fd, "a", /*port=*/0).ok());
+    EXPECT_TRUE(table.Add(fd, "b", /*port=*/0).ok());
+    return std::string(table.Add(fd, "b", /*port=*/0).message());
+  };
+  EXPECT_EQ(
+      refusal({.connections = 3, .connections_per_address = 3}),
+      "it has 1 of the 1 connections that it may have, which is half of what other addresses leave of 3: close some, "
+      "or raise --max-connections and the limit of open files");
+  EXPECT_EQ(
+      refusal({.connections = 9, .connections_per_address = 1}),
+      "it has 1 of the 1 connections that it may have, which is --max-connections-per-address: close some, or raise "
+      "it");
+}
+
 // A descriptor's number soon belongs to something else.
 TEST_F(ConnectionTableTest, AnotherSocketOfTheSameNumberIsAnother) {
   EXPECT_TRUE(Add("a"));

@@ -78,6 +78,20 @@ class ConnectionsDrill(unittest.TestCase):
             for caller in (early, elsewhere, late, after):
                 self.assert_served(caller)
 
+    @unittest.skipIf(COMMAND, "a proxy's connections have one address")
+    def test_two_addresses_that_take_all_they_get_shut_nobody_else_out(self):
+        with served("--max-connections", "64") as place, contextlib.ExitStack() as held:
+            host, port = place.address.split(":")
+            for source in ("127.0.0.66", "127.0.0.67"):
+                for _ in range(64):
+                    with contextlib.suppress(ConnectionResetError):  # It was refused before connect had returned.
+                        held.enter_context(socket.create_connection((host, int(port)), source_address=(source, 0)))
+            wait_until(lambda: "a connection of 127.0.0.67 was refused" in place.server.log())
+            with Honest(place.address) as late:
+                time.sleep(0.2)  # For it to be served meanwhile.
+            self.assert_served(late)
+            self.assertIn("half of what other addresses leave of 64", place.server.log())
+
     def test_a_server_that_can_not_accept_ends_with_a_code_of_its_own(self):
         server = Server()
         for listener in list(listening_sockets(server.process.pid)):  # The first ends the server.
