@@ -187,8 +187,11 @@ absl::Status Server::Listen(const Options& options) {
   if (max_connections < options.max_connections) {
     LogInfo(StrCat("the limit of open files allows ", max_connections, " connections"));
   }
-  acceptor_.emplace(ConnectionTable::Limits{.connections = max_connections,
-                                            .connections_per_address = options.max_connections_per_address});
+  acceptor_.emplace(ConnectionTable::Limits{
+      .connections = max_connections,
+      .connections_per_address = options.max_connections_per_address,
+      .cancelled_per_second =
+          std::clamp(2 * options.max_requests, ConnectionTable::kMinCancelledPerSecond, RateLimit::kMaxPerSecond)});
 
   auto quota = std::make_shared<grpc::ResourceQuota>("prefixd");
   quota->Resize(kTransportBytesPerRequestByte * options.max_request_bytes);

@@ -228,7 +228,7 @@ void Acceptor::CloseMarked() {
     ++ended_;
     LogWarning(
         StrCat("a connection of ", address, " was closed: it cancels calls, and its address has cancelled more than ",
-               ConnectionTable::kMaxCancelledPerSecond, " in a second"),
+               limits_.cancelled_per_second, " in a second: cancel fewer, or raise --max-requests"),
         "connection closed");
   }
 }

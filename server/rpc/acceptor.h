@@ -62,7 +62,7 @@ class Acceptor {
   void Start(std::function<void(const absl::Status&)> on_failed);
 
   // The caller at this peer, as gRPC writes it, has cancelled a call. Of Unix sockets' peers, who can't be told apart,
-  // nothing follows; others lose their connection where their address cancels more than kMaxCancelledPerSecond.
+  // nothing follows; others may lose their connection, as ConnectionTable says.
   void CountCancelled(const std::string& peer);
 
   // Connections now, and since the start.

@@ -31,7 +31,7 @@ CallInfo CallInfoOf(const ServerContext& context, Rpc* rpc, std::string method, 
   CallInfo info;
   info.method = std::move(method);
   info.caller = CallerOf(*call, context.user);
-  info.cancel = [call] { call->TryCancel(); };
+  info.cancel = [rpc] { rpc->Cancel(); };
   if (context.identities != nullptr) {
     absl::StatusOr<std::string> name = context.identities->NameOf(*call);
     info.refusal = name.status();

@@ -36,7 +36,7 @@ absl::Status ConnectionTable::Check(const std::string& address) const {
   const auto it = by_address_.find(address);
   if (it == by_address_.end()) return absl::OkStatus();
   if (Clock::now() < it->second.shut_out_until) {
-    return absl::ResourceExhaustedError(StrCat("it has cancelled more than ", kMaxCancelledPerSecond,
+    return absl::ResourceExhaustedError(StrCat("it has cancelled more than ", limits_.cancelled_per_second,
                                                " calls in a second, and is shut out for ", kShutOut.count(), " s"));
   }
   // Half of what the others leave, so that something is left for whoever comes next.
@@ -60,7 +60,9 @@ absl::Status ConnectionTable::Add(int fd, const std::string& address, uint16_t p
     PREFIXD_RETURN_IF_ERROR(Check(address));
   }
   connections_.push_back({.fd = fd, .inode = InodeOf(fd), .address = address, .port = port});
-  ++by_address_[address].num_connections;
+  Address& its = by_address_[address];
+  ++its.num_connections;
+  its.by_port.erase(port);  // That was another one's.
   return absl::OkStatus();
 }
 
@@ -68,9 +70,19 @@ bool ConnectionTable::CountCancelled(const std::string& address, uint16_t port) 
   MutexLock lock(mutex_);
   const auto it = by_address_.find(address);
   if (it == by_address_.end()) return false;
+  Address& its = it->second;
   const Clock::time_point now = Clock::now();
-  if (it->second.cancelled.Take(kMaxCancelledPerSecond, now) == std::chrono::nanoseconds(0)) return false;
-  if (!IsThisHost(address)) it->second.shut_out_until = now + kShutOut;
+  if (now - its.counted_since >= std::chrono::seconds(1)) {
+    its.counted_since = now;
+    its.by_port.clear();
+  }
+  Cancelled& here = its.by_port[port];
+  if (here.is_marked) return false;
+  ++here.num_calls;
+  if (its.cancelled.Take(limits_.cancelled_per_second, now) == std::chrono::nanoseconds(0)) return false;
+  if (!IsThisHost(address)) its.shut_out_until = now + kShutOut;
+  if (here.num_calls <= limits_.cancelled_per_second / std::max(kMinParts, uint64_t{its.by_port.size()})) return false;
+  here.is_marked = true;
   return marked_.emplace(address, port).second;
 }
 

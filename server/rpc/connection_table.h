@@ -23,11 +23,16 @@ class ConnectionTable {
   struct Limits {
     uint64_t connections = 0;
     uint64_t connections_per_address = 0;  // And never more than half, rounded up, of what other addresses leave.
+    uint64_t cancelled_per_second = kMinCancelledPerSecond;  // Calls that an address may cancel.
   };
 
-  // Calls that an address may cancel in a second. A program that ends with all its calls under way cancels half as many
-  // at most (--max-requests). At 20 to 40 us each, this many take a twentieth of a core.
-  static constexpr uint64_t kMaxCancelledPerSecond = 2'000;
+  // An address may cancel as many, or twice --max-requests if that is more: a program that ends with all its calls
+  // under way cancels half of that at most. At 20 to 40 us each, this many take a twentieth of a core.
+  static constexpr uint64_t kMinCancelledPerSecond = 2'000;
+  // Where an address is above its rate, a connection is closed if it has cancelled more than its part within a second:
+  // a 16th, or, where more connections cancel calls, as many parts as there are of them. So all of them together may
+  // go on to cancel no more than the rate, and the connections of others behind the same address stay.
+  static constexpr uint64_t kMinParts = 16;
   // An address that has cancelled more gets no new connection for so long, or it would cancel as many on the next one.
   // The programs of this host, which share an address, are not shut out together.
   static constexpr std::chrono::seconds kShutOut{5};
@@ -41,7 +46,7 @@ class ConnectionTable {
   absl::Status Add(int fd, const std::string& address, uint16_t port);
 
   // The caller has cancelled a call of this connection. Returns whether CloseMarked is to be called: its address has
-  // cancelled too many, and the connection is marked.
+  // cancelled too many, this connection more than its part of them, and it is marked.
   bool CountCancelled(const std::string& address, uint16_t port);
 
   // Ends the marked connections, with all that has arrived and was not read. Returns whose they were. On the thread
@@ -62,10 +67,16 @@ class ConnectionTable {
     bool is_ended = false;
   };
   using Clock = std::chrono::steady_clock;
+  struct Cancelled {  // What a connection has cancelled.
+    uint64_t num_calls = 0;
+    bool is_marked = false;  // The rest of its calls ends with it, and is not its caller's doing.
+  };
   struct Address {  // Kept while there is a connection, or a limit still holds.
     uint64_t num_connections = 0;
     RateLimit cancelled;
     Clock::time_point shut_out_until;
+    Clock::time_point counted_since;  // A second at most, and then anew:
+    absl::flat_hash_map<uint16_t, Cancelled> by_port;
   };
 
   absl::Status Check(const std::string& address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

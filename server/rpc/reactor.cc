@@ -15,6 +15,11 @@ void Rpc::Deliver(void* event, bool ok) {
   (it.rpc->*it.deliver)(ok);
 }
 
+void Rpc::Cancel() {
+  is_given_up_ = true;
+  context_.TryCancel();
+}
+
 void Rpc::OnCall(bool ok) {
   if (!ok) {  // The server shuts down, and no call has come.
     delete this;
@@ -30,7 +35,8 @@ void Rpc::OnCall(bool ok) {
 
 void Rpc::OnEnd(bool /*ok*/) {
   if (context_.IsCancelled()) {
-    if (!has_message_ || std::chrono::system_clock::now() < context_.deadline()) source_.on_cancelled(context_.peer());
+    const bool is_late = has_message_ && std::chrono::system_clock::now() >= context_.deadline();
+    if (!is_given_up_ && !is_late) source_.on_cancelled(context_.peer());
     MaybeCancel();
   }
   Release();

@@ -42,7 +42,8 @@ struct CallSource {
   grpc::AsyncGenericService* service = nullptr;
   std::unique_ptr<grpc::ServerCompletionQueue> queue;
   std::function<Reactor*(Rpc*)> make;  // The reactor of a call that came.
-  // A caller, at this peer as gRPC writes it, has cancelled a call, or let its deadline pass without a message.
+  // A caller, at this peer as gRPC writes it, has cancelled a call, or let its deadline pass without a message. What
+  // the server has cancelled is not among these.
   std::function<void(const std::string& peer)> on_cancelled;
   std::atomic<int64_t> num_holds{1};  // Its owner's, and one of each call that has come and is not done.
   absl::Notification released;        // There is none any more.
@@ -62,6 +63,9 @@ class Rpc {
   static void Deliver(void* event, bool ok);
 
   grpc::GenericServerContext& context() { return context_; }
+
+  // Ends the call without waiting for its caller. Before its reactor's OnDone.
+  void Cancel();
 
  private:
   friend class Reactor;
@@ -88,7 +92,8 @@ class Rpc {
   Reactor* reactor_ = nullptr;
   std::atomic<int> cancel_{2};  // OnStart has returned; the caller is gone. Then the reactor is told.
   std::atomic<bool> has_message_{false};
-  std::atomic<int> holds_{3};  // OnStart, OnEnd and OnFinish; beside these each read and each write.
+  std::atomic<bool> is_given_up_{false};  // Cancelled by the server.
+  std::atomic<int> holds_{3};             // OnStart, OnEnd and OnFinish; beside these each read and each write.
   Event call_{this, &Rpc::OnCall};
   Event end_{this, &Rpc::OnEnd};
   Event read_{this, &Rpc::OnRead};
