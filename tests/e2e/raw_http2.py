@@ -1,7 +1,11 @@
 """HTTP/2 frames by hand, for what no client library would send."""
 
+import contextlib
+import select
 import socket
+import ssl
 import struct
+import threading
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
@@ -51,10 +55,51 @@ def message(payload):
     return struct.pack(">BI", 0, len(payload)) + payload
 
 
-def connect(address, settings=b"", from_host=None):
-    """A connection that has said hello. `address` is HOST:PORT."""
+class TlsConnection:
+    """An ssl.SSLSocket of which one thread may read while others send: OpenSSL takes one at a time."""
+
+    def __init__(self, connection):
+        self._connection = connection
+        self.settimeout(connection.gettimeout())
+        connection.setblocking(False)
+        self._inside, self._sending = threading.Lock(), threading.Lock()
+
+    def settimeout(self, seconds):
+        self._timeout = seconds
+
+    def recv(self, size):
+        while True:
+            with self._inside, contextlib.suppress(ssl.SSLWantReadError):
+                return self._connection.recv(size)
+            self._wait([self._connection], [])
+
+    def sendall(self, data):
+        with self._sending:  # What could not be sent must be tried again before anything else.
+            rest = memoryview(data)
+            while rest:
+                with self._inside, contextlib.suppress(ssl.SSLWantWriteError):
+                    rest = rest[self._connection.send(rest):]
+                    continue
+                self._wait([], [self._connection])
+
+    def _wait(self, readable, writable):
+        if not any(select.select(readable, writable, [], self._timeout)):
+            raise TimeoutError("the other side is silent")
+
+    def close(self):
+        self._connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def connect(address, settings=b"", from_host=None, wrap=lambda connection: connection):
+    """A connection that has said hello. `address` is HOST:PORT; `wrap` may put TLS around what is sent."""
     host, port = address.rsplit(":", 1)
-    connection = socket.create_connection((host, int(port)), timeout=60, source_address=from_host and (from_host, 0))
+    connection = wrap(socket.create_connection((host, int(port)), timeout=60, source_address=from_host and (from_host, 0)))
     connection.sendall(PREFACE + frame(SETTINGS, payload=settings))
     return connection
 

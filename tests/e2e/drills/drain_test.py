@@ -2,17 +2,20 @@
 
 import asyncio
 import contextlib
+import itertools
 import pathlib
 import signal
 import sys
 import threading
 import time
+import types
 import unittest
 
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-from drills.front import COMMAND, front, served, server_for_front  # noqa: E402
+from drills.front import COMMAND, channel, front, served, server_for_front  # noqa: E402
+from drills.honest import Drill  # noqa: E402
 from foreign_client_test import scan_request  # noqa: E402
 from grpc.health.v1 import health_pb2, health_pb2_grpc  # noqa: E402
 from harness import grpc  # noqa: E402
@@ -20,6 +23,7 @@ from prefixd.v1 import primitives_pb2_grpc  # noqa: E402
 from proxy import Proxy, pass_on  # noqa: E402
 
 CALLERS = 8
+NO_RETRIES = [("grpc.enable_retries", 0)]
 
 
 class Balancer(Proxy):
@@ -44,10 +48,10 @@ class Balancer(Proxy):
         super().__exit__()
 
     def _look_at(self, address):
-        with grpc.insecure_channel(address) as channel:
+        with channel(address) as connection:
             while not self._ends.wait(0.1):
                 try:
-                    reply = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=1)
+                    reply = health_pb2_grpc.HealthStub(connection).Check(health_pb2.HealthCheckRequest(), timeout=1)
                     self._healthy[address] = reply.status == health_pb2.HealthCheckResponse.SERVING
                 except grpc.RpcError:
                     self._healthy[address] = False
@@ -69,7 +73,7 @@ class Balancer(Proxy):
         writer.close()
 
 
-class DrainDrill(unittest.TestCase):
+class DrainDrill(Drill):
     def test_what_is_in_flight_comes_to_its_end(self):
         """Also the last reply of a connection, behind which it ends."""
         ends = threading.Event()
@@ -80,9 +84,8 @@ class DrainDrill(unittest.TestCase):
         with served("--drain-delay-seconds", "1") as place, contextlib.ExitStack() as channels:
             streams = []
             for _ in range(4 * CALLERS):
-                options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
-                channel = channels.enter_context(grpc.insecure_channel(place.address, options=options))
-                streams.append(primitives_pb2_grpc.PrefixServiceStub(channel).StreamScan(requests()))
+                connection = channels.enter_context(channel(place.address, NO_RETRIES))
+                streams.append(primitives_pb2_grpc.PrefixServiceStub(connection).StreamScan(requests()))
             for stream in streams:
                 next(stream)
             place.server.process.send_signal(signal.SIGTERM)
@@ -105,8 +108,8 @@ class DrainDrill(unittest.TestCase):
         def requests():
             yield scan_request(np.ones(100, np.int32))
             ends.wait()
-        with grpc.insecure_channel(server.address) as channel:
-            replies = primitives_pb2_grpc.PrefixServiceStub(channel).StreamScan(requests())
+        with channel(server.address) as connection:
+            replies = primitives_pb2_grpc.PrefixServiceStub(connection).StreamScan(requests())
             yield replies
             ends.set()
             self.assertEqual(len(list(replies)), 1)  # What is in flight comes to its end: the result.
@@ -120,30 +123,32 @@ class DrainDrill(unittest.TestCase):
             with Balancer(addresses) as balancer:
                 yield balancer.address
 
-    def calls_while_one_stops(self, *flags):
-        """Returns the errors of callers who do not try again, and how many calls the others made."""
+    def assert_calls_live_on_while_one_stops(self, *flags, max_failures):
+        """Those of callers who do not try again, and who are judged as one."""
         request = scan_request(np.ones(100, np.int32))
-        errors, num_served, ends = [], [0] * CALLERS, threading.Event()
+        errors, served_at, ends = [], [[] for _ in range(CALLERS)], threading.Event()
 
-        def call(address, i):
-            options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
-            with grpc.insecure_channel(address, options=options) as channel:
-                stub = primitives_pb2_grpc.PrefixServiceStub(channel)
+        def call(address, times):
+            with channel(address, NO_RETRIES) as connection:
+                stub = primitives_pb2_grpc.PrefixServiceStub(connection)
                 while not ends.wait(0.005):
+                    began = time.monotonic()
                     try:
                         stub.Scan(request, timeout=10, wait_for_ready=True)
-                        num_served[i] += 1
+                        times.append((began, time.monotonic()))
                     except grpc.RpcError as error:
                         errors.append(f"{error.code().name}: {error.details()}")
 
-        with server_for_front(*flags) as (stopped, first), server_for_front() as (_, second):
+        with server_for_front(*flags) as (stopped, first), server_for_front() as (neighbour, second):
             with self.balancer(first, second) as address:
-                callers = [threading.Thread(target=call, args=(address, i)) for i in range(CALLERS)]
+                callers = [threading.Thread(target=call, args=(address, times)) for times in served_at]
                 for caller in callers:
                     caller.start()
                 time.sleep(1)  # For calls before the drain,
+                rest_kib = neighbour.memory_kib()
                 with self.held_stream(stopped) as held:  # So that it takes a while to end.
                     next(held)
+                    began = time.monotonic()
                     stopped.process.send_signal(signal.SIGTERM)
                     time.sleep(2)  # in it,
                 stopped.process.wait(timeout=30)
@@ -151,20 +156,27 @@ class DrainDrill(unittest.TestCase):
                 ends.set()
                 for caller in callers:
                     caller.join()
+            growth_kib = {"server": neighbour.memory_kib(peak=True) - rest_kib}
             self.assertEqual(stopped.process.returncode, 0, stopped.log())
-        self.assertGreater(min(num_served), 0)
-        return errors, sum(num_served)
+        self.assertGreater(min(times[-1][0] for times in served_at), began, errors)  # Each was served after it too.
+        seconds = {False: [], True: []}
+        for first, last in itertools.chain(*served_at):
+            seconds[last > began].append(last - first)
+        before, beside = (types.SimpleNamespace(calls=len(some), p99_ms=1000 * np.quantile(some, 0.99), failures=0,
+                                                errors=[]) for some in seconds.values())
+        beside.failures, beside.errors = len(errors), errors
+        self.judge([before], [beside], growth_kib, max_failures=max_failures)
 
     @unittest.skipIf(COMMAND, "HAProxy 2.6 may lose the last reply of a connection that ends: operations.md, Behind a proxy")
     def test_nothing_fails_where_connections_have_an_age(self):
-        errors, _ = self.calls_while_one_stops("--max-connection-age-seconds", "1", "--drain-delay-seconds", "3")
-        self.assertEqual(errors, [])
+        self.assert_calls_live_on_while_one_stops("--max-connection-age-seconds", "1", "--drain-delay-seconds", "3",
+                                                  max_failures=0)
 
     def test_almost_nothing_fails_where_they_have_none(self):
         """A call that crosses with the news that the server goes may fail: of each connection one at most. A proxy that
         asks for the server's health hears of it in time."""
-        errors, num_served = self.calls_while_one_stops("--drain-delay-seconds", "1")
-        self.assertLessEqual(len(errors), 0 if COMMAND else CALLERS, (errors, num_served))
+        self.assert_calls_live_on_while_one_stops("--drain-delay-seconds", "1",
+                                                  max_failures=0 if COMMAND else CALLERS)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,92 @@
+"""Callers who begin thousands of calls and then say nothing, or whose calls last: nobody else is refused, and what they
+hold comes back."""
+
+import pathlib
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from drills.front import COMMAND, channel, served  # noqa: E402
+from drills.holding import TIMEOUTS, HoldingDrill, RawCalls  # noqa: E402
+from harness import grpc, wait_until  # noqa: E402
+from grpc.health.v1 import health_pb2, health_pb2_grpc  # noqa: E402
+
+
+class SilenceDrill(HoldingDrill):
+    def test_streams_that_never_send(self):
+        with served(*TIMEOUTS) as place:
+            def hold():
+                calls = [RawCalls(place.address) for _ in range(10)]
+                for i in range(10_000):
+                    calls[i % 10].open("/prefixd.v1.PrefixService/StreamScan")
+                return calls
+            calls = self.assert_others_are_served(place, hold)
+            wait_until(lambda: "FIRST_MESSAGE_TIMEOUT" in place.server.log())
+            self.assert_all_comes_back(place)
+            for call in calls:
+                call.close()
+
+    def test_calls_of_one_message_that_never_send(self):
+        methods = ("prefixd.v1.PrefixService/Scan", "prefixd.v1.PrefixService/Difference",
+                   "prefixd.v1.DiagnosticsService/Echo", "prefixd.v1.AdminService/GetServerInfo",
+                   "grpc.health.v1.Health/Check", "grpc.health.v1.Health/Watch",
+                   "grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
+        with served(*TIMEOUTS) as place:
+            def hold():
+                calls = [RawCalls(place.address) for _ in range(7)]
+                for i in range(7000):
+                    calls[i % 7].open("/" + methods[i // 7 % 7])
+                return calls
+            calls = self.assert_others_are_served(place, hold, max_growth_kib=256 * 1024)
+            # At least those of the four methods that are no requests: 4,000 calls of 20 KiB.
+            if not COMMAND:  # Which lets a hundred calls of a connection through.
+                self.assertGreater(self.info(place).request_bytes.used, 3000 * 20 * 1024)
+            self.assert_all_comes_back(place)
+            wait_until(lambda: "FIRST_MESSAGE_TIMEOUT" in place.server.log())
+            for call in calls:
+                call.close()
+
+    def test_watches_that_are_not_read(self):
+        """And one that is, which says nothing for longer than any limit: that is what a watch is for."""
+        with served(*TIMEOUTS) as place, channel(place.address) as connection:
+            watch = health_pb2_grpc.HealthStub(connection).Watch(health_pb2.HealthCheckRequest())
+            self.assertEqual(next(watch).status, health_pb2.HealthCheckResponse.SERVING)
+
+            def hold():
+                calls = [RawCalls(place.address) for _ in range(4)]
+                for i in range(4000):
+                    calls[i % 4].open("/grpc.health.v1.Health/Watch", b"")
+                return calls
+            calls = self.assert_others_are_served(place, hold)
+            if not COMMAND:  # Which lets a hundred calls of a connection through.
+                self.assertGreater(self.info(place).request_bytes.used, 3000 * 20 * 1024)
+            self.assert_all_comes_back(place)
+            for call in calls:
+                call.close()
+            began = time.monotonic()
+            place.server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(next(watch).status, health_pb2.HealthCheckResponse.NOT_SERVING)
+            with self.assertRaises(grpc.RpcError) as raised:
+                next(watch)
+            self.assertEqual(raised.exception.code(), grpc.StatusCode.UNAVAILABLE)
+            self.assertEqual(place.server.stop(), 0)
+            self.assertLess(time.monotonic() - began, 10)  # It could have drained for 30 s.
+
+    def test_questions_leave_room_for_others(self):
+        """They have no place among the requests, and yet a share that they can't exceed."""
+        with served(*TIMEOUTS, "--max-request-bytes", str(64 << 20)) as place:
+            def hold():
+                calls = [RawCalls(place.address) for _ in range(8)]
+                for i in range(5000):
+                    calls[i % 8].open("/grpc.health.v1.Health/Watch")
+                return calls
+            calls = self.assert_others_are_served(place, hold)
+            self.assert_all_comes_back(place)
+            for call in calls:
+                call.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
