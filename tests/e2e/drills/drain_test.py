@@ -123,7 +123,7 @@ class DrainDrill(Drill):
             with Balancer(addresses) as balancer:
                 yield balancer.address
 
-    def assert_calls_live_on_while_one_stops(self, *flags, max_failures):
+    def assert_calls_live_on_while_one_stops(self, *flags):
         """Those of callers who do not try again, and who are judged as one."""
         request = scan_request(np.ones(100, np.int32))
         errors, served_at, ends = [], [[] for _ in range(CALLERS)], threading.Event()
@@ -150,7 +150,7 @@ class DrainDrill(Drill):
                     next(held)
                     began = time.monotonic()
                     stopped.process.send_signal(signal.SIGTERM)
-                    time.sleep(2)  # in it,
+                    time.sleep(3)  # in it,
                 stopped.process.wait(timeout=30)
                 time.sleep(0.5)  # and after it.
                 ends.set()
@@ -165,18 +165,11 @@ class DrainDrill(Drill):
         before, beside = (types.SimpleNamespace(calls=len(some), p99_ms=1000 * np.quantile(some, 0.99), failures=0,
                                                 errors=[]) for some in seconds.values())
         beside.failures, beside.errors = len(errors), errors
-        self.judge([before], [beside], growth_kib, max_failures=max_failures)
+        self.judge([before], [beside], growth_kib)
 
-    @unittest.skipIf(COMMAND, "HAProxy 2.6 may lose the last reply of a connection that ends: operations.md, Behind a proxy")
-    def test_nothing_fails_where_connections_have_an_age(self):
-        self.assert_calls_live_on_while_one_stops("--max-connection-age-seconds", "1", "--drain-delay-seconds", "3",
-                                                  max_failures=0)
-
-    def test_almost_nothing_fails_where_they_have_none(self):
-        """A call that crosses with the news that the server goes may fail: of each connection one at most. A proxy that
-        asks for the server's health hears of it in time."""
-        self.assert_calls_live_on_while_one_stops("--drain-delay-seconds", "1",
-                                                  max_failures=0 if COMMAND else CALLERS)
+    def test_nothing_fails(self):
+        """Pooled connections have moved when the delay is over, and a proxy that asks for health has heard in time."""
+        self.assert_calls_live_on_while_one_stops("--drain-delay-seconds", "2")
 
 
 if __name__ == "__main__":

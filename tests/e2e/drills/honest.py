@@ -112,7 +112,7 @@ class Drill(unittest.TestCase):
         self.judge(before, honest, verdict.growth_kib, **limits)
 
     def judge(self, before, beside, growth_kib, what="p99_ms", max_slower=MAX_SLOWER, least_ms=LEAST_MS,
-              max_growth_kib=None, max_failures=0):
+              max_growth_kib=None):
         """The verdict: no honest call failed, none of the callers became slower than that, and memory grew no more."""
         pairs = [(getattr(first, what), getattr(then, what)) for first, then in zip(before, beside)]
         figures = Figures(growth_kib, max(pairs, key=slowdown), sum(caller.failures for caller in beside))
@@ -120,7 +120,7 @@ class Drill(unittest.TestCase):
         line = figures.line(self.id().removeprefix("drills.").replace(f"{type(self).__name__}.test_", ""))
         print("\n" + line, flush=True)
         for caller in (*before, *beside):
-            self.assertLessEqual(caller.failures, max_failures, f"{line} {caller.errors}")
+            self.assertEqual(caller.failures, 0, f"{line} {caller.errors}")
             self.assertGreaterEqual(caller.calls, LEAST_CALLS, line)
         for pair in pairs:
             self.assertLessEqual(slowdown(pair, least_ms), max_slower, line)
