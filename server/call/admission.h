@@ -78,6 +78,9 @@ class Admission {
     Ticket& operator=(Ticket&& other) noexcept;
     ~Ticket();
 
+    // Admit gave it.
+    bool is_charged() const { return admission_ != nullptr; }
+
     // Charges bytes, beside those of every request. Errors: RESOURCE_EXHAUSTED (BYTE_BUDGET, CALLER_BYTES).
     absl::Status Charge(uint64_t bytes);
 

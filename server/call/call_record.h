@@ -26,6 +26,9 @@ struct CallInfo {
   bool is_logged = true;
   // Ends the call without waiting for its caller: Session::OnCancel, or its like, follows. Valid until Call::Done.
   std::function<void()> cancel = [] {};
+  // The call is about to be answered, and has no place in the budgets: nobody is charged for what it takes until it is
+  // done.
+  std::function<void()> on_refused = [] {};
 };
 
 struct CallRecord {

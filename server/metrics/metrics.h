@@ -50,7 +50,7 @@ struct ServerState {
   uint64_t max_connections = 0;
   uint64_t connections_accepted = 0;
   uint64_t connections_refused = 0;
-  uint64_t connections_ended = 0;  // For calls that their callers cancelled.
+  uint64_t connections_ended = 0;  // For calls that were cancelled, or refused and not read.
   uint64_t lanes = 0;
   uint64_t lanes_busy = 0;
   uint64_t tasks_waiting = 0;

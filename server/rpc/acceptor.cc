@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/fatal.h"
 #include "base/status.h"
 #include "server/log.h"
 #include "server/rpc/caller.h"
@@ -159,11 +160,12 @@ void Acceptor::Run(const std::function<void(const absl::Status&)>& on_failed) {
   std::vector<pollfd> waits = {{.fd = wake_event_, .events = POLLIN, .revents = 0}};
   for (const Listener& listener : listeners_) waits.push_back({.fd = listener.fd, .events = POLLIN, .revents = 0});
   while (true) {
-    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) {
+    const int wait_ms = connections_.is_watching() ? static_cast<int>(ConnectionTable::kFull.count()) : -1;
+    if (poll(waits.data(), waits.size(), wait_ms) < 0 && errno != EINTR) {
       return on_failed(absl::InternalError(StrCat("can't wait for connections: ", strerror(errno))));
     }
     if (stopping_) return;
-    if (waits[0].revents != 0) CloseMarked();
+    if (waits[0].revents != 0 || connections_.is_watching()) CloseMarked();
     for (size_t i = 0; i < listeners_.size(); ++i) {
       if (waits[i + 1].revents == 0) continue;
       if (absl::Status status = AcceptFrom(listeners_[i]); !status.ok()) return on_failed(status);
@@ -224,18 +226,35 @@ void Acceptor::HandOver(const Listener& listener, int fd) {
 void Acceptor::CloseMarked() {
   eventfd_t unused = 0;
   eventfd_read(wake_event_, &unused);
-  for (const std::string& address : connections_.CloseMarked()) {
+  for (const ConnectionTable::Ended& one : connections_.CloseMarked()) {
     ++ended_;
-    LogWarning(
-        StrCat("a connection of ", address, " was closed: it cancels calls, and its address has cancelled more than ",
-               limits_.cancelled_per_second, " in a second: cancel fewer, or raise --max-requests"),
-        "connection closed");
+    LogWarning(StrCat("a connection of ", one.address, " was closed: ", WhyEnded(one.cause)), "connection closed");
   }
+}
+
+std::string Acceptor::WhyEnded(ConnectionTable::Cause cause) const {
+  switch (cause) {
+    case ConnectionTable::Cause::kCancelled:
+      return StrCat("it cancels calls, and its address has cancelled more than ", limits_.cancelled_per_second,
+                    " in a second: cancel fewer, or raise --max-requests");
+    case ConnectionTable::Cause::kRefused:
+      return "its calls were refused, and it does not read it, while its caller has too many of those: read, or send "
+             "fewer";
+  }
+  Fatal("no such cause");
 }
 
 void Acceptor::CountCancelled(const std::string& peer) {
   const std::string address = AddressName(peer);
   if (!address.empty() && connections_.CountCancelled(address, PortOfPeer(peer))) eventfd_write(wake_event_, 1);
+}
+
+void Acceptor::CountRefused(const std::string& caller, uint16_t port) {
+  if (connections_.CountRefused(caller, port)) eventfd_write(wake_event_, 1);
+}
+
+void Acceptor::CountRefusalDone(const std::string& caller, uint16_t port) {
+  connections_.CountRefusalDone(caller, port);
 }
 
 Acceptor::Counts Acceptor::counts() {

@@ -10,7 +10,7 @@
 //   acceptor.Start(on_failed);
 //
 // Threads: one accepts, from Start to Stop. The methods are called by one thread, but AddTo after Start by the one that
-//          accepts, and CountCancelled and counts by any.
+//          accepts, and the Count... and counts by any.
 #ifndef PREFIXD_SERVER_RPC_ACCEPTOR_H_
 #define PREFIXD_SERVER_RPC_ACCEPTOR_H_
 
@@ -65,13 +65,18 @@ class Acceptor {
   // nothing follows; others may lose their connection, as ConnectionTable says.
   void CountCancelled(const std::string& peer);
 
+  // A call of this caller's connection is refused that nobody is charged for, as ConnectionTable says; it is done.
+  // `port`: the peer's; 0: it has none.
+  void CountRefused(const std::string& caller, uint16_t port);
+  void CountRefusalDone(const std::string& caller, uint16_t port);
+
   // Connections now, and since the start.
   struct Counts {
     uint64_t open = 0;
     uint64_t limit = 0;
     uint64_t accepted = 0;
     uint64_t refused = 0;
-    uint64_t ended = 0;  // For calls that were cancelled.
+    uint64_t ended = 0;  // For calls that were cancelled, or refused and not read.
   };
   Counts counts();
 
@@ -92,6 +97,7 @@ class Acceptor {
   absl::Status AcceptFrom(const Listener& listener);
   void HandOver(const Listener& listener, int fd);
   void CloseMarked();
+  std::string WhyEnded(ConnectionTable::Cause cause) const;  // For the log.
 
   std::vector<std::unique_ptr<Door>> doors_;
   std::vector<Listener> listeners_;

@@ -32,6 +32,7 @@ CallInfo CallInfoOf(const ServerContext& context, Rpc* rpc, std::string method, 
   info.method = std::move(method);
   info.caller = CallerOf(*call, context.user);
   info.cancel = [rpc] { rpc->Cancel(); };
+  info.on_refused = [rpc] { rpc->CountRefused(); };
   if (context.identities != nullptr) {
     absl::StatusOr<std::string> name = context.identities->NameOf(*call);
     info.refusal = name.status();

@@ -36,11 +36,10 @@ void CallQueues::AddTo(grpc::ServerBuilder* builder) {
   }
 }
 
-void CallQueues::Start(const std::function<Reactor*(Rpc*)>& make,
-                       const std::function<void(const std::string& peer)>& on_cancelled) {
+void CallQueues::Start(const std::function<Reactor*(Rpc*)>& make, const CallerEvents& events) {
   for (const auto& source : sources_) {
     source->make = make;
-    source->on_cancelled = on_cancelled;
+    source->events = events;
     for (int i = 0; i < kAwaited; ++i) Rpc::Await(source.get());
     for (int i = 0; i < kThreadsPerQueue; ++i) {
       threads_.emplace_back([queue = source->queue.get()] { DeliverAll(queue); });

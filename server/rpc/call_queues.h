@@ -3,7 +3,7 @@
 //   CallQueues queues;
 //   queues.AddTo(&builder);
 //   auto server = builder.BuildAndStart();
-//   queues.Start([](Rpc* rpc) -> Reactor* { return new Echo(rpc); }, [](const std::string& peer) {});
+//   queues.Start([](Rpc* rpc) -> Reactor* { return new Echo(rpc); }, CallerEvents());
 //   ...
 //   server->Shutdown(deadline);
 //   queues.Stop();
@@ -34,10 +34,8 @@ class CallQueues {
   // Has the server hand all its calls over, each as soon as its headers have come. Once.
   void AddTo(grpc::ServerBuilder* builder);
 
-  // Once the server is built. Both are called on the threads: `make` for each call, `on_cancelled` for those that
-  // their callers cancel.
-  void Start(const std::function<Reactor*(Rpc*)>& make,
-             const std::function<void(const std::string& peer)>& on_cancelled);
+  // Once the server is built. `make`, for each call, and the events are called on the threads.
+  void Start(const std::function<Reactor*(Rpc*)>& make, const CallerEvents& events);
 
   // Waits for the reactors that there are, and ends the threads. Needs: the server's Shutdown has returned, or it was
   // never built. May be called again.

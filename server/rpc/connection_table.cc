@@ -1,5 +1,6 @@
 #include "server/rpc/connection_table.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -18,6 +19,16 @@ uint64_t InodeOf(int fd) {
 
 // What programs that reach this host by its name for itself have in common, as AddressName says it.
 bool IsThisHost(const std::string& address) { return address == "127.0.0.1" || address == "::/64"; }
+
+// What one connection may have of what is its address's, where so many use it.
+uint64_t PartOf(uint64_t all, uint64_t num_connections) {
+  return all / std::max(ConnectionTable::kMinParts, num_connections);
+}
+
+bool IsWritable(int fd) {
+  pollfd state = {.fd = fd, .events = POLLOUT, .revents = 0};
+  return poll(&state, 1, 0) > 0;
+}
 
 // Ends a connection at once. A shutdown would leave what has arrived to be read: megabytes of streams and their resets.
 void Disconnect(int fd) {
@@ -66,38 +77,89 @@ absl::Status ConnectionTable::Add(int fd, const std::string& address, uint16_t p
   return absl::OkStatus();
 }
 
+ConnectionTable::Cancelled& ConnectionTable::CancelledOf(Address* address, uint16_t port, Clock::time_point now) {
+  if (now - address->counted_since >= std::chrono::seconds(1)) {
+    address->counted_since = now;
+    address->by_port.clear();
+  }
+  return address->by_port[port];
+}
+
 bool ConnectionTable::CountCancelled(const std::string& address, uint16_t port) {
   MutexLock lock(mutex_);
   const auto it = by_address_.find(address);
   if (it == by_address_.end()) return false;
   Address& its = it->second;
   const Clock::time_point now = Clock::now();
-  if (now - its.counted_since >= std::chrono::seconds(1)) {
-    its.counted_since = now;
-    its.by_port.clear();
-  }
-  Cancelled& here = its.by_port[port];
+  Cancelled& here = CancelledOf(&its, port, now);
   if (here.is_marked) return false;
   ++here.num_calls;
   if (its.cancelled.Take(limits_.cancelled_per_second, now) == std::chrono::nanoseconds(0)) return false;
   if (!IsThisHost(address)) its.shut_out_until = now + kShutOut;
-  if (here.num_calls <= limits_.cancelled_per_second / std::max(kMinParts, uint64_t{its.by_port.size()})) return false;
+  if (here.num_calls <= PartOf(limits_.cancelled_per_second, its.by_port.size())) return false;
   here.is_marked = true;
   return marked_.emplace(address, port).second;
 }
 
-std::vector<std::string> ConnectionTable::CloseMarked() {
-  std::vector<std::string> addresses;
+uint64_t ConnectionTable::RefusedFreely(const Refused& caller) const {
+  const uint64_t others = std::min(num_refused_ - caller.num_calls, kMaxRefused - 1);
+  return (kMaxRefused - others + 3) / 4;
+}
+
+bool ConnectionTable::HasTooManyRefused(const Refused& caller, uint16_t port) const {
+  const uint64_t freely = RefusedFreely(caller);
+  if (caller.num_calls <= freely) return false;
+  const auto here = caller.by_port.find(port);
+  return here != caller.by_port.end() && here->second > PartOf(freely, caller.by_port.size());
+}
+
+bool ConnectionTable::CountRefused(const std::string& caller, uint16_t port) {
   MutexLock lock(mutex_);
+  Refused& its = refused_[caller];
+  ++num_refused_;
+  ++its.num_calls;
+  ++its.by_port[port];
+  return HasTooManyRefused(its, port) && !is_watching_.exchange(true);
+}
+
+void ConnectionTable::CountRefusalDone(const std::string& caller, uint16_t port) {
+  MutexLock lock(mutex_);
+  Refused& its = refused_[caller];
+  --num_refused_;
+  if (--its.by_port[port] == 0) its.by_port.erase(port);
+  if (--its.num_calls == 0) refused_.erase(caller);
+}
+
+bool ConnectionTable::IsFull(Connection& connection, Clock::time_point now) {
+  const auto its = refused_.find(connection.address);
+  if (its == refused_.end() || !HasTooManyRefused(its->second, connection.port) || IsWritable(connection.fd)) {
+    connection.full_since.reset();
+    return false;
+  }
+  if (!connection.full_since) connection.full_since = now;
+  return now - *connection.full_since >= kFull;
+}
+
+std::vector<ConnectionTable::Ended> ConnectionTable::CloseMarked() {
+  std::vector<Ended> ended;
+  MutexLock lock(mutex_);
+  const Clock::time_point now = Clock::now();
+  bool is_watching = false;
+  for (const auto& [caller, its] : refused_) is_watching = is_watching || its.num_calls > RefusedFreely(its);
+  is_watching_ = is_watching;
   for (Connection& connection : connections_) {
-    if (connection.is_ended || !marked_.contains({connection.address, connection.port})) continue;
+    const bool is_marked = marked_.contains({connection.address, connection.port});
+    if (!is_watching) connection.full_since.reset();
+    if (connection.is_ended || (!is_marked && !is_watching)) continue;
     if (InodeOf(connection.fd) != connection.inode) continue;
+    if (!is_marked && !IsFull(connection, now)) continue;
+    CancelledOf(&by_address_[connection.address], connection.port, now).is_marked = true;
     Disconnect(connection.fd);
     connection.is_ended = true;
-    addresses.push_back(connection.address);
+    ended.push_back({.address = connection.address, .cause = is_marked ? Cause::kCancelled : Cause::kRefused});
   }
   marked_.clear();
-  return addresses;
+  return ended;
 }
 
 uint64_t ConnectionTable::CountOpen() {

@@ -4,8 +4,10 @@
 #ifndef PREFIXD_SERVER_RPC_CONNECTION_TABLE_H_
 #define PREFIXD_SERVER_RPC_CONNECTION_TABLE_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +38,11 @@ class ConnectionTable {
   // An address that has cancelled more gets no new connection for so long, or it would cancel as many on the next one.
   // The programs of this host, which share an address, are not shut out together.
   static constexpr std::chrono::seconds kShutOut{5};
+  // Refused calls that nobody is charged for, and whose answers have not left: 23 KiB each. An address, or user of a
+  // Unix socket, may have half of what the others leave of them. Half of that is for anybody; above it, connections
+  // that have more than their part, as above, are looked at, and closed if their sockets are full for kFull.
+  static constexpr uint64_t kMaxRefused = 8'192;
+  static constexpr std::chrono::milliseconds kFull{250};
 
   explicit ConnectionTable(Limits limits) : limits_(limits) {}
 
@@ -49,24 +56,42 @@ class ConnectionTable {
   // cancelled too many, this connection more than its part of them, and it is marked.
   bool CountCancelled(const std::string& address, uint16_t port);
 
-  // Ends the marked connections, with all that has arrived and was not read. Returns whose they were. On the thread
-  // that accepts, because none of their descriptors can become another connection's while that one is here.
-  // Cost: a look at each connection, a few system calls for each that is ended.
-  std::vector<std::string> CloseMarked();
+  // A call of this connection is refused that nobody is charged for. Returns whether CloseMarked is to be called.
+  // `port`: the peer's; 0: his connections can't be told apart, and are as one.
+  bool CountRefused(const std::string& caller, uint16_t port);
+  // It is done.
+  void CountRefusalDone(const std::string& caller, uint16_t port);
+
+  // Why a connection is ended: for calls that it has cancelled, or for refusals that it does not read.
+  enum class Cause : uint8_t { kCancelled, kRefused };
+  struct Ended {
+    std::string address;
+    Cause cause;
+  };
+
+  // Ends the marked connections, and those that do not read refusals, with all that has arrived and was not read.
+  // Returns which they were. On the thread that accepts, because none of their descriptors can become another
+  // connection's while that one is here.
+  // Cost: a look at each connection, a few system calls for each that is ended, or may have to be.
+  std::vector<Ended> CloseMarked();
+
+  // Whether CloseMarked is to be called again after kFull, for somebody has too many refused calls.
+  bool is_watching() const { return is_watching_; }
 
   // How many are open; what was closed in the last tenth of a second may still count.
   // Cost: a system call for each, ten times a second at most.
   uint64_t CountOpen();
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Connection {
     int fd;
     uint64_t inode;
     std::string address;
     uint16_t port;
     bool is_ended = false;
+    std::optional<Clock::time_point> full_since;  // Where refusals are not read.
   };
-  using Clock = std::chrono::steady_clock;
   struct Cancelled {  // What a connection has cancelled.
     uint64_t num_calls = 0;
     bool is_marked = false;  // The rest of its calls ends with it, and is not its caller's doing.
@@ -79,6 +104,18 @@ class ConnectionTable {
     absl::flat_hash_map<uint16_t, Cancelled> by_port;
   };
 
+  struct Refused {  // Calls of a caller, which are not done.
+    uint64_t num_calls = 0;
+    absl::flat_hash_map<uint16_t, uint64_t> by_port;
+  };
+
+  // What a connection has cancelled in the second that lasts.
+  static Cancelled& CancelledOf(Address* address, uint16_t port, Clock::time_point now);
+  // What a caller may have of refused calls before his connections are looked at.
+  uint64_t RefusedFreely(const Refused& caller) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasTooManyRefused(const Refused& caller, uint16_t port) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the connection's socket has been full for kFull, while it had too many.
+  bool IsFull(Connection& connection, Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Check(const std::string& address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -86,7 +123,10 @@ class ConnectionTable {
   Mutex mutex_;
   std::vector<Connection> connections_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, Address> by_address_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, Refused> refused_ ABSL_GUARDED_BY(mutex_);  // Those that have some.
+  uint64_t num_refused_ ABSL_GUARDED_BY(mutex_) = 0;                           // All of theirs.
   absl::flat_hash_set<std::pair<std::string, uint16_t>> marked_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<bool> is_watching_{false};
   Clock::time_point last_look_ ABSL_GUARDED_BY(mutex_);  // For closed ones.
 };
 

@@ -10,6 +10,7 @@
 #include "server/rpc/call_queues.h"
 #include "server/rpc/caller.h"
 #include "server/rpc/identities.h"
+#include "server/rpc/network.h"
 
 namespace prefixd {
 namespace {
@@ -115,19 +116,36 @@ absl::StatusOr<std::unique_ptr<GrpcServers::One>> GrpcServers::Build(const std::
   one->grpc = builder.BuildAndStart();
   if (one->grpc == nullptr) return absl::InternalError("gRPC can't start; its own lines above say why");
   try {
-    one->queues.Start([methods = &one->methods](Rpc* rpc) { return methods->MakeReactor(rpc); },
-                      [this](const std::string& peer) {
-                        // A proxy's connections carry calls of many.
-                        if (context_.identities == nullptr || !context_.identities->IsTrustedProxy(peer)) {
-                          acceptor_->CountCancelled(peer);
-                        }
-                      });
+    one->queues.Start([methods = &one->methods](Rpc* rpc) { return methods->MakeReactor(rpc); }, EventsOf(user));
   } catch (const std::system_error& error) {
     one->grpc->Shutdown(std::chrono::system_clock::now());
     one->queues.Stop();
     return absl::InternalError(StrCat("can't start its threads: ", error.what()));
   }
   return one;
+}
+
+CallerEvents GrpcServers::EventsOf(const std::string& user) const {
+  const auto is_proxy = [identities = context_.identities](const std::string& peer) {
+    return identities != nullptr && identities->IsTrustedProxy(peer);  // Its connections carry calls of many.
+  };
+  const auto caller_of = [user](const std::string& peer) {
+    const std::string address = AddressName(peer);
+    if (!address.empty()) return address;
+    return user.empty() ? std::string(kUnixCaller) : user;
+  };
+  return {.on_cancelled =
+              [=, this](const std::string& peer) {
+                if (!is_proxy(peer)) acceptor_->CountCancelled(peer);
+              },
+          .on_refused =
+              [=, this](const std::string& peer) {
+                if (!is_proxy(peer)) acceptor_->CountRefused(caller_of(peer), PortOfPeer(peer));
+              },
+          .on_refusal_done =
+              [=, this](const std::string& peer) {
+                if (!is_proxy(peer)) acceptor_->CountRefusalDone(caller_of(peer), PortOfPeer(peer));
+              }};
 }
 
 std::vector<std::shared_ptr<grpc::Server>> GrpcServers::All() const {

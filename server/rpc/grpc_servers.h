@@ -68,6 +68,8 @@ class GrpcServers {
 
   // `user`: whose all connections are; empty: anybody's.
   absl::StatusOr<std::unique_ptr<One>> Build(const std::string& user);
+  // What follows from what callers of that user's server do.
+  CallerEvents EventsOf(const std::string& user) const;
   // Where there can be no server of his own, the door is anybody's.
   Acceptor::Door* NewDoorOf(const std::string& user);
 

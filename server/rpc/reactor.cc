@@ -20,6 +20,11 @@ void Rpc::Cancel() {
   context_.TryCancel();
 }
 
+void Rpc::CountRefused() {
+  refused_peer_ = context_.peer();  // Once a call is cancelled, gRPC 1.51 does not know it any more.
+  source_.events.on_refused(refused_peer_);
+}
+
 void Rpc::OnCall(bool ok) {
   if (!ok) {  // The server shuts down, and no call has come.
     delete this;
@@ -36,7 +41,7 @@ void Rpc::OnCall(bool ok) {
 void Rpc::OnEnd(bool /*ok*/) {
   if (context_.IsCancelled()) {
     const bool is_late = has_message_ && std::chrono::system_clock::now() >= context_.deadline();
-    if (!is_given_up_ && !is_late) source_.on_cancelled(context_.peer());
+    if (!is_given_up_ && !is_late) source_.events.on_cancelled(context_.peer());
     MaybeCancel();
   }
   Release();
@@ -63,6 +68,7 @@ void Rpc::Release() {
   if (holds_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   reactor_->OnDone();
   CallSource& source = source_;
+  if (!refused_peer_.empty()) source.events.on_refusal_done(refused_peer_);
   delete this;
   source.Release();
 }

@@ -37,14 +37,23 @@ namespace prefixd {
 class Reactor;
 class Rpc;
 
+// What callers do that concerns all that they do, at a peer as gRPC writes it. Threads: those of CallQueues.
+struct CallerEvents {
+  // One has cancelled a call, or let its deadline pass without a message. What the server has cancelled is not among
+  // these.
+  std::function<void(const std::string& peer)> on_cancelled = [](const std::string&) {};
+  // A call is about to be refused that nobody is charged for.
+  std::function<void(const std::string& peer)> on_refused = [](const std::string&) {};
+  // It is done.
+  std::function<void(const std::string& peer)> on_refusal_done = [](const std::string&) {};
+};
+
 // Where a server's calls come from. Outlives them.
 struct CallSource {
   grpc::AsyncGenericService* service = nullptr;
   std::unique_ptr<grpc::ServerCompletionQueue> queue;
   std::function<Reactor*(Rpc*)> make;  // The reactor of a call that came.
-  // A caller, at this peer as gRPC writes it, has cancelled a call, or let its deadline pass without a message. What
-  // the server has cancelled is not among these.
-  std::function<void(const std::string& peer)> on_cancelled;
+  CallerEvents events;
   std::atomic<int64_t> num_holds{1};  // Its owner's, and one of each call that has come and is not done.
   absl::Notification released;        // There is none any more.
 
@@ -66,6 +75,9 @@ class Rpc {
 
   // Ends the call without waiting for its caller. Before its reactor's OnDone.
   void Cancel();
+
+  // The call is about to be refused, and nobody is charged for it. Once, on its reactor's way to Finish.
+  void CountRefused();
 
  private:
   friend class Reactor;
@@ -93,6 +105,7 @@ class Rpc {
   std::atomic<int> cancel_{2};  // OnStart has returned; the caller is gone. Then the reactor is told.
   std::atomic<bool> has_message_{false};
   std::atomic<bool> is_given_up_{false};  // Cancelled by the server.
+  std::string refused_peer_;              // Whose refused call it is. Empty: it is none.
   std::atomic<int> holds_{3};             // OnStart, OnEnd and OnFinish; beside these each read and each write.
   Event call_{this, &Rpc::OnCall};
   Event end_{this, &Rpc::OnEnd};

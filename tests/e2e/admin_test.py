@@ -65,14 +65,14 @@ class AdminListenTest(unittest.TestCase):
         self.assertEqual(raised.exception.code(), grpc.StatusCode.PERMISSION_DENIED)
 
     def test_connections_of_both_count_together(self):
-        with Server("--admin-listen", self.admin, "--max-connections", "4") as server:
+        with Server("--admin-listen", self.admin, "--max-connections", "3") as server:
             channels = [grpc.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)])
-                        for address in (server.address, server.address, self.admin, self.admin)]
+                        for address in (server.address, server.address, self.admin)]
             for channel in channels:
                 CALLS["health"](channel)
-            with grpc.insecure_channel(self.admin, [("grpc.use_local_subchannel_pool", 1)]) as fifth:
+            with grpc.insecure_channel(self.admin, [("grpc.use_local_subchannel_pool", 1)]) as fourth:
                 with self.assertRaises(grpc.RpcError):
-                    CALLS["health"](fifth)
+                    CALLS["health"](fourth)
             for channel in channels:
                 channel.close()
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace prefixd {
@@ -113,9 +114,9 @@ struct Connected {
   uint16_t port = 0;
 };
 
-class CancelledCallsTest : public testing::Test {
+class CallsTest : public testing::Test {
  protected:
-  CancelledCallsTest() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  CallsTest() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     address_.sin_family = AF_INET;
     address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof(address_);
@@ -123,7 +124,7 @@ class CancelledCallsTest : public testing::Test {
     EXPECT_EQ(listen(listener_, 8), 0);
     EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&address_), &size), 0);
   }
-  ~CancelledCallsTest() override {
+  ~CallsTest() override {
     for (const int fd : open_) close(fd);
     close(listener_);
   }
@@ -149,6 +150,12 @@ class CancelledCallsTest : public testing::Test {
     while (count < 10 * ConnectionTable::kMinCancelledPerSecond && !table_.CountCancelled(address, port)) ++count;
     return count;
   }
+  // Closes what is marked. Returns whose it was.
+  std::vector<std::string> Closed() {
+    std::vector<std::string> addresses;
+    for (const ConnectionTable::Ended& one : table_.CloseMarked()) addresses.push_back(one.address);
+    return addresses;
+  }
   static bool IsOpen(const Connected& both) {
     char byte = 0;
     return recv(both.near, &byte, 1, MSG_PEEK) == 1 || errno == EAGAIN;
@@ -160,6 +167,8 @@ class CancelledCallsTest : public testing::Test {
   ConnectionTable table_{{.connections = 100, .connections_per_address = 100}};
 };
 
+using CancelledCallsTest = CallsTest;
+
 TEST_F(CancelledCallsTest, TooManyEndTheConnectionWithWhatWasNotRead) {
   const Connected hasty = Add("10.0.0.1");
   const Connected neighbour = Add("10.0.0.1");
@@ -169,7 +178,7 @@ TEST_F(CancelledCallsTest, TooManyEndTheConnectionWithWhatWasNotRead) {
   EXPECT_GT(CancelTooMany("10.0.0.1", hasty.port), ConnectionTable::kMinCancelledPerSecond);
   EXPECT_FALSE(table_.CountCancelled("10.0.0.1", hasty.port)) << "it is marked";
   EXPECT_TRUE(IsOpen(hasty)) << "only marked";
-  EXPECT_EQ(table_.CloseMarked(), (std::vector<std::string>{"10.0.0.1"}));
+  EXPECT_EQ(Closed(), (std::vector<std::string>{"10.0.0.1"}));
   EXPECT_FALSE(IsOpen(hasty));
   EXPECT_TRUE(IsOpen(neighbour));
   EXPECT_TRUE(IsOpen(stranger));
@@ -250,7 +259,7 @@ TEST_F(CancelledCallsTest, ProgramsOfThisHostAreNotShutOutTogether) {
   for (const std::string host : {"127.0.0.1", "::/64"}) {
     const Connected hasty = Add(host);
     CancelTooMany(host, hasty.port);
-    EXPECT_EQ(table_.CloseMarked(), (std::vector<std::string>{host}));
+    EXPECT_EQ(Closed(), (std::vector<std::string>{host}));
     EXPECT_FALSE(IsOpen(hasty));
     Add(host);
   }
@@ -267,6 +276,127 @@ TEST_F(CancelledCallsTest, AnotherSocketOfTheSameNumberIsNotClosed) {
 
 TEST_F(CancelledCallsTest, OfWhomThereIsNoConnectionNothingIsKept) {
   EXPECT_EQ(CancelTooMany("10.0.0.1", 1), 10 * ConnectionTable::kMinCancelledPerSecond);
+}
+
+class RefusedCallsTest : public CallsTest {
+ protected:
+  static constexpr uint64_t kFreely = ConnectionTable::kMaxRefused / 4;  // Where nobody else has any.
+  static constexpr uint64_t kPart = kFreely / ConnectionTable::kMinParts;
+
+  // Returns whether connections are to be looked at.
+  bool Refuse(const std::string& caller, uint16_t port, uint64_t count) {
+    bool is_too_many = false;
+    for (uint64_t i = 0; i < count; ++i) is_too_many = table_.CountRefused(caller, port) || is_too_many;
+    return is_too_many;
+  }
+  void End(const std::string& caller, uint16_t port, uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i) table_.CountRefusalDone(caller, port);
+  }
+  // The far end does not read, and the near end's buffer is full.
+  static void Fill(const Connected& both) {
+    const std::array<char, 10'000> bytes = {};
+    while (send(both.near, bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+    }
+  }
+  // Whose connections are closed once they were full for long enough.
+  std::vector<std::string> ClosedForRefusals() {
+    EXPECT_TRUE(table_.CloseMarked().empty()) << "they may become free";
+    std::this_thread::sleep_for(ConnectionTable::kFull);  // For the clock.
+    std::vector<std::string> addresses;
+    for (const ConnectionTable::Ended& one : table_.CloseMarked()) {
+      addresses.push_back(one.address);
+      EXPECT_EQ(one.cause, ConnectionTable::Cause::kRefused);
+    }
+    return addresses;
+  }
+};
+
+TEST_F(RefusedCallsTest, WhoDoesNotReadThemIsClosed) {
+  const Connected silent = Add("10.0.0.1");
+  const Connected reader = Add("10.0.0.1");
+  const Connected slow = Add("10.0.0.1");
+  const Connected stranger = Add("10.0.0.2");
+  for (const Connected& one : {silent, slow, stranger}) Fill(one);
+  EXPECT_FALSE(Refuse("10.0.0.1", slow.port, kPart / 2));
+  EXPECT_FALSE(Refuse("10.0.0.1", reader.port, 500));
+  EXPECT_FALSE(Refuse("10.0.0.2", stranger.port, 500));
+  EXPECT_FALSE(table_.is_watching());
+  EXPECT_TRUE(Refuse("10.0.0.1", silent.port, kFreely));
+  EXPECT_TRUE(table_.is_watching());
+  EXPECT_FALSE(Refuse("10.0.0.1", silent.port, 10)) << "they are looked at already";
+  EXPECT_EQ(ClosedForRefusals(), (std::vector<std::string>{"10.0.0.1"}));
+  EXPECT_FALSE(IsOpen(silent));
+  EXPECT_TRUE(IsOpen(reader)) << "its socket takes more";
+  EXPECT_TRUE(IsOpen(slow)) << "it has its part and no more";
+  EXPECT_TRUE(IsOpen(stranger));
+  End("10.0.0.1", silent.port, kFreely + 10);
+  EXPECT_TRUE(table_.CloseMarked().empty());
+  EXPECT_FALSE(table_.is_watching());
+}
+
+TEST_F(RefusedCallsTest, WhoHasAThousandAtOnceMayBeSlow) {
+  const Connected slow = Add("10.0.0.1");
+  Fill(slow);
+  EXPECT_FALSE(Refuse("10.0.0.1", slow.port, 1024));
+  EXPECT_TRUE(ClosedForRefusals().empty());
+}
+
+TEST_F(RefusedCallsTest, WhoReadsAtLastStays) {
+  const Connected slow = Add("10.0.0.1");
+  Fill(slow);
+  EXPECT_TRUE(Refuse("10.0.0.1", slow.port, kFreely + 1));
+  EXPECT_TRUE(table_.CloseMarked().empty());
+  End("10.0.0.1", slow.port, 1);
+  EXPECT_TRUE(ClosedForRefusals().empty());
+  EXPECT_TRUE(Refuse("10.0.0.1", slow.port, 1));
+  EXPECT_EQ(ClosedForRefusals().size(), 1u) << "it has been full for long enough since then";
+}
+
+// Each is one who takes as many as he may get before he is looked at.
+TEST_F(RefusedCallsTest, AddressesHaveHalfOfWhatTheOthersLeave) {
+  const auto take_all = [&](const std::string& caller) {
+    uint64_t count = 0;
+    for (; !table_.CountRefused(caller, 1); ++count) {
+    }
+    table_.CountRefusalDone(caller, 1);
+    return count;
+  };
+  EXPECT_EQ(take_all("10.0.0.1"), kFreely);
+  table_.CloseMarked();
+  EXPECT_EQ(take_all("10.0.0.2"), kFreely - kFreely / 4);
+}
+
+TEST_F(RefusedCallsTest, ManyConnectionsOfAnAddressAreAllLookedAt) {
+  std::vector<Connected> all;
+  for (int i = 0; i < 40; ++i) all.push_back(Add("10.0.0.1"));
+  for (const Connected& one : all) {
+    Fill(one);
+    Refuse("10.0.0.1", one.port, kPart);
+  }
+  EXPECT_EQ(ClosedForRefusals().size(), all.size());
+}
+
+TEST_F(RefusedCallsTest, ConnectionsOfAUnixSocketAreAsOne) {
+  const Connected silent = Connect();
+  const Connected reader = Connect();
+  const Connected stranger = Connect();
+  ASSERT_TRUE(table_.Add(silent.near, "uid:1", 0).ok());
+  ASSERT_TRUE(table_.Add(reader.near, "uid:1", 0).ok());
+  ASSERT_TRUE(table_.Add(stranger.near, "uid:2", 0).ok());
+  Fill(silent);
+  Fill(stranger);
+  EXPECT_TRUE(Refuse("uid:1", 0, kFreely + 1));
+  EXPECT_EQ(ClosedForRefusals(), (std::vector<std::string>{"uid:1"}));
+  EXPECT_FALSE(IsOpen(silent));
+}
+
+TEST_F(RefusedCallsTest, CallsThatEndWithTheirConnectionAreNotCountedAsCancelled) {
+  const Connected silent = Add("10.0.0.1");
+  Fill(silent);
+  Refuse("10.0.0.1", silent.port, kFreely + 1);
+  EXPECT_EQ(ClosedForRefusals().size(), 1u);
+  for (uint64_t i = 0; i <= kFreely; ++i) EXPECT_FALSE(table_.CountCancelled("10.0.0.1", silent.port));
+  Add("10.0.0.1");
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ int NumCancelled(Ender ender) {
   queues.AddTo(&builder);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   queues.Start([&](Rpc* rpc) { return new Ended(rpc, ender, &came, &done); },
-               [&](const std::string& /*peer*/) { ++num_cancelled; });
+               {.on_cancelled = [&](const std::string& /*peer*/) { ++num_cancelled; }});
   const auto stub = grpc::health::v1::Health::NewStub(
       grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;

@@ -1,0 +1,131 @@
+"""Callers whose calls are refused, and who never read it: an answer that can't leave takes what a call takes, and nobody
+is charged for it. Beside them those who are refused as often, and read it."""
+
+import collections
+import contextlib
+import pathlib
+import socket
+import sys
+import tempfile
+import threading
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+import raw_http2  # noqa: E402
+from drills.front import HOSTILE_HOST  # noqa: E402
+from drills.honest import Honest  # noqa: E402
+from harness import grpc, wait_until  # noqa: E402
+from metrics_test import MeteredServer  # noqa: E402
+from prefixd.v1 import admin_pb2, admin_pb2_grpc  # noqa: E402
+
+CONNECTIONS = 40
+CALLS = 1000  # On each, at once: less than a connection may have.
+READERS = 500  # Calls at once, on one connection, whose refusals are read.
+# An address may hold 2,048 calls, 47 MiB. All that do not fit into the sockets took 500 MiB and more, for a minute.
+MAX_HELD_BYTES = 80 << 20
+MAX_GROWTH_KIB = 192 * 1024  # With what comes at once: a socket has to be full for a quarter of a second.
+PATH = "/prefixd.v1.AdminService/RunBenchmark"
+
+
+def silent_connection(address, from_host):
+    """One that has sent CALLS, and takes so little that most of their answers can't leave."""
+    if address.startswith("unix:"):
+        connection, place = socket.socket(socket.AF_UNIX), address.removeprefix("unix:")
+    else:
+        connection, place = socket.socket(), (address.split(":")[0], int(address.split(":")[1]))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)  # The server's buffer is as small.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        if from_host:
+            connection.bind((from_host, 0))
+    connection.settimeout(10)
+    connection.connect(place)
+    with contextlib.suppress(OSError):  # The server has ended it.
+        connection.sendall(raw_http2.PREFACE + raw_http2.frame(raw_http2.SETTINGS) + b"".join(
+            raw_http2.frame(raw_http2.HEADERS, raw_http2.END_HEADERS, stream, raw_http2.headers(PATH))
+            for stream in range(1, 2 * CALLS, 2)))
+    return connection
+
+
+class Readers:
+    """READERS calls at once, each begun again when its refusal was read, from entering to leaving. Counts how they
+    ended."""
+
+    def __init__(self, address):
+        self._channel = grpc.insecure_channel(address)
+        self._start = admin_pb2_grpc.AdminServiceStub(self._channel).RunBenchmark
+        self._stopping = False
+        self.ends = collections.Counter()
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._run, args=(READERS // 10,)) for _ in range(10)]
+
+    def _run(self, count):
+        while not self._stopping:
+            calls = [self._start(admin_pb2.RunBenchmarkRequest(), timeout=30) for _ in range(count)]
+            codes = [call.code() for call in calls]  # Waits.
+            with self._lock:
+                self.ends.update(code.name for code in codes)
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stopping = True
+        for thread in self._threads:
+            thread.join()
+        self._channel.close()
+
+
+class RefusalsDrill(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="prefixd_drill_")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.hostile_host = HOSTILE_HOST
+
+    def assert_bounded(self, server, address, refusal):
+        """Those who read go on, on a connection that lives, and hear of the refusal and nothing else."""
+        with Readers(server.address) as readers, contextlib.ExitStack() as held:
+            def wait_for_readers(calls):
+                read = readers.ends.total()
+                wait_until(lambda: readers.ends.total() >= read + calls)
+            wait_for_readers(2 * READERS)
+            rest_kib, rest_bytes = server.memory_kib(), server.value("prefixd_memory_in_use_bytes")
+            for _ in range(CONNECTIONS):
+                held.enter_context(silent_connection(address, self.hostile_host))
+                wait_for_readers(READERS)  # The server's turn: what it has not looked at yet is not held.
+            wait_for_readers(4 * READERS)  # By then it has looked at all.
+            wait_until(lambda: server.value("prefixd_memory_in_use_bytes") - rest_bytes < MAX_HELD_BYTES)
+            peak_kib = server.memory_kib(peak=True)
+        print(f"\n    {CONNECTIONS} x {CALLS} calls: {rest_kib // 1024} + {(peak_kib - rest_kib) // 1024} MiB; "
+              f"{server.value('prefixd_connections_ended_total'):.0f} connections ended; readers {dict(readers.ends)}",
+              end=" ", flush=True)
+        self.assertLess(peak_kib - rest_kib, MAX_GROWTH_KIB)
+        self.assertGreater(server.value("prefixd_connections_ended_total"), 0)
+        self.assertIn("calls were refused, and it does not read it", server.log())
+        self.assertEqual(set(readers.ends), {refusal})
+
+    def test_refusals_that_another_address_does_not_read(self):
+        with MeteredServer("--no-benchmark") as server, Honest(server.address) as honest:
+            self.assert_bounded(server, server.address, "PERMISSION_DENIED")
+        self.assertEqual(honest.failures, 0, honest.errors)
+
+    def test_refusals_for_want_of_a_token_that_somebody_at_the_same_address_does_not_read(self):
+        tokens = self.folder / "tokens"
+        tokens.write_text(f"alice {'0' * 64}\n")
+        self.hostile_host = None
+        with MeteredServer("--token-file", tokens) as server:
+            self.assert_bounded(server, server.address, "UNAUTHENTICATED")
+
+    def test_refusals_that_are_not_read_from_a_unix_socket(self):
+        socket_address = f"unix:{self.folder}/prefixd.sock"
+        with MeteredServer("--no-benchmark", "--listen", socket_address) as server:
+            with Honest(server.address) as honest, Honest(socket_address) as neighbour:
+                self.assert_bounded(server, socket_address, "PERMISSION_DENIED")
+            for caller in (honest, neighbour):
+                self.assertEqual(caller.failures, 0, caller.errors)
+
+
+if __name__ == "__main__":
+    unittest.main()
