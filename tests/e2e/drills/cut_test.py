@@ -62,7 +62,8 @@ class CutDrill(Drill):
     def test_inside_a_frame(self):
         with served() as place, self.unharmed(place):
             for _ in for_a_while():
-                with connect(place.address, from_host=HOSTILE_HOST) as connection:
+                # On a fast machine that is more than an address may cancel.
+                with contextlib.suppress(OSError), connect(place.address, from_host=HOSTILE_HOST) as connection:
                     connection.sendall(raw_http2.frame(raw_http2.HEADERS, raw_http2.END_HEADERS, 1,
                                                        raw_http2.headers("/prefixd.v1.DiagnosticsService/Echo")) +
                                        raw_http2.frame(raw_http2.DATA, 0, 1, raw_http2.message(bytes(1000))[:500]))
