@@ -230,7 +230,7 @@ class RingCompact {
       T items[4];
       LoadRun(&s_.items[stage][first_item], items);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) selected |= p_.kept.Contains(items[i]) ? 1u << i : 0;
+      for (int i = 0; i < 4; ++i) selected |= Contains(p_.kept, items[i]) ? 1u << i : 0;
     }
     return selected;
   }

@@ -2,62 +2,17 @@
 #ifndef PREFIXD_KERNELS_CUDA_SELECT_CUH_
 #define PREFIXD_KERNELS_CUDA_SELECT_CUH_
 
-#include <cmath>
 #include <cstdint>
-#include <limits>
-#include <type_traits>
 
 #include "kernels/cuda/look_back.cuh"
 #include "kernels/device.h"
+#include "kernels/interval.h"
 
 namespace prefixd::cuda {
 
-// A comparison holds inside or outside an interval, which takes two instructions an element. A NaN is in no interval.
 template <class T>
-struct Interval {
-  T low;
-  T high;
-  bool outside;  // The comparison holds outside the interval.
-
-  __device__ bool Contains(T element) const { return (low <= element) & (element <= high); }
-};
-
-template <class T>
-Interval<T> MakeInterval(Comparison comparison, T value) {
-  using Limits = std::numeric_limits<T>;
-  constexpr T kLowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-  constexpr T kHighest = Limits::has_infinity ? Limits::infinity() : Limits::max();
-  constexpr Interval<T> kEmpty = {kHighest, kLowest, false};
-  if (value != value) {
-    return {kEmpty.low, kEmpty.high, comparison == Comparison::kNotEqual || comparison == Comparison::kIsNan};
-  }
-  const auto below = [](T v) {
-    if constexpr (kIsFloating<T>) return std::nextafter(v, kLowest);
-    return static_cast<T>(v - 1);
-  };
-  const auto above = [](T v) {
-    if constexpr (kIsFloating<T>) return std::nextafter(v, kHighest);
-    return static_cast<T>(v + 1);
-  };
-  switch (comparison) {
-    case Comparison::kLess:
-      return value == kLowest ? kEmpty : Interval<T>{kLowest, below(value), false};
-    case Comparison::kLessEqual:
-      return {kLowest, value, false};
-    case Comparison::kGreater:
-      return value == kHighest ? kEmpty : Interval<T>{above(value), kHighest, false};
-    case Comparison::kGreaterEqual:
-      return {value, kHighest, false};
-    case Comparison::kEqual:
-      return {value, value, false};
-    case Comparison::kNotEqual:
-      return {value, value, true};
-    case Comparison::kIsNan:
-      return {kLowest, kHighest, true};
-    case Comparison::kIsFinite:
-      return {Limits::lowest(), Limits::max(), false};
-  }
-  FatalValue("MakeInterval", comparison);
+__device__ bool Contains(const Interval<T>& interval, T element) {
+  return (interval.low <= element) & (element <= interval.high);
 }
 
 template <class T>
@@ -115,7 +70,7 @@ __device__ CompactParams<T> ArrayOf(CompactParams<T> p, uint64_t array) {
 
 template <class T, Selector kSelector>
 __device__ bool IsSelected(const CompactParams<T>& p, T element, uint64_t item) {
-  if constexpr (kSelector == Selector::kPredicate) return p.kept.Contains(element);
+  if constexpr (kSelector == Selector::kPredicate) return Contains(p.kept, element);
   if constexpr (kSelector == Selector::kByteMask) return p.mask[item] != 0;
   if constexpr (kSelector == Selector::kBitMask) return (p.mask[item / 8] >> (item % 8) & 1) != 0;
 }

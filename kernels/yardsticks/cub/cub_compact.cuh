@@ -27,7 +27,7 @@ struct KeepsElement {
   Interval<T> kept;
   bool invert;
 
-  __device__ bool operator()(T element) const { return kept.Contains(element) != invert; }
+  __device__ bool operator()(T element) const { return Contains(kept, element) != invert; }
 };
 
 struct KeepsUnset {

@@ -1,0 +1,60 @@
+// Comparisons with a value as intervals, so that one loop does for all of them.
+#ifndef PREFIXD_KERNELS_INTERVAL_H_
+#define PREFIXD_KERNELS_INTERVAL_H_
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/types.h"
+
+namespace prefixd {
+
+// A comparison holds inside or outside an interval, which takes two instructions an element. A NaN is in no interval.
+template <class T>
+struct Interval {
+  T low;
+  T high;
+  bool outside;  // The comparison holds outside the interval.
+};
+
+template <class T>
+Interval<T> MakeInterval(Comparison comparison, T value) {
+  using Limits = std::numeric_limits<T>;
+  constexpr T kLowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  constexpr T kHighest = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  constexpr Interval<T> kEmpty = {kHighest, kLowest, false};
+  if (value != value) {
+    return {kEmpty.low, kEmpty.high, comparison == Comparison::kNotEqual || comparison == Comparison::kIsNan};
+  }
+  const auto below = [](T v) {
+    if constexpr (kIsFloating<T>) return std::nextafter(v, kLowest);
+    return static_cast<T>(v - 1);
+  };
+  const auto above = [](T v) {
+    if constexpr (kIsFloating<T>) return std::nextafter(v, kHighest);
+    return static_cast<T>(v + 1);
+  };
+  switch (comparison) {
+    case Comparison::kLess:
+      return value == kLowest ? kEmpty : Interval<T>{kLowest, below(value), false};
+    case Comparison::kLessEqual:
+      return {kLowest, value, false};
+    case Comparison::kGreater:
+      return value == kHighest ? kEmpty : Interval<T>{above(value), kHighest, false};
+    case Comparison::kGreaterEqual:
+      return {value, kHighest, false};
+    case Comparison::kEqual:
+      return {value, value, false};
+    case Comparison::kNotEqual:
+      return {value, value, true};
+    case Comparison::kIsNan:
+      return {kLowest, kHighest, true};
+    case Comparison::kIsFinite:
+      return {Limits::lowest(), Limits::max(), false};
+  }
+  FatalValue("MakeInterval", comparison);
+}
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_KERNELS_INTERVAL_H_
