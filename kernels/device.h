@@ -37,8 +37,12 @@
 #include "kernels/algorithm_info.h"
 #include "kernels/args/compact.h"
 #include "kernels/args/difference.h"
+#include "kernels/args/fill.h"
+#include "kernels/args/gather.h"
+#include "kernels/args/map.h"
 #include "kernels/args/reduce.h"
 #include "kernels/args/scan.h"
+#include "kernels/args/transpose.h"
 #include "kernels/types.h"
 
 namespace prefixd {
@@ -140,6 +144,48 @@ class Lane {
   // Cost:    reads n, writes n; one launch.
   // Example: [3,4,6,10], carry_in 1 -> [2,1,2,4], carry_out 10
   virtual absl::Status Difference(const DifferenceArgs& args) = 0;
+
+  // The glue: what stands between the primitives of a program. One array a call, one launch, and the same bits on every
+  // device (kernels/NUMERICS.md). A call without items launches nothing, unless it has to set num_bad.
+
+  // Writes items that their index alone defines: a constant, start + index * step, or random ones.
+  // Shape:   out: num_items of dtype.
+  // Needs:   out aligned to its element size.
+  // Errors:  UNIMPLEMENTED if dtype is not served; INVALID_ARGUMENT if first_item + num_items is 2^64 or more.
+  // Cost:    writes n.
+  // Example: kIota, value 5, step 3, first_item 2, num_items 3 -> [11,14,17]
+  virtual absl::Status Fill(const FillArgs& args) = 0;
+
+  // The same operator on every item of one array, or of two.
+  // Shape:   in, other: num_items of dtype; out: num_items of args.output(). out is in or other, or disjoint from them.
+  // Needs:   arrays aligned to their element sizes.
+  // Errors:  UNIMPLEMENTED if a type is not served; INVALID_ARGUMENT if out overlaps an input otherwise, or is one
+  // whose
+  //          elements have another size; if kCompareArrays has a comparison of one item.
+  // Cost:    reads n or 2n, writes n.
+  // Example: kAffine, a 2, b 1, [1,2,3] -> [3,5,7]; kDivide, [7,-7,7], [2,2,0] -> [3,-3,0]
+  virtual absl::Status Map(const MapArgs& args) = 0;
+
+  // Shape:   in: in_items of dtype; indices: num_items of index_dtype; out: num_items of dtype. Disjoint.
+  // Needs:   arrays aligned to their element sizes.
+  // Errors:  UNIMPLEMENTED if dtype is not served; INVALID_ARGUMENT for another index_dtype than u32 and u64, or arrays
+  //          that overlap. An index of in_items or more is none: it reads nothing, gives 0 and counts in *num_bad.
+  // Cost:    reads n and the indices, writes n. At the speed of a copy only where neighbours have neighbouring indices.
+  // Example: [10,20,30], indices [2,0,7] -> [30,10,0], num_bad 1
+  virtual absl::Status Gather(const GatherArgs& args) = 0;
+
+  // The inverse. Distinct indices write each item; which of several items with the same index stays is not defined.
+  // Shape:   in: num_items of dtype; indices: num_items of index_dtype; out: out_items of dtype. Disjoint.
+  // Needs, Errors, Cost: as Gather, but an index of out_items or more writes nothing.
+  // Example: [10,20,30], indices [2,0,7], out [1,2,3] -> [20,2,10], num_bad 1
+  virtual absl::Status Scatter(const ScatterArgs& args) = 0;
+
+  // Shape:   in: num_rows x num_columns of dtype; out: num_columns x num_rows. Disjoint. A row's items stand together.
+  // Needs:   in, out aligned to their element size.
+  // Errors:  UNIMPLEMENTED if dtype is not served; INVALID_ARGUMENT for 2^64 items or more, or arrays that overlap.
+  // Cost:    reads n, writes n.
+  // Example: 2 x 3, [1,2,3,4,5,6] -> 3 x 2, [1,4,2,5,3,6]
+  virtual absl::Status Transpose(const TransposeArgs& args) = 0;
 
   // Blocks until everything enqueued has run; returns its first error.
   virtual absl::Status Synchronize() = 0;

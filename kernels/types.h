@@ -155,10 +155,8 @@ PREFIXD_DEFINE_ENUM_(ScanKind, PREFIXD_SCAN_KINDS)
 PREFIXD_DEFINE_ENUM_(Comparison, PREFIXD_COMPARISONS)
 PREFIXD_DEFINE_ENUM_(Strategy, PREFIXD_STRATEGIES)
 PREFIXD_DEFINE_ENUM_(TileScan, PREFIXD_TILE_SCANS)
-#undef PREFIXD_ENUMERATOR_
-#undef PREFIXD_NAME_
-#undef PREFIXD_DEFINE_ENUM_
 #undef PREFIXD_ALL_DTYPES_
+// glue.h defines more in the same way.
 
 enum class Selector : uint8_t { kPredicate, kByteMask, kBitMask };
 

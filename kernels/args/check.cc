@@ -1,5 +1,6 @@
 #include "kernels/args/check.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/status.h"
@@ -39,6 +40,37 @@ absl::Status ValidateBatch(uint64_t num_arrays, uint64_t num_items, bool has_car
   }
   if (num_arrays > 1 && has_carries) return absl::InvalidArgumentError("the arrays of a batch have no carries");
   return absl::OkStatus();
+}
+
+absl::Status ValidateServed(std::string_view call, std::string_view name, DType dtype) {
+  if (IsSupported(dtype)) return absl::OkStatus();
+  return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", name,
+               StrCat(call, " does not serve ", Name(dtype), " as ", name, ": use another element type"));
+}
+
+absl::Status ValidateArray(const ArrayArg& array) {
+  const std::string items = StrCat(array.num_items, " items of ", Name(array.dtype));
+  if (array.data == nullptr && array.num_items > 0) {
+    return absl::InvalidArgumentError(StrCat(array.name, " is null: expected an array of ", items));
+  }
+  // Addresses of one array are less than 2^63 apart, as pointers' differences are.
+  const uint64_t bytes_behind = std::numeric_limits<uintptr_t>::max() - reinterpret_cast<uintptr_t>(array.data);
+  const uint64_t max_bytes = std::min(bytes_behind, static_cast<uint64_t>(std::numeric_limits<int64_t>::max()));
+  if (array.num_items > max_bytes / SizeOf(array.dtype)) {
+    return absl::InvalidArgumentError(StrCat(array.name, " has ", items, ", which no memory holds: ask for fewer"));
+  }
+  return ValidateAligned(array.data, array.dtype, array.name);
+}
+
+absl::Status ValidateDisjoint(const ArrayArg& a, const ArrayArg& b) {
+  const auto a_begin = reinterpret_cast<uintptr_t>(a.data);
+  const auto b_begin = reinterpret_cast<uintptr_t>(b.data);
+  const uintptr_t a_end = a_begin + a.num_items * SizeOf(a.dtype);
+  const uintptr_t b_end = b_begin + b.num_items * SizeOf(b.dtype);
+  const bool is_empty = a.num_items == 0 || b.num_items == 0;
+  if (is_empty || a_end <= b_begin || b_end <= a_begin) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat(a.name, " and ", b.name, " overlap: expected arrays without a common byte, use another buffer"));
 }
 
 }  // namespace prefixd

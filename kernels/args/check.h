@@ -24,6 +24,25 @@ absl::Status ValidateAligned(const void* pointer, DType dtype, std::string_view 
 // Errors: INVALID_ARGUMENT for no arrays, more arrays than a grid has blocks, over 2^64 bytes, or a batch with carries.
 absl::Status ValidateBatch(uint64_t num_arrays, uint64_t num_items, bool has_carries);
 
+// An array among the arguments of the glue, as messages name it.
+struct ArrayArg {
+  std::string_view name;
+  const void* data;
+  DType dtype;  // Served.
+  uint64_t num_items;
+};
+
+// Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) naming the call and its argument unless IsSupported(dtype).
+absl::Status ValidateServed(std::string_view call, std::string_view name, DType dtype);
+
+// Errors: INVALID_ARGUMENT naming the array if it is null and has items, is not aligned to its elements, or is larger
+//         than any memory.
+absl::Status ValidateArray(const ArrayArg& array);
+
+// Needs:  ValidateArray is OK for both.
+// Errors: INVALID_ARGUMENT naming both if they share a byte.
+absl::Status ValidateDisjoint(const ArrayArg& a, const ArrayArg& b);
+
 // Moves a pointer on by num_bytes. Null stays null.
 inline const void* Advance(const void* pointer, uint64_t num_bytes) {
   return pointer == nullptr ? nullptr : static_cast<const std::byte*>(pointer) + num_bytes;

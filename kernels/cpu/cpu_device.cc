@@ -16,6 +16,7 @@
 #include "kernels/cpu/caches.h"
 #include "kernels/cpu/compact.h"
 #include "kernels/cpu/difference.h"
+#include "kernels/cpu/glue.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/scan.h"
@@ -164,6 +165,16 @@ class CpuLane final : public Lane {
                });
   }
 
+  absl::Status Fill(const FillArgs& args) override { return Glue(args, cpu::RunFill); }
+  absl::Status Map(const MapArgs& args) override { return Glue(args, cpu::RunMap); }
+  absl::Status Gather(const GatherArgs& args) override { return Glue(args, cpu::RunGather); }
+  absl::Status Scatter(const ScatterArgs& args) override { return Glue(args, cpu::RunScatter); }
+  absl::Status Transpose(const TransposeArgs& args) override {
+    if (Validate(args).ok() && IsCopy(args))
+      return CopyOnDevice(args.out, args.in, NumBytes(args) / 2, CopyTiming::kTimed);
+    return Glue(args, cpu::RunTranspose);
+  }
+
   absl::Status Synchronize() override { return absl::OkStatus(); }
 
   StageTimes TakeStageTimes() override { return std::exchange(times_, {}); }
@@ -191,6 +202,15 @@ class CpuLane final : public Lane {
       num_bytes.fetch_add(run(algorithm.strategy, ArrayOf(args, array)).num_bytes, std::memory_order_relaxed);
     });
     Count({.launches = 1, .num_bytes = num_bytes}, begin);
+    return absl::OkStatus();
+  }
+
+  // Calls run(kernels, args).
+  template <class Args>
+  absl::Status Glue(const Args& args, cpu::Work (*run)(const cpu::Kernels&, const Args&)) {
+    PREFIXD_RETURN_IF_ERROR(Validate(args));
+    const auto begin = std::chrono::steady_clock::now();
+    Count(run(kernels_, args), begin);
     return absl::OkStatus();
   }
 

@@ -14,6 +14,7 @@
 #include "kernels/cuda/algorithms.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/difference.h"
+#include "kernels/cuda/glue.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/stage_clock.h"
 #include "kernels/yardsticks/yardsticks.h"
@@ -55,6 +56,11 @@ class CudaLane final : public Lane {
   absl::Status Reduce(const ReduceArgs& args) override;
   absl::Status Compact(const CompactArgs& args) override;
   absl::Status Difference(const DifferenceArgs& args) override;
+  absl::Status Fill(const FillArgs& args) override { return Glue(args, "the fill kernel", LaunchFill); }
+  absl::Status Map(const MapArgs& args) override { return Glue(args, "the map kernel", LaunchMap); }
+  absl::Status Gather(const GatherArgs& args) override { return Glue(args, "the gather kernel", LaunchGather); }
+  absl::Status Scatter(const ScatterArgs& args) override { return Glue(args, "the scatter kernel", LaunchScatter); }
+  absl::Status Transpose(const TransposeArgs& args) override;
   absl::Status Synchronize() override;
   StageTimes TakeStageTimes() override { return clock_.Take(); }
 
@@ -68,6 +74,16 @@ class CudaLane final : public Lane {
     PREFIXD_RETURN_IF_ERROR(Check(clock_.Begin(context_.stream, stage), "cudaEventRecord"));
     PREFIXD_RETURN_IF_ERROR(Check(work(), call));
     return Check(clock_.End(context_.stream, traffic), "cudaEventRecord");
+  }
+
+  // Enqueues a call of the glue.
+  template <class Args>
+  absl::Status Glue(const Args& args, std::string_view call, cudaError_t (*launch)(const Args&, LaunchContext*)) {
+    PREFIXD_RETURN_IF_ERROR(Validate(args));
+    PREFIXD_RETURN_IF_ERROR(Enter());
+    const Traffic traffic = {.num_bytes = NumBytes(args)};
+    if (traffic.num_bytes == 0) return absl::OkStatus();
+    return Timed(Stage::kKernel, traffic, call, [&] { return launch(args, &context_); });
   }
 
   CudaDevice* const device_;
@@ -243,6 +259,12 @@ absl::Status CudaLane::Difference(const DifferenceArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Enter());
   const Traffic traffic = {.num_bytes = 2 * args.num_arrays * args.num_items * SizeOf(args.dtype)};
   return Timed(Stage::kKernel, traffic, "the difference kernel", [&] { return LaunchDifference(args, &context_); });
+}
+
+absl::Status CudaLane::Transpose(const TransposeArgs& args) {
+  if (Validate(args).ok() && IsCopy(args))
+    return CopyOnDevice(args.out, args.in, NumBytes(args) / 2, CopyTiming::kTimed);
+  return Glue(args, "the transpose kernel", LaunchTranspose);
 }
 
 absl::Status CudaLane::Synchronize() {

@@ -28,16 +28,6 @@ std::vector<T> Differences(const std::vector<T>& in, T init, bool reverse) {
   return out;
 }
 
-// Bit for bit.
-template <class T>
-testing::AssertionResult AreSame(const std::vector<T>& got, const std::vector<T>& want) {
-  if (got.size() != want.size()) return testing::AssertionFailure() << got.size() << " items, not " << want.size();
-  for (size_t i = 0; i < got.size(); ++i) {
-    if (std::memcmp(&got[i], &want[i], sizeof(T)) != 0) return Mismatch("out", i, got[i], Expected<T>{want[i]});
-  }
-  return testing::AssertionSuccess();
-}
-
 struct DifferenceCase {
   bool reverse = false;
   bool through_carry_in = false;  // And init holds something else.

@@ -137,6 +137,16 @@ testing::AssertionResult AllAdmitted(std::string_view what, const std::vector<T>
   return testing::AssertionSuccess();
 }
 
+// Bit for bit.
+template <class T>
+testing::AssertionResult AreSame(const std::vector<T>& got, const std::vector<T>& want) {
+  if (got.size() != want.size()) return testing::AssertionFailure() << got.size() << " items, not " << want.size();
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::memcmp(&got[i], &want[i], sizeof(T)) != 0) return Mismatch("out", i, got[i], Expected<T>{want[i]});
+  }
+  return testing::AssertionSuccess();
+}
+
 // Parameters of tests. `device` names the test's device. The other members become the test's name: see ParamName.
 struct OpParam {
   std::string device;

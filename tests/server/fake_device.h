@@ -16,7 +16,8 @@ namespace prefixd {
 
 class FakeDevice final : public Device {
  public:
-  // Called on the lane's thread before every Scan, Reduce, Compact and Difference. An error becomes the call's result.
+  // Called on the lane's thread before every Scan, Reduce, Compact, Difference and call of the glue. An error becomes
+  // the call's result.
   std::function<absl::Status()> before_work = [] { return absl::OkStatus(); };
   // If this is not OK, AllocatePinned and Allocate return it instead of memory.
   absl::Status memory_status;
@@ -69,6 +70,21 @@ class FakeDevice final : public Device {
     }
     absl::Status Difference(const DifferenceArgs& args) override {
       return Work([&] { return lane_->Difference(args); });
+    }
+    absl::Status Fill(const FillArgs& args) override {
+      return Work([&] { return lane_->Fill(args); });
+    }
+    absl::Status Map(const MapArgs& args) override {
+      return Work([&] { return lane_->Map(args); });
+    }
+    absl::Status Gather(const GatherArgs& args) override {
+      return Work([&] { return lane_->Gather(args); });
+    }
+    absl::Status Scatter(const ScatterArgs& args) override {
+      return Work([&] { return lane_->Scatter(args); });
+    }
+    absl::Status Transpose(const TransposeArgs& args) override {
+      return Work([&] { return lane_->Transpose(args); });
     }
     absl::Status Synchronize() override { return lane_->Synchronize(); }
     StageTimes TakeStageTimes() override {

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "kernels/association.h"
+#include "kernels/glue.h"
 #include "kernels/types.h"
 
 namespace prefixd::cpu {
@@ -106,12 +107,86 @@ struct DifferenceTable {
   void (*of[kNumDTypes])(const void* in, void* out, uint64_t num_items, const void* edge, bool reverse, bool stream);
 };
 
+// ---- The glue ------------------------------------------------------------------------------------------------------
+// stream: whether results go past the caches. No input may be out then.
+
+// A part of a fill, at most kPartBytes long, as FillArgs describes it.
+struct FillPart {
+  void* out;
+  uint64_t num_items;
+  uint64_t first_item;
+  Value value;
+  Value step;
+  uint64_t seed;
+  bool stream;
+};
+struct FillTable {
+  void (*of[kNumFillKinds][kNumDTypes])(const FillPart& part);
+};
+
+// A part of a map. in and other may be out if the elements have one size.
+struct MapPart {
+  const void* in;
+  const void* other;
+  void* out;
+  uint64_t num_items;
+  Value a;       // kAffine: as MapArgs. kCompare: Interval::low,
+  Value b;       // Interval::high,
+  bool outside;  // and Interval::outside.
+};
+using MapLoop = void (*)(const MapPart& part);
+struct MapTable {
+  MapLoop cast[kNumDTypes][kNumDTypes];                 // From, to.
+  MapLoop compare_arrays[kNumComparisons][kNumDTypes];  // Null for those that WithoutGreater leaves out.
+  MapLoop of[kNumMapOps][kNumDTypes];                   // The other operators. Null for those above.
+  // Runs one of these loops with results that go past the caches. in_bytes, out_bytes: of an element.
+  void (*stream)(MapLoop loop, const MapPart& part, size_t in_bytes, size_t out_bytes);
+};
+
+// A part of a gather or scatter. bound: the items of the array that indices are for.
+struct GatherPart {
+  const void* in;
+  const void* indices;
+  void* out;
+  uint64_t num_items;
+  uint64_t bound;
+  bool stream;  // Not for a scatter.
+};
+// By elements, and whether indices have 64 bits. Both return the number of indices that are not below the bound.
+// Threads: parts of a scatter with equal indices may run at once.
+struct GatherTable {
+  uint64_t (*gather[kNumDTypes][2])(const GatherPart& part);
+  uint64_t (*scatter[kNumDTypes][2])(const GatherPart& part);
+};
+
+// The sides of the squares that a matrix is transposed in: a few lines of the cache, and few enough for the first
+// level.
+constexpr uint64_t TransposeSide(size_t item_bytes) { return item_bytes == 1 ? 128 : item_bytes == 8 ? 32 : 64; }
+
+// A square of a matrix, or what there is of it at the edge.
+struct TransposePart {
+  const void* in;
+  void* out;
+  uint64_t num_rows;
+  uint64_t num_columns;
+  uint64_t in_pitch;   // Items from a row of the matrix to the next,
+  uint64_t out_pitch;  // and of the result.
+  bool stream;
+};
+struct TransposeTable {
+  void (*of[kNumDTypes])(const TransposePart& part);
+};
+
 struct Kernels {
   const ScanTable* unordered_scans;
   const ScanTable* ordered_scans;  // Floating-point sums and products.
   const ExtremumTable* extrema;
   const CompactTable* compacts;
   const DifferenceTable* differences;
+  const FillTable* fills;
+  const MapTable* maps;
+  const GatherTable* gathers;
+  const TransposeTable* transposes;
   // memcpy with stores that go past the caches: in is not to be read soon, nor out.
   void (*copy_streaming)(void* out, const void* in, size_t size_bytes);
 

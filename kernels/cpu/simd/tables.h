@@ -11,6 +11,10 @@ extern const ScanTable kOrderedScans;
 extern const ExtremumTable kExtrema;
 extern const CompactTable kCompacts;
 extern const DifferenceTable kDifferences;
+extern const FillTable kFills;
+extern const MapTable kMaps;
+extern const GatherTable kGathers;
+extern const TransposeTable kTransposes;
 extern const Kernels kKernels;
 
 }  // namespace prefixd::cpu::PREFIXD_ISA

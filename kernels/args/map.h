@@ -1,0 +1,43 @@
+// The arguments of Lane::Map.
+#ifndef PREFIXD_KERNELS_ARGS_MAP_H_
+#define PREFIXD_KERNELS_ARGS_MAP_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "kernels/glue.h"
+
+namespace prefixd {
+
+// out[i] = op(in[i]), or op(in[i], other[i]). kernels/NUMERICS.md says what the operators do.
+struct MapArgs {
+  MapOp op = MapOp::kCast;
+  DType dtype = DType::kI32;                  // The type of in and other.
+  DType cast_dtype = DType::kI32;             // kCast: the type of out.
+  Comparison comparison = Comparison::kLess;  // kCompare: in[i] comparison a; kCompareArrays: with other[i].
+  Value a;                                    // kAffine: a * in[i] + b. kCompare.
+  Value b;                                    // kAffine.
+  const void* in = nullptr;                   // Device.
+  const void* other = nullptr;                // Device. Operators of two arrays.
+  void* out = nullptr;                        // Device. May be in or other if the elements have one size.
+  uint64_t num_items = 0;
+
+  // The type of out: of comparisons u8, whose bytes are 0 and 1.
+  DType output() const {
+    if (op == MapOp::kCast) return cast_dtype;
+    return op == MapOp::kCompare || op == MapOp::kCompareArrays ? DType::kU8 : dtype;
+  }
+};
+
+// The checks that Lane::Map makes before it enqueues. Errors: those of Lane::Map.
+absl::Status Validate(const MapArgs& args);
+
+// Bytes read and written.
+uint64_t NumBytes(const MapArgs& args);
+
+// The same map without a comparison by > or >= of two arrays, which are < and <= of the arrays exchanged.
+MapArgs WithoutGreater(MapArgs args);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_KERNELS_ARGS_MAP_H_

@@ -1,0 +1,159 @@
+#include "kernels/cpu/glue.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+
+#include "kernels/args/check.h"
+#include "kernels/cpu/caches.h"
+#include "kernels/interval.h"
+
+namespace prefixd::cpu {
+namespace {
+
+int IndexOf(DType dtype) { return static_cast<int>(dtype); }
+
+// Calls run(first, count) for the parts of an array whose elements, in or out, have at most item_bytes.
+template <class RunPart>
+void ForItems(uint64_t num_items, size_t item_bytes, const RunPart& run) {
+  const uint64_t part_items = kPartBytes / item_bytes;
+  ForParts(NumParts(num_items, part_items),
+           [&](uint64_t part) { run(part * part_items, PartItems(num_items, part_items, part)); });
+}
+
+MapLoop LoopOf(const MapTable& table, const MapArgs& args) {
+  switch (args.op) {
+    case MapOp::kCast:
+      return table.cast[IndexOf(args.dtype)][IndexOf(args.cast_dtype)];
+    case MapOp::kCompareArrays:
+      return table.compare_arrays[static_cast<int>(args.comparison)][IndexOf(args.dtype)];
+    default:
+      return table.of[static_cast<int>(args.op)][IndexOf(args.dtype)];
+  }
+}
+
+MapPart WholeMap(const MapArgs& args) {
+  MapPart whole = {.in = args.in, .other = nullptr, .out = args.out, .num_items = args.num_items};
+  if (NumInputs(args.op) == 2) whole.other = args.other;
+  if (args.op == MapOp::kAffine) {
+    whole.a = args.a;
+    whole.b = args.b;
+  }
+  if (args.op == MapOp::kCompare) {
+    VisitDType(args.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const auto interval = MakeInterval(args.comparison, HasValue(args.comparison) ? args.a.As<T>() : T{0});
+      whole.a = Value::Of(interval.low);
+      whole.b = Value::Of(interval.high);
+      whole.outside = interval.outside;
+    });
+  }
+  return whole;
+}
+
+Work RunAtIndices(const Kernels& kernels, const GatherPart& whole, DType dtype, DType index_dtype, bool gathers,
+                  uint64_t* num_bad) {
+  const size_t item_bytes = SizeOf(dtype), index_bytes = SizeOf(index_dtype);
+  const auto& table = gathers ? kernels.gathers->gather : kernels.gathers->scatter;
+  const auto run = table[IndexOf(dtype)][index_dtype == DType::kU64 ? 1 : 0];
+  std::atomic<uint64_t> all_bad = 0;
+  ForItems(whole.num_items, std::max(item_bytes, index_bytes), [&](uint64_t first, uint64_t count) {
+    GatherPart part = whole;
+    part.indices = Advance(whole.indices, first * index_bytes);
+    (gathers ? part.out = Advance(whole.out, first * item_bytes) : part.in = Advance(whole.in, first * item_bytes));
+    part.num_items = count;
+    if (const uint64_t bad = run(part); bad > 0) all_bad.fetch_add(bad, std::memory_order_relaxed);
+  });
+  *num_bad = all_bad.load(std::memory_order_relaxed);
+  return {.launches = 1};
+}
+
+}  // namespace
+
+Work RunFill(const Kernels& kernels, const FillArgs& args) {
+  if (args.num_items == 0) return {};
+  const size_t item_bytes = SizeOf(args.dtype);
+  const auto fill = kernels.fills->of[static_cast<int>(args.kind)][IndexOf(args.dtype)];
+  ForItems(args.num_items, item_bytes, [&](uint64_t first, uint64_t count) {
+    fill({.out = Advance(args.out, first * item_bytes),
+          .num_items = count,
+          .first_item = args.first_item + first,
+          .value = args.value,
+          .step = args.step,
+          .seed = args.seed,
+          .stream = IsLargerThanCaches(NumBytes(args))});
+  });
+  return {.launches = 1, .num_bytes = NumBytes(args)};
+}
+
+Work RunMap(const Kernels& kernels, const MapArgs& any_args) {
+  const MapArgs args = WithoutGreater(any_args);
+  if (args.num_items == 0) return {};
+  const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
+  const MapLoop loop = LoopOf(*kernels.maps, args);
+  const MapPart whole = WholeMap(args);
+  const bool in_place = whole.out == whole.in || whole.out == whole.other;
+  const bool stream = !in_place && IsLargerThanCaches(NumBytes(args));
+  ForItems(args.num_items, std::max(in_bytes, out_bytes), [&](uint64_t first, uint64_t count) {
+    MapPart part = whole;
+    part.in = Advance(whole.in, first * in_bytes);
+    part.other = Advance(whole.other, first * in_bytes);
+    part.out = Advance(whole.out, first * out_bytes);
+    part.num_items = count;
+    stream ? kernels.maps->stream(loop, part, in_bytes, out_bytes) : loop(part);
+  });
+  return {.launches = 1, .num_bytes = NumBytes(args)};
+}
+
+Work RunGather(const Kernels& kernels, const GatherArgs& args) {
+  Work work = RunAtIndices(kernels,
+                           {.in = args.in,
+                            .indices = args.indices,
+                            .out = args.out,
+                            .num_items = args.num_items,
+                            .bound = args.in_items,
+                            .stream = IsLargerThanCaches(NumBytes(args))},
+                           args.dtype, args.index_dtype, /*gathers=*/true, args.num_bad);
+  work.num_bytes = NumBytes(args);
+  return work;
+}
+
+Work RunScatter(const Kernels& kernels, const ScatterArgs& args) {
+  Work work = RunAtIndices(kernels,
+                           {.in = args.in,
+                            .indices = args.indices,
+                            .out = args.out,
+                            .num_items = args.num_items,
+                            .bound = args.out_items,
+                            .stream = false},
+                           args.dtype, args.index_dtype, /*gathers=*/false, args.num_bad);
+  work.num_bytes = NumBytes(args);
+  return work;
+}
+
+Work RunTranspose(const Kernels& kernels, const TransposeArgs& args) {
+  if (args.num_rows == 0 || args.num_columns == 0) return {};
+  const size_t size = SizeOf(args.dtype);
+  const uint64_t side = TransposeSide(size);
+  const uint64_t squares_across = NumParts(args.num_columns, side);
+  const uint64_t num_squares = NumParts(args.num_rows, side) * squares_across;
+  const uint64_t part_squares = kPartBytes / (side * side * size);
+  const auto transpose = kernels.transposes->of[IndexOf(args.dtype)];
+  const auto run = [&](uint64_t part) {
+    const uint64_t begin = part * part_squares;
+    for (uint64_t i = begin; i < begin + PartItems(num_squares, part_squares, part); ++i) {
+      const uint64_t row = i / squares_across * side, column = i % squares_across * side;
+      transpose({.in = Advance(args.in, (row * args.num_columns + column) * size),
+                 .out = Advance(args.out, (column * args.num_rows + row) * size),
+                 .num_rows = std::min(side, args.num_rows - row),
+                 .num_columns = std::min(side, args.num_columns - column),
+                 .in_pitch = args.num_columns,
+                 .out_pitch = args.num_rows,
+                 .stream = IsLargerThanCaches(NumBytes(args))});
+    }
+  };
+  ForParts(NumParts(num_squares, part_squares), run);
+  return {.launches = 1, .num_bytes = NumBytes(args)};
+}
+
+}  // namespace prefixd::cpu
