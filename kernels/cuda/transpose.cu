@@ -37,7 +37,7 @@ struct TransposeShape {
   static constexpr int kRows = sizeof(T) == 1 ? 32 : 64;
   static constexpr int kTileColumns = kColumns * kPerWord;
   static constexpr int kTileRows = kRows * kPerWord;
-  static constexpr int kSquares = kColumns * kRows / kThreads;  // Of a thread.
+  static constexpr int kSquares = kColumns * kRows / kThreads;  // A thread's.
   using Shared = Word[kTileColumns][kRows + 1];
 };
 
@@ -90,7 +90,7 @@ __device__ void TransposeWords(const TransposeParams<T>& p, const T* in, T* out,
   constexpr int kDown = Shape::kRows / kWarpThreads;
 #pragma unroll
   for (int k = 0; k < Shape::kTileColumns * kDown / kWarps; ++k) {
-    const int row = warp + k / kDown * kWarps;  // Of the result.
+    const int row = warp + k / kDown * kWarps;  // A row of the result.
     const int word = lane + k % kDown * kWarpThreads;
     const Word from = shared[row % kN * Shape::kColumns + row / kN][word];
     *reinterpret_cast<Word*>(out + row * p.num_rows + word * kN) = from;

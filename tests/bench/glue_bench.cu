@@ -153,7 +153,7 @@ class Bench {
   double MedianOf(const std::function<absl::Status()>& enqueue) {
     std::vector<double> times;
     Check(lane_->Synchronize());
-    lane_->TakeStageTimes();  // Of what prepared the arrays.
+    lane_->TakeStageTimes();  // Those of what prepared the arrays.
     for (int i = -2; i < kSamples; ++i) {
       Check(lane_->CopyOnDevice(flush_.data(), flush_.data() + kFlushBytes / 2, kFlushBytes / 2,
                                 prefixd::CopyTiming::kUntimed));

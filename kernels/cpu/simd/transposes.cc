@@ -61,6 +61,8 @@ void Transpose(const TransposePart& part) {
   }
   alignas(64) T square[kSide * kSide];
   for (uint64_t r = 0; r < kSide; r += kItems<T>) {
+    // The next square, whose rows are too short for the machine to foresee them.
+    for (uint64_t i = r; i < r + kItems<T>; ++i) Fetch<kSide * sizeof(T)>(in + i * part.in_pitch + kSide);
     for (uint64_t c = 0; c < kSide; c += kItems<T>) {
       TransposeBlocks(in + r * part.in_pitch + c, part.in_pitch, square + c * kSide + r, kSide);
     }
