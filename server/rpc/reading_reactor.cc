@@ -48,7 +48,7 @@ void ReadingReactor::ReadNext() {
     MutexLock turn_lock(turn->mutex);
     if (turn->reactor != nullptr) turn->reactor->OnCharged();
   };
-  // Of a call that was cancelled no message comes, and gRPC says so at once.
+  // No message comes of a call that was cancelled, and gRPC says so at once.
   if (turn_ == nullptr || is_cancelled_ || coming_.ChargeOrWait(context_->max_message_bytes, on_charged)) BeginRead();
 }
 

@@ -97,7 +97,7 @@ class MisbehavingCallersTest(faults.FaultsTest):
             idle = server.memory_kib()
             channels = [grpc.insecure_channel(proxy.address, [("grpc.use_local_subchannel_pool", 1)]) for _ in range(100)]
             halves = [health_pb2_grpc.HealthStub(channel).Check.future(question) for channel in channels]
-            # Of 128 MiB their address has three quarters. Of each of the others there is a window, of 64 KiB at first.
+            # Their address has three quarters of 128 MiB, and a window of each of the others, 64 KiB at first.
             time.sleep(5)  # In which 390 MB come where nothing bounds them.
             self.assertLess(server.memory_kib() - idle, 200 * 1024 + HELD_BACK_KIB)
             with grpc.insecure_channel(server.address) as channel:  # Another's question is answered, though he waits.
