@@ -30,7 +30,7 @@ RUN cmake --install build/dist --prefix /opt/prefixd --strip
 FROM ${RUNTIME_IMAGE}
 LABEL org.opencontainers.image.title="prefixd" \
       org.opencontainers.image.description="Scan, reduce and compact on NVIDIA GPUs over gRPC" \
-      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.version="0.2.0" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /opt/prefixd /opt/prefixd
 # The container is the boundary: inside it, all interfaces are served, and `docker run -p` decides who reaches them.
