@@ -79,7 +79,7 @@ class Admission {
     ~Ticket();
 
     // Admit gave it.
-    bool is_charged() const { return admission_ != nullptr; }
+    bool IsCharged() const { return admission_ != nullptr; }
 
     // Charges bytes, beside those of every request. Errors: RESOURCE_EXHAUSTED (BYTE_BUDGET, CALLER_BYTES).
     absl::Status Charge(uint64_t bytes);

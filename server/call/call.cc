@@ -96,7 +96,7 @@ const Result& Call::Finish(End end) {
     result_.timing.server_total_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - *started_).count();
   }
   is_cut_short_ = end.is_cut_short;
-  if (!ticket_.is_charged()) info_.on_refused();
+  if (!ticket_.IsCharged()) info_.on_refused();
   ticket_.LeavePlace(end.kept_bytes);
   return result_;
 }

@@ -160,12 +160,12 @@ void Acceptor::Run(const std::function<void(const absl::Status&)>& on_failed) {
   std::vector<pollfd> waits = {{.fd = wake_event_, .events = POLLIN, .revents = 0}};
   for (const Listener& listener : listeners_) waits.push_back({.fd = listener.fd, .events = POLLIN, .revents = 0});
   while (true) {
-    const int wait_ms = connections_.is_watching() ? static_cast<int>(ConnectionTable::kFull.count()) : -1;
+    const int wait_ms = connections_.IsWatching() ? static_cast<int>(ConnectionTable::kFull.count()) : -1;
     if (poll(waits.data(), waits.size(), wait_ms) < 0 && errno != EINTR) {
       return on_failed(absl::InternalError(StrCat("can't wait for connections: ", strerror(errno))));
     }
     if (stopping_) return;
-    if (waits[0].revents != 0 || connections_.is_watching()) CloseMarked();
+    if (waits[0].revents != 0 || connections_.IsWatching()) CloseMarked();
     for (size_t i = 0; i < listeners_.size(); ++i) {
       if (waits[i + 1].revents == 0) continue;
       if (absl::Status status = AcceptFrom(listeners_[i]); !status.ok()) return on_failed(status);

@@ -76,7 +76,7 @@ class ConnectionTable {
   std::vector<Ended> CloseMarked();
 
   // Whether CloseMarked is to be called again after kFull, for somebody has too many refused calls.
-  bool is_watching() const { return is_watching_; }
+  bool IsWatching() const { return is_watching_; }
 
   // How many are open; what was closed in the last tenth of a second may still count.
   // Cost: a system call for each, ten times a second at most.

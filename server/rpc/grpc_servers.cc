@@ -130,7 +130,7 @@ CallerEvents GrpcServers::EventsOf(const std::string& user) const {
     return identities != nullptr && identities->IsTrustedProxy(peer);  // Its connections carry calls of many.
   };
   const auto caller_of = [user](const std::string& peer) {
-    const std::string address = AddressName(peer);
+    std::string address = AddressName(peer);
     if (!address.empty()) return address;
     return user.empty() ? std::string(kUnixCaller) : user;
   };

@@ -117,7 +117,7 @@ absl::StatusOr<std::string> Identities::NameOf(const grpc::ServerContextBase& ca
     if (tokens == nullptr || !Network::Parse(proxied).has_value()) return proxied;
   } else if (has_tls && known->IsPeerAuthenticated()) {
     // RFC 2253 has escaped it already, as a proxy sends it.
-    const std::string subject = Property(*known, GRPC_X509_SUBJECT_PROPERTY_NAME);
+    std::string subject = Property(*known, GRPC_X509_SUBJECT_PROPERTY_NAME);
     if (IsCallerName(subject)) return subject;
     if (!subject.empty()) return absl::CHexEscape(subject).substr(0, kMaxSubjectBytes);
   }

@@ -320,9 +320,9 @@ TEST_F(RefusedCallsTest, WhoDoesNotReadThemIsClosed) {
   EXPECT_FALSE(Refuse("10.0.0.1", slow.port, kPart / 2));
   EXPECT_FALSE(Refuse("10.0.0.1", reader.port, 500));
   EXPECT_FALSE(Refuse("10.0.0.2", stranger.port, 500));
-  EXPECT_FALSE(table_.is_watching());
+  EXPECT_FALSE(table_.IsWatching());
   EXPECT_TRUE(Refuse("10.0.0.1", silent.port, kFreely));
-  EXPECT_TRUE(table_.is_watching());
+  EXPECT_TRUE(table_.IsWatching());
   EXPECT_FALSE(Refuse("10.0.0.1", silent.port, 10)) << "they are looked at already";
   EXPECT_EQ(ClosedForRefusals(), (std::vector<std::string>{"10.0.0.1"}));
   EXPECT_FALSE(IsOpen(silent));
@@ -331,7 +331,7 @@ TEST_F(RefusedCallsTest, WhoDoesNotReadThemIsClosed) {
   EXPECT_TRUE(IsOpen(stranger));
   End("10.0.0.1", silent.port, kFreely + 10);
   EXPECT_TRUE(table_.CloseMarked().empty());
-  EXPECT_FALSE(table_.is_watching());
+  EXPECT_FALSE(table_.IsWatching());
 }
 
 TEST_F(RefusedCallsTest, WhoHasAThousandAtOnceMayBeSlow) {

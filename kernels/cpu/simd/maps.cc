@@ -124,7 +124,7 @@ struct Divide {
       return Canonical(x / y);
     } else {
       const bool negates = kIsSignedInteger<T> && y == static_cast<T>(-1);  // The lowest by -1 would overflow.
-      const T divisor = (y == 0) | negates ? T{1} : y;
+      const T divisor = ((y == 0) | negates) ? T{1} : y;
       T quotient;
       if constexpr (sizeof(T) == 8) {
         quotient = x / divisor;
@@ -154,7 +154,7 @@ struct Extremum {
       const auto b = __builtin_bit_cast(Unsigned<T>, y);
       const T zero = __builtin_bit_cast(T, static_cast<Unsigned<T>>(kSmallest ? a | b : a & b));
       const T number = x == y ? zero : first;
-      return (x != x) | (y != y) ? kNan<T> : number;
+      return ((x != x) | (y != y)) ? kNan<T> : number;
     }
   }
 };
