@@ -80,6 +80,11 @@ def slowdown(pair_ms, least_ms=LEAST_MS):
     return beside / max(before, least_ms)
 
 
+def growth_kib(place, rest_kib):
+    """At most, since it was at rest."""
+    return {name: peak - rest_kib[name] for name, peak in place.memory_kib(peak=True).items()}
+
+
 class Drill(unittest.TestCase):
     """Each verdict is a line of figures, and so is the worst of them: `DRILL name (way) | memory | p99 | failures`."""
 
@@ -96,7 +101,7 @@ class Drill(unittest.TestCase):
     @contextlib.contextmanager
     def unharmed(self, place, *callers, alone=contextlib.nullcontext(), alone_seconds=ALONE_SECONDS, **limits):
         """Honest callers, by address and method, or one at the place: for a while alone, or beside what `alone` does,
-        then beside the body. At its end `beside` of what it yields has how each of them fared, and judge() judges."""
+        then beside the body. At its end judge() judges."""
         with contextlib.ExitStack() as stack:
             starting = [Honest(*caller) for caller in callers or [(place.address,)]]  # All at once.
             honest = [stack.enter_context(caller) for caller in starting]
@@ -106,10 +111,8 @@ class Drill(unittest.TestCase):
             rest_kib = place.memory_kib()
             for caller in honest:
                 caller.next_phase()
-            verdict = types.SimpleNamespace(before=before, rest_kib=rest_kib, beside=honest)
-            yield verdict
-        verdict.growth_kib = {name: peak - rest_kib[name] for name, peak in place.memory_kib(peak=True).items()}
-        self.judge(before, honest, verdict.growth_kib, **limits)
+            yield
+        self.judge(before, honest, growth_kib(place, rest_kib), **limits)
 
     def judge(self, before, beside, growth_kib, what="p99_ms", max_slower=MAX_SLOWER, least_ms=LEAST_MS,
               max_growth_kib=None):
