@@ -99,7 +99,8 @@ class TlsConnection:
 def connect(address, settings=b"", from_host=None, wrap=lambda connection: connection):
     """A connection that has said hello. `address` is HOST:PORT; `wrap` may put TLS around what is sent."""
     host, port = address.rsplit(":", 1)
-    connection = wrap(socket.create_connection((host, int(port)), timeout=60, source_address=from_host and (from_host, 0)))
+    source = from_host and (from_host, 0)
+    connection = wrap(socket.create_connection((host, int(port)), timeout=60, source_address=source))
     connection.sendall(PREFACE + frame(SETTINGS, payload=settings))
     return connection
 

@@ -1,4 +1,5 @@
-"""Streams that are cut, between two messages or inside one or inside a frame: no result of what came, and nobody else is harmed."""
+"""Streams that are cut, between two messages or inside one or inside a frame: no result of
+what came, and nobody else is harmed."""
 
 import contextlib
 import pathlib

@@ -84,7 +84,8 @@ class RawCalls:
 class HoldingDrill(Drill):
     def info(self, place):
         with channel(place.server.address) as connection:
-            return admin_pb2_grpc.AdminServiceStub(connection).GetServerInfo(admin_pb2.GetServerInfoRequest(), timeout=10)
+            admin = admin_pb2_grpc.AdminServiceStub(connection)
+            return admin.GetServerInfo(admin_pb2.GetServerInfoRequest(), timeout=10)
 
     def assert_others_are_served(self, place, hold, **limits):
         """While `hold` holds, and after: an honest caller on the same address, and one who comes later."""

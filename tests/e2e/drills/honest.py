@@ -8,6 +8,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -19,7 +20,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from drills import front  # noqa: E402
 
 MAX_SLOWER = 10  # Times the p99 of the same callers without the harm.
-LEAST_MS = 5  # Below, a p99 is the machine's own: threads wait for a core, and other tests run beside most drills.
+LEAST_MS = 5  # Below, a p99 is the machine's own: threads wait for a core.
+IS_P99_JUDGED = os.environ.get("PREFIXD_DRILLS_P99") != "0"
 LEAST_CALLS = 20
 ALONE_SECONDS = 1  # Some hundred calls.
 
@@ -37,7 +39,8 @@ class Honest:
     part in front of the server's lanes."""
 
     def __init__(self, address, method="Scan"):
-        self._process = subprocess.Popen([sys.executable, __file__, address, method, front.authority_for(address) or ""],
+        authority = front.authority_for(address) or ""
+        self._process = subprocess.Popen([sys.executable, __file__, address, method, authority],
                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __enter__(self):
@@ -57,7 +60,7 @@ class Honest:
 
 
 class Figures:
-    """What a drill did: how much the server's memory grew by, and the slowest of the honest callers, before and beside."""
+    """What a drill did: how much memory grew by, and the p99 of the slowest honest caller, before and beside."""
 
     def __init__(self, growth_kib, slowest_ms, failures):
         self.growth_kib, self.slowest_ms, self.failures = growth_kib, slowest_ms, failures
@@ -125,7 +128,7 @@ class Drill(unittest.TestCase):
         for caller in (*before, *beside):
             self.assertEqual(caller.failures, 0, f"{line} {caller.errors}")
             self.assertGreaterEqual(caller.calls, LEAST_CALLS, line)
-        for pair in pairs:
+        for pair in pairs if IS_P99_JUDGED else ():
             self.assertLessEqual(slowdown(pair, least_ms), max_slower, line)
         if max_growth_kib is not None:
             self.assertLessEqual(max(growth_kib.values()), max_growth_kib, line)
@@ -157,7 +160,7 @@ def main():
         line = None
         while line != "stop\n":
             seconds, queue_ns, errors = [], [], []
-            while not select.select([sys.stdin], [], [], 0.002)[0]:  # Some hundred calls a second leave room for others.
+            while not select.select([sys.stdin], [], [], 0.002)[0]:  # Some hundred calls a second leave room.
                 began = time.monotonic()
                 try:
                     queue_ns.append(call(timeout=10).timing.queue_ns)
