@@ -7,6 +7,7 @@
 """
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -88,8 +89,32 @@ def growth_kib(place, rest_kib):
     return {name: peak - rest_kib[name] for name, peak in place.memory_kib(peak=True).items()}
 
 
+class Worse(AssertionError):
+    """Honest callers became slower, or memory grew, by more than they may."""
+
+
+def once_more_if_worse(test):
+    """Others use the machine too: a p99, or what is held while nobody gets a core, counts if it comes twice. A call that
+    failed does at once."""
+    @functools.wraps(test)
+    def run(self):
+        try:
+            test(self)
+        except Worse as worse:
+            print(f"once more: {worse}", flush=True)
+            self.doCleanups()
+            self.setUp()
+            test(self)
+    return run
+
+
 class Drill(unittest.TestCase):
     """Each verdict is a line of figures, and so is the worst of them: `DRILL name (way) | memory | p99 | failures`."""
+
+    def __init_subclass__(cls):
+        for name, test in list(vars(cls).items()):
+            if name.startswith("test_"):
+                setattr(cls, name, once_more_if_worse(test))
 
     @classmethod
     def setUpClass(cls):
@@ -128,10 +153,10 @@ class Drill(unittest.TestCase):
         for caller in (*before, *beside):
             self.assertEqual(caller.failures, 0, f"{line} {caller.errors}")
             self.assertGreaterEqual(caller.calls, LEAST_CALLS, line)
-        for pair in pairs if IS_P99_JUDGED else ():
-            self.assertLessEqual(slowdown(pair, least_ms), max_slower, line)
-        if max_growth_kib is not None:
-            self.assertLessEqual(max(growth_kib.values()), max_growth_kib, line)
+        if IS_P99_JUDGED and any(slowdown(pair, least_ms) > max_slower for pair in pairs):
+            raise Worse(f"{line}: more than {max_slower} times as slow")
+        if max_growth_kib is not None and max(growth_kib.values()) > max_growth_kib:
+            raise Worse(f"{line}: more than {max_growth_kib} KiB")
 
 
 def main():
