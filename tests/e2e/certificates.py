@@ -31,7 +31,8 @@ class Authority(Pair):
         super().__init__(folder, name)
         self._folder = pathlib.Path(folder)
         openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", 2,
-                "-subj", f"/CN={name}", "-keyout", self.key, "-out", self.certificate)
+                "-subj", f"/CN={name}", "-addext", "keyUsage=critical,keyCertSign,cRLSign",  # Python 3.13 asks for it.
+                "-keyout", self.key, "-out", self.certificate)
 
     def sign(self, name, days=2, new_key=("ec", "-pkeyopt", "ec_paramgen_curve:P-256"), subject=None):
         pair = Pair(self._folder, name)
