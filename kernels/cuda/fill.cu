@@ -82,7 +82,11 @@ __global__ void __launch_bounds__(kGlueThreads) FillKernel(const FillParams<T> p
   if (!begins && i >= p.num_items) return;
   const FillVector<T> v = Items<T, kKind>(p, p.first_item + i);
   if (!begins && p.aligned && p.num_items - i >= kItems) {
-    *reinterpret_cast<FillVector<T>*>(p.out + i) = v;
+    // As one store of 16 bytes: in its own type the vector is merged with the stores below, of 4 or 8 bytes, and memory
+    // is written at 0.6 of its speed.
+    uint4 bits;
+    memcpy(&bits, &v, sizeof(bits));
+    __stwb(reinterpret_cast<uint4*>(p.out + i), bits);
     return;
   }
 #pragma unroll

@@ -100,6 +100,34 @@ __global__ void __launch_bounds__(kGlueThreads) GatherKernel(const GatherParams<
   if (threadIdx.x == 0) Leave(p.control, before, p.num_bad);
 }
 
+// A scatter of items of 8 bytes. A warp's items follow each other, a thread's don't: where their places follow each
+// other too, a store fills whole sectors. With four items a thread in a row memory was written at 0.67 of its speed.
+template <class T, class Index>
+__global__ void __launch_bounds__(kGlueThreads) ScatterWideKernel(const GatherParams<T, Index> p) {
+  constexpr int kItems = kGatherItems<T>;
+  const uint64_t first = blockIdx.x * uint64_t{kGlueThreads} * kItems + threadIdx.x;
+  Index indices[kItems];
+  T items[kItems];
+  uint32_t num_bad = 0;
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) {
+    const uint64_t i = first + j * kGlueThreads;
+    if (i >= p.num_items) continue;
+    indices[j] = p.indices[i];
+    items[j] = p.in[i];
+  }
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) {
+    if (first + j * kGlueThreads < p.num_items && indices[j] >= p.bound) ++num_bad;
+  }
+  const uint32_t before = CountBad(p.control, num_bad);
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) {
+    if (first + j * kGlueThreads < p.num_items && indices[j] < p.bound) p.out[indices[j]] = items[j];
+  }
+  if (threadIdx.x == 0) Leave(p.control, before, p.num_bad);
+}
+
 // in: the items that out takes in order, of a gather; that are taken in order, of a scatter.
 template <bool kGathers, class T, class Index, class Args>
 cudaError_t LaunchOf(const Args& args, uint64_t bound, LaunchContext* context) {
@@ -117,7 +145,11 @@ cudaError_t LaunchOf(const Args& args, uint64_t bound, LaunchContext* context) {
   uint32_t num_blocks = 0;
   const cudaError_t error = CountTiles(args.num_items, uint64_t{kGlueThreads} * kItems, &num_blocks);
   if (error != cudaSuccess) return error;
-  return Launch(GatherKernel<T, Index, kGathers>, num_blocks, kGlueThreads, context->stream, params);
+  if constexpr (!kGathers && sizeof(T) == 8) {
+    return Launch(ScatterWideKernel<T, Index>, num_blocks, kGlueThreads, context->stream, params);
+  } else {
+    return Launch(GatherKernel<T, Index, kGathers>, num_blocks, kGlueThreads, context->stream, params);
+  }
 }
 
 template <bool kGathers, class Args>
