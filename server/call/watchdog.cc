@@ -24,6 +24,9 @@ absl::Status TooLong(WaitsFor waits_for, std::chrono::seconds limit) {
       return Error(absl::StatusCode::kResourceExhausted, "BYTE_BUDGET", "",
                    StrCat("there was no memory for the next message for ", limit.count(),
                           " s (--message-timeout-seconds): the call was ended, retry later"));
+    case WaitsFor::kTurn:
+      return Error(absl::StatusCode::kResourceExhausted, "BYTE_BUDGET", "",
+                   "too many questions of this caller wait for their messages: send messages whole, and retry later");
     case WaitsFor::kReader:
     case WaitsFor::kNothing:
       break;
@@ -80,6 +83,8 @@ std::chrono::seconds Watchdog::LimitOf(WaitsFor waits_for) const {
       return limits_.message;
     case WaitsFor::kReader:
       return limits_.reader;
+    case WaitsFor::kTurn:
+      return kTurnLimit;
     case WaitsFor::kNothing:
       break;
   }

@@ -28,7 +28,8 @@
 namespace prefixd {
 
 // What a call waits for its caller to do, or for others to give back. kNothing: it is the server's turn.
-enum class WaitsFor : uint8_t { kNothing, kFirstMessage, kMessage, kReader, kBytes };
+// kTurn: a question that may not have its message yet.
+enum class WaitsFor : uint8_t { kNothing, kFirstMessage, kMessage, kReader, kBytes, kTurn };
 
 class Watched {
  public:
@@ -59,6 +60,9 @@ class Watched {
 
 class Watchdog {
  public:
+  // Whoever asks with headers and message together waits for some microseconds; longer waits he who keeps back many.
+  static constexpr std::chrono::seconds kTurnLimit{1};
+
   // Zero: for ever.
   struct Limits {
     std::chrono::seconds first_message{30};

@@ -127,7 +127,9 @@ Watched::Sight ReadingReactor::Look() {
     MutexLock lock(mutex_);
     const WaitsFor message = num_reads_ == 1 ? WaitsFor::kFirstMessage : WaitsFor::kMessage;
     if (waits_) {
-      return {.waits_for = message, .progress = num_reads_, .is_idle = kind_ == Admission::Kind::kQuestion};
+      return {.waits_for = is_reading_ ? message : WaitsFor::kTurn,
+              .progress = num_reads_,
+              .is_idle = kind_ == Admission::Kind::kQuestion};
     }
   }
   return LookAtAnswer();
