@@ -13,6 +13,14 @@ import numpy as np
 from harness import BIN_DIR, LIMIT_SECONDS, E2ETest, wait_until
 
 
+def has_open(pid, path):
+    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # It has closed that one since.
+            if os.path.samefile(link, path):
+                return True
+    return False
+
+
 class BadInputTest(E2ETest):
     def save(self, name, array):
         np.save(self.folder / name, array)
@@ -203,9 +211,7 @@ class BadInputTest(E2ETest):
                 [BIN_DIR / "prefixctl", "--server", self.server.address, "--timeout", f"{LIMIT_SECONDS}s", "reduce",
                  "--format", "text", pipe], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             with process.stdout:
-                links = f"/proc/{process.pid}/fd"
-                wait_until(lambda: any(os.path.realpath(f"{links}/{fd}") == os.path.realpath(pipe)
-                                       for fd in os.listdir(links)))
+                wait_until(lambda: has_open(process.pid, pipe))
                 time.sleep(0.1)  # For it to look before anything is there.
                 with open(pipe, "r+b", buffering=0) as writer:  # Opens even if nobody reads any more.
                     time.sleep(0.1)  # For it to look while there is a writer, but nothing written.
