@@ -28,6 +28,12 @@ absl::Status Error(absl::StatusCode code, std::string_view reason, std::string_v
 std::string ErrorReason(const absl::Status& status) { return Payload(status, kReasonUrl); }
 std::string ErrorField(const absl::Status& status) { return Payload(status, kFieldUrl); }
 
+absl::Status InPart(absl::Status status, std::string_view part) {
+  const std::string field = ErrorField(status);
+  status.SetPayload(kFieldUrl, absl::Cord(field.empty() ? StrCat(part) : StrCat(part, ".", field)));
+  return status;
+}
+
 absl::Status WithQuotaSubject(absl::Status status, std::string_view subject) {
   status.SetPayload(kQuotaSubjectUrl, absl::Cord(AbslView(subject)));
   return status;

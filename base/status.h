@@ -42,9 +42,16 @@ std::string StrCat(const Parts&... parts) {
 // A status with a reason (UPPER_SNAKE_CASE) and, if it is about one, the path of the request's field.
 absl::Status Error(absl::StatusCode code, std::string_view reason, std::string_view field, std::string_view message);
 
+inline absl::Status InvalidField(std::string_view reason, std::string_view field, std::string_view message) {
+  return Error(absl::StatusCode::kInvalidArgument, reason, field, message);
+}
+
 // The reason and field of a status made by Error; empty if it has none.
 std::string ErrorReason(const absl::Status& status);
 std::string ErrorField(const absl::Status& status);
+
+// The same status, of a field of a larger message: its path has that of the part, and a dot, in front.
+absl::Status InPart(absl::Status status, std::string_view part);
 
 // The same status with whom the exhausted quota is of: a caller's name, or "server".
 absl::Status WithQuotaSubject(absl::Status status, std::string_view subject);

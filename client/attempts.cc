@@ -5,9 +5,7 @@
 #include "absl/time/clock.h"
 
 namespace prefixd::client {
-namespace {
 
-// Waits until the server is connected, or can't be.
 bool Connect(const Server& server, const CallOptions& call, absl::Time deadline) {
   grpc::Channel& channel = *server.channel();
   for (;;) {
@@ -20,8 +18,6 @@ bool Connect(const Server& server, const CallOptions& call, absl::Time deadline)
     channel.WaitForStateChange(state, absl::ToChronoTime(std::min(deadline, now + absl::Milliseconds(50))));
   }
 }
-
-}  // namespace
 
 Attempts::Attempts(const Connection& connection, const CallOptions& call, absl::Time deadline)
     : connection_(connection),

@@ -15,6 +15,7 @@
 #include "absl/random/random.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/status.h"
 #include "client/cancellation.h"
 #include "client/connection.h"
 #include "client/options.h"
@@ -64,9 +65,25 @@ absl::Status Retry(Attempts& attempts, Attempt attempt) {
   }
 }
 
+// Waits until the server is connected, or can't be.
+bool Connect(const Server& server, const CallOptions& call, absl::Time deadline);
+
 // The server of a stream that is not tried again: the first that can be connected to, else the last of the attempts.
 // Waits for it, so that a server that is just starting is found.
 const Server& ConnectedServer(const Connection& connection, const CallOptions& call, absl::Time deadline);
+
+// For a call that must not run twice, as one that makes an array or changes one in place: asks a server that is
+// connected, and another only where the one says that it has not begun.
+template <class Attempt>
+absl::Status RunOnce(const Connection& connection, const CallOptions& call, absl::Time deadline, Attempt attempt) {
+  Attempts attempts(connection, call, deadline);
+  return Retry(attempts, [&](const Server& /*server*/) -> Outcome {
+    while (!Connect(attempts.server(), call, deadline) && attempts.Next()) continue;
+    absl::Status status = attempt(attempts.server());
+    const bool has_refused = ErrorReason(status) == "DRAINING";
+    return {std::move(status), has_refused};
+  });
+}
 
 }  // namespace prefixd::client
 

@@ -20,4 +20,9 @@ absl::StatusOr<Timing> Client::RunChunks(const Spec& spec, ChunkSource& source, 
   return std::visit([&](const auto& one) { return internal::RunChunks(*connection_, one, source, sink, call); }, spec);
 }
 
+absl::StatusOr<ResidentReply> Client::RunOnArrays(const Spec& spec, const ArrayPlaces& places, ResultSink sink,
+                                                  const CallOptions& call) {
+  return std::visit([&](const auto& one) { return internal::RunOnArrays(one, places, sink, call); }, spec);
+}
+
 }  // namespace prefixd::client

@@ -13,6 +13,8 @@
 // An array that fits one message with its result (1 MiB) is one unary call; a longer one becomes a stream, in chunks,
 // whose results come back while it is still being sent. The answer is the same, except that `reverse` is unary only.
 //
+// Arrays that stay on the server's device, and calls on them: array.h.
+//
 // Errors: the server's code and message. prefixd::ErrorReason and ErrorField (base/status.h) tell reason and field,
 // RetryDelay (call_status.h) how long the server wants to be left alone. The table is in
 // proto/prefixd/v1/primitives.proto.
@@ -21,11 +23,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/status.h"
+#include "client/array.h"
 #include "client/benchmark.h"
 #include "client/call_status.h"
 #include "client/chunk.h"
@@ -33,6 +40,7 @@
 #include "client/difference.h"
 #include "client/echo.h"
 #include "client/options.h"
+#include "client/program.h"
 #include "client/reduce.h"
 #include "client/scan.h"
 #include "client/server_info.h"
@@ -104,6 +112,93 @@ class Client {
     return internal::Difference<T>(*connection_, values, options, call);
   }
 
+  // ---- Resident arrays: see array.h ----
+  // An array as the spec says, of zeros or of what `fill` says.
+  // Errors: INVALID_ARGUMENT (SHAPE, LIFETIME, ARRAY_TYPE), RESOURCE_EXHAUSTED (ARRAY_BUDGET, DEVICE_MEMORY).
+  // Example: client.CreateArray({.dtype = DType::kF32, .shape = {1000}}, Random<float>(7))
+  absl::StatusOr<Array> CreateArray(const ArraySpec& spec, const std::optional<FillSpec>& fill = {},
+                                    const CallOptions& call = {}) {
+    return internal::CreateArray(*connection_, spec, fill, call);
+  }
+
+  // An array of these values, of one dimension. Cost: Array::Write's.
+  template <class T>
+  absl::StatusOr<Array> CreateArray(absl::Span<const T> values, const Lifetime& lifetime = {},
+                                    const CallOptions& call = {}) {
+    return internal::UploadArray(*connection_, kDTypeOf<T>, AsBytes(values), lifetime, call);
+  }
+
+  // The array of that name, which stays when the handle goes. Cost: a call, which looks for it.
+  absl::StatusOr<Array> BorrowArray(std::string_view name, const CallOptions& call = {}) {
+    return internal::BorrowArray(*connection_, name, call);
+  }
+
+  absl::Status DeleteArray(std::string_view name, const CallOptions& call = {}) {
+    return internal::DeleteArray(*connection_, name, call);
+  }
+
+  // The caller's arrays, in the order of their names, server by server.
+  // Errors: PERMISSION_DENIED (LIST_NEEDS_NAME) for callers without a name: their arrays' names are secrets.
+  absl::StatusOr<std::vector<ArrayInfo>> ListArrays(const CallOptions& call = {}) {
+    return internal::ListArrays(*connection_, call);
+  }
+
+  // Primitives of a resident array: the result comes to this side, or stays on the device (...Into). T is the array's
+  // type. Nothing but the result crosses the wire.
+  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM) for a reverse result above 1 MiB that is to come to this side. One
+  //         that stays on the device has no limit.
+  // Order: the calls of one array are the caller's to order: one that needs what another still writes is ABORTED
+  //        (ARRAY_IN_USE).
+  template <class T, class Out = T>
+  absl::StatusOr<ScanResult<Out>> Scan(const ArrayPart& values, const ScanOptions<Out>& options = {},
+                                       const CallOptions& call = {}) {
+    return internal::Scan<T, Out>(values, options, call);
+  }
+  // Example: client.ScanInto<float>(array, array) scans in place; client.ScanInto<float>(array, NewArray{}) does not.
+  template <class T, class Out = T>
+  absl::StatusOr<ResidentResult> ScanInto(const ArrayPart& values, const Target& to,
+                                          const ScanOptions<Out>& options = {}, const CallOptions& call = {}) {
+    return internal::ScanInto<T, Out>(values, to, options, call);
+  }
+
+  template <class T, class Out = T>
+  absl::StatusOr<ReduceResult<Out>> Reduce(const ArrayPart& values, const ReduceOptions<Out>& options = {},
+                                           const CallOptions& call = {}) {
+    return internal::Reduce<T, Out>(values, options, call);
+  }
+
+  // select: a Where<T>, or an ArrayPart with a mask, of u8.
+  template <class T>
+  absl::StatusOr<CompactResult<T>> Compact(const ArrayPart& values, const Selector<T>& select,
+                                           const CompactOptions& options = {}, const CallOptions& call = {}) {
+    return internal::Compact<T>(values, select, options, call);
+  }
+  // The results that have a target, options.return_indices notwithstanding.
+  // Errors: OUT_OF_RANGE (SINK_TOO_SMALL) where more is kept than a part has room for.
+  template <class T>
+  absl::StatusOr<ResidentCompactResult> CompactInto(const ArrayPart& values, const Selector<T>& select,
+                                                    const CompactTargets& to, const CompactOptions& options = {},
+                                                    const CallOptions& call = {}) {
+    return internal::CompactInto<T>(values, select, to, options, call);
+  }
+
+  template <class T>
+  absl::StatusOr<DifferenceResult<T>> Difference(const ArrayPart& values, const DifferenceOptions<T>& options = {},
+                                                 const CallOptions& call = {}) {
+    return internal::Difference<T>(values, options, call);
+  }
+  template <class T>
+  absl::StatusOr<ResidentResult> DifferenceInto(const ArrayPart& values, const Target& to,
+                                                const DifferenceOptions<T>& options = {},
+                                                const CallOptions& call = {}) {
+    return internal::DifferenceInto<T>(values, to, options, call);
+  }
+
+  // Any of these calls, chosen at run time. The sink gets the arrays of a result that has no target, in order, in
+  // pieces, on the calling thread.
+  absl::StatusOr<ResidentReply> RunOnArrays(const Spec& spec, const ArrayPlaces& places, ResultSink sink,
+                                            const CallOptions& call = {});
+
   // ---- Element types known at run time, arrays larger than memory ----
   // As the calls above, from a source to a sink: one unary call where the first chunk is the last and fits, else a
   // stream. The sink gets the result in order, in pieces, on the calling thread; an error from it ends the call with
@@ -137,6 +232,15 @@ class Client {
   // of a reduce is dropped.
   absl::StatusOr<Timing> RunChunks(const Spec& spec, ChunkSource& source, ResultSink sink,
                                    const CallOptions& call = {});
+
+  // ---- Programs: proto/prefixd/v1/programs.proto ----
+  // Runs several operations in one call, whose intermediate arrays never leave the device.
+  // program_json: a prefixd.v1.RunRequest as JSON. Returns the RunResponse as JSON, with the contract's field names.
+  // Errors: INVALID_ARGUMENT for what is no such JSON; those at the top of programs.proto.
+  // Retry:  never: a program may have written into arrays.
+  absl::StatusOr<std::string> RunProgram(std::string_view program_json, const CallOptions& call = {}) {
+    return internal::RunProgram(*connection_, program_json, call);
+  }
 
   // ---- Streams: see stream.h ----
   // Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) if the spec has a value of a type that this client does not know. That

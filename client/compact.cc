@@ -3,6 +3,7 @@
 #include "client/caller_stream.h"
 #include "client/chunk_call.h"
 #include "client/memory_source.h"
+#include "client/resident_call.h"
 #include "prefixd/v1/primitives.pb.h"
 #include "proto/wire_compact.h"
 
@@ -100,6 +101,35 @@ absl::StatusOr<Timing> RunChunks(const Connection& connection, const CompactSpec
                                  ResultSink sink, const CallOptions& call) {
   return CallForKept(connection, spec, source, Lender(), call,
                      [&](const Payload& kept, const Payload& places) { return sink(kept.parts(), places.parts()); });
+}
+
+absl::StatusOr<ResidentReply> RunOnArrays(const CompactSpec& spec, const ArrayPlaces& places, ResultSink sink,
+                                          const CallOptions& call) {
+  const uint64_t value_bytes = spec.return_values && !places.values_to ? SizeOf(spec.dtype) : 0;
+  const uint64_t index_bytes = spec.return_indices && !places.indices_to ? SizeOf(spec.index_dtype) : 0;
+  v1::CompactResponse last;
+  uint64_t got_value_bytes = 0;
+  uint64_t got_index_bytes = 0;
+  const auto take = [&](ArrayReply<v1::CompactResponse>& reply) -> absl::Status {
+    got_value_bytes += reply.values.size();
+    got_index_bytes += reply.indices.size();
+    PREFIXD_RETURN_IF_ERROR(CheckWholeItems("values", reply.values, SizeOf(spec.dtype)));
+    PREFIXD_RETURN_IF_ERROR(CheckWholeItems("indices", reply.indices, SizeOf(spec.index_dtype)));
+    last = std::move(reply.message);
+    return sink(reply.values.parts(), reply.indices.parts());
+  };
+  PREFIXD_RETURN_IF_ERROR(CallResident(spec, places, call, take));
+  PREFIXD_RETURN_IF_ERROR(CheckLength("values", got_value_bytes, last.count() * value_bytes));
+  PREFIXD_RETURN_IF_ERROR(CheckLength("indices", got_index_bytes, last.count() * index_bytes));
+  ResidentReply result;
+  result.count = last.count();
+  result.timing = TimingOf(last).value_or(Timing());
+  const std::shared_ptr<const Connection>& connection = places.values.connection();
+  PREFIXD_ASSIGN_OR_RETURN(Placed values, PlacedOf(connection, places.values_to, last.values()));
+  PREFIXD_ASSIGN_OR_RETURN(Placed indices, PlacedOf(connection, places.indices_to, last.indices()));
+  result.values = std::move(values.made);
+  result.indices = std::move(indices.made);
+  return result;
 }
 
 }  // namespace internal

@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -14,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/status.h"
+#include "client/array.h"
 #include "client/chunk.h"
 #include "client/options.h"
 #include "client/stream.h"
@@ -36,6 +39,10 @@ struct Where {
   Comparison comparison = Comparison::kGreater;
   T value = {};
 };
+
+// What selects of a resident array: a predicate, or a resident mask.
+template <class T>
+using Selector = std::variant<Where<T>, ArrayPart>;
 
 struct CompactOptions {
   MaskKind mask_kind = MaskKind::kBytes;  // Where a mask selects.
@@ -82,6 +89,10 @@ absl::StatusOr<std::unique_ptr<CompactStream>> OpenCompact(const Connection& con
 absl::StatusOr<Timing> RunChunks(const Connection& connection, const CompactSpec& spec, ChunkSource& source,
                                  ResultSink sink, const CallOptions& call);
 
+// As Client::RunOnArrays.
+absl::StatusOr<ResidentReply> RunOnArrays(const CompactSpec& spec, const ArrayPlaces& places, ResultSink sink,
+                                          const CallOptions& call);
+
 // Errors: INVALID_ARGUMENT (MASK_LENGTH) unless there is one byte, or bit, an element.
 absl::Status CheckMaskLength(size_t mask_bytes, size_t num_items, MaskKind kind);
 
@@ -117,6 +128,54 @@ absl::StatusOr<CompactResult<T>> Compact(const Connection& connection, absl::Spa
                                          const CallOptions& call) {
   PREFIXD_RETURN_IF_ERROR(CheckMaskLength(mask.size(), values.size(), options.mask_kind));
   return Compact(connection, values, CompactSpec{}, AsBytes(mask), options, call);
+}
+
+template <class T>
+CompactSpec SpecOf(const Selector<T>& select, const CompactOptions& options, uint64_t num_items) {
+  CompactSpec spec = {.dtype = kDTypeOf<T>};
+  if (const auto* const where = std::get_if<Where<T>>(&select)) {
+    spec.predicate = Predicate{where->comparison, Value::Of(where->value)};
+  }
+  spec.mask_kind = options.mask_kind;
+  spec.invert = options.invert;
+  spec.return_indices = options.return_indices;
+  spec.algorithm = options.algorithm;
+  spec.num_items = num_items;
+  return spec;
+}
+
+template <class T>
+std::optional<ArrayPart> MaskOf(const Selector<T>& select) {
+  const auto* const mask = std::get_if<ArrayPart>(&select);
+  return mask != nullptr ? std::optional(*mask) : std::nullopt;
+}
+
+template <class T>
+absl::StatusOr<CompactResult<T>> Compact(const ArrayPart& values, const Selector<T>& select,
+                                         const CompactOptions& options, const CallOptions& call) {
+  CompactResult<T> result;
+  const auto take = [&](Pieces kept, Pieces indices) {
+    const absl::Status status = Append(kept, &result.values);
+    return status.ok() ? Append(indices, &result.indices) : status;
+  };
+  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunOnArrays(SpecOf<T>(select, options, values.num_items()),
+                                                            {.values = values, .mask = MaskOf<T>(select)}, take, call));
+  result.timing = std::move(reply.timing);
+  return result;
+}
+
+template <class T>
+absl::StatusOr<ResidentCompactResult> CompactInto(const ArrayPart& values, const Selector<T>& select,
+                                                  const CompactTargets& to, const CompactOptions& options,
+                                                  const CallOptions& call) {
+  CompactSpec spec = SpecOf<T>(select, options, values.num_items());
+  spec.return_values = to.values.has_value();
+  spec.return_indices = to.indices.has_value();
+  PREFIXD_ASSIGN_OR_RETURN(
+      ResidentReply reply,
+      RunOnArrays(spec, {.values = values, .mask = MaskOf<T>(select), .values_to = to.values, .indices_to = to.indices},
+                  NoSink, call));
+  return ResidentCompactResult{reply.count, std::move(reply.values), std::move(reply.indices), std::move(reply.timing)};
 }
 
 }  // namespace internal

@@ -21,8 +21,9 @@ constexpr size_t kTriesOfAName = 4;
 
 bool IsNameOfSeveral(std::string_view address) { return address.starts_with("dns:"); }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const ClientOptions& options,
-                                           const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+enum class Subchannels { kShared, kOwn };
+
+std::shared_ptr<grpc::Channel> MakeChannel(const Route& route, const ClientOptions& options, Subchannels subchannels) {
   // gRPC stays up until the process ends. It would shut down with its last channel, and where a write was still under
   // way it waits ten seconds for that (gRPC 1.51, now and then, after a stream that failed).
   [[maybe_unused]] static const bool stays_up = (grpc_init(), true);
@@ -46,12 +47,17 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Cli
   // for the web.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Otherwise gRPC gives channels to one address, with the same arguments, one connection.
-  if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  if (IsNameOfSeveral(address)) arguments.SetLoadBalancingPolicyName("round_robin");
-  return grpc::CreateCustomChannel(address, credentials, arguments);
+  if (subchannels == Subchannels::kOwn) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (IsNameOfSeveral(route.address)) arguments.SetLoadBalancingPolicyName("round_robin");
+  return grpc::CreateCustomChannel(route.address, route.credentials, arguments);
 }
 
 }  // namespace
+
+Server::Server(Route route, std::shared_ptr<grpc::Channel> channel)
+    : route_(std::move(route)),
+      channel_(std::move(channel)),
+      tries_(IsNameOfSeveral(route_.address) ? kTriesOfAName : 1) {}
 
 void Server::Shun(absl::Duration duration) const { shunned_until_ns_ = absl::ToUnixNanos(absl::Now() + duration); }
 
@@ -80,9 +86,32 @@ Connection::Connection(absl::Span<const std::string> addresses, const ClientOpti
     return;
   }
   for (const std::string& address : addresses) {
-    servers_.emplace_back(MakeChannel(address, options, credentials->Of(address)), credentials->authorization,
-                          IsNameOfSeveral(address) ? kTriesOfAName : 1);
+    const Route route = {address, credentials->Of(address), credentials->authorization};
+    servers_.emplace_back(
+        route, MakeChannel(route, options, options.own_connection ? Subchannels::kOwn : Subchannels::kShared));
   }
+}
+
+Connection::Connection(const Server& server, const ClientOptions& options) : options_(options), turn_(0) {
+  servers_.emplace_back(server.route(), server.channel());
+}
+
+std::shared_ptr<const Connection> Connection::To(const Server& server) const {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<const Connection>& to = to_[&server];
+  if (to == nullptr) to.reset(new Connection(server, options_));
+  return to;
+}
+
+std::vector<const Server*> Connection::Lines(size_t count) const {
+  const Server& first = servers_.front();
+  std::vector<const Server*> lines = {&first};
+  const std::lock_guard lock(mutex_);
+  while (lines_.size() + 1 < count) {
+    lines_.emplace_back(first.route(), MakeChannel(first.route(), options_, Subchannels::kOwn));
+  }
+  for (size_t i = 0; i + 1 < count; ++i) lines.push_back(&lines_[i]);
+  return lines;
 }
 
 std::vector<const Server*> Connection::Order() const {
@@ -99,10 +128,17 @@ std::vector<const Server*> Connection::Order() const {
 }
 
 void Connection::Work(absl::Duration duration) const {
-  for (const Server& server : servers_) {
-    grpc::Channel& channel = *server.channel();
+  std::vector<const Server*> all;
+  all.reserve(servers_.size());
+  for (const Server& server : servers_) all.push_back(&server);
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Server& line : lines_) all.push_back(&line);
+  }
+  for (const Server* server : all) {
+    grpc::Channel& channel = *server->channel();
     channel.WaitForStateChange(channel.GetState(false),
-                               absl::ToChronoTime(absl::Now() + duration / static_cast<int64_t>(servers_.size())));
+                               absl::ToChronoTime(absl::Now() + duration / static_cast<int64_t>(all.size())));
   }
 }
 

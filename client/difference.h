@@ -6,12 +6,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/status.h"
+#include "client/array.h"
 #include "client/chunk.h"
 #include "client/options.h"
 #include "client/stream.h"
@@ -63,19 +65,47 @@ absl::StatusOr<std::unique_ptr<DifferenceStream>> OpenDifference(const Connectio
 absl::StatusOr<Timing> RunChunks(const Connection& connection, const DifferenceSpec& spec, ChunkSource& source,
                                  ResultSink sink, const CallOptions& call);
 
+// As Client::RunOnArrays.
+absl::StatusOr<ResidentReply> RunOnArrays(const DifferenceSpec& spec, const ArrayPlaces& places, ResultSink sink,
+                                          const CallOptions& call);
+
+template <class T>
+DifferenceSpec SpecOf(const DifferenceOptions<T>& options, uint64_t num_items) {
+  return {.dtype = kDTypeOf<T>,
+          .init = ToValue(options.init),
+          .reverse = options.reverse,
+          .algorithm = options.algorithm,
+          .num_items = num_items};
+}
+
 template <class T>
 absl::StatusOr<DifferenceResult<T>> Difference(const Connection& connection, absl::Span<const T> values,
                                                const DifferenceOptions<T>& options, const CallOptions& call) {
-  const DifferenceSpec spec = {.dtype = kDTypeOf<T>,
-                               .init = ToValue(options.init),
-                               .reverse = options.reverse,
-                               .algorithm = options.algorithm,
-                               .num_items = values.size()};
+  const DifferenceSpec spec = SpecOf(options, values.size());
   DifferenceResult<T> result;
   result.values.reserve(values.size());
   const auto room = [&](size_t size_bytes) { return Grow(size_bytes, &result.values); };
   PREFIXD_ASSIGN_OR_RETURN(result.timing, DifferenceBytes(connection, spec, AsBytes(values), room, call));
   return result;
+}
+
+template <class T>
+absl::StatusOr<DifferenceResult<T>> Difference(const ArrayPart& values, const DifferenceOptions<T>& options,
+                                               const CallOptions& call) {
+  DifferenceResult<T> result;
+  const auto take = [&](Pieces elements, Pieces /*indices*/) { return Append(elements, &result.values); };
+  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply,
+                           RunOnArrays(SpecOf(options, values.num_items()), {.values = values}, take, call));
+  result.timing = std::move(reply.timing);
+  return result;
+}
+
+template <class T>
+absl::StatusOr<ResidentResult> DifferenceInto(const ArrayPart& values, const Target& to,
+                                              const DifferenceOptions<T>& options, const CallOptions& call) {
+  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunOnArrays(SpecOf(options, values.num_items()),
+                                                            {.values = values, .values_to = to}, NoSink, call));
+  return ResidentResult{reply.count, std::move(reply.values), std::move(reply.timing)};
 }
 
 }  // namespace internal

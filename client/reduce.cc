@@ -3,6 +3,7 @@
 #include "client/caller_stream.h"
 #include "client/chunk_call.h"
 #include "client/memory_source.h"
+#include "client/resident_call.h"
 #include "prefixd/v1/primitives.pb.h"
 #include "proto/wire_reduce.h"
 #include "proto/wire_values.h"
@@ -94,6 +95,22 @@ absl::StatusOr<Timing> RunChunks(const Connection& connection, const ReduceSpec&
                                  const CallOptions& call) {
   PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReduceChunks(connection, spec, source, call));
   return std::move(reply.timing);
+}
+
+absl::StatusOr<ResidentReply> RunOnArrays(const ReduceSpec& spec, const ArrayPlaces& places, ResultSink /*sink*/,
+                                          const CallOptions& call) {
+  v1::ReduceResponse last;
+  PREFIXD_RETURN_IF_ERROR(CallResident(spec, places, call, [&](ArrayReply<v1::ReduceResponse>& reply) {
+    last = std::move(reply.message);
+    return absl::OkStatus();
+  }));
+  PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReplyOf(last, spec.output()));
+  ResidentReply result;
+  result.count = reply.count;
+  result.value = reply.value;
+  result.index = reply.index;
+  result.timing = std::move(reply.timing);
+  return result;
 }
 
 }  // namespace internal

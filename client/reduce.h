@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/status.h"
+#include "client/array.h"
 #include "client/chunk.h"
 #include "client/options.h"
 #include "client/stream.h"
@@ -66,16 +67,33 @@ absl::StatusOr<std::unique_ptr<ReduceStream>> OpenReduce(const Connection& conne
 absl::StatusOr<Timing> RunChunks(const Connection& connection, const ReduceSpec& spec, ChunkSource& source,
                                  ResultSink sink, const CallOptions& call);
 
+// As Client::RunOnArrays.
+absl::StatusOr<ResidentReply> RunOnArrays(const ReduceSpec& spec, const ArrayPlaces& places, ResultSink sink,
+                                          const CallOptions& call);
+
+template <class T, class Out>
+ReduceSpec SpecOf(const ReduceOptions<Out>& options, uint64_t num_items) {
+  return {.dtype = kDTypeOf<T>,
+          .out_dtype = kOutDType<T, Out>,
+          .op = options.op,
+          .init = ToValue(options.init),
+          .algorithm = options.algorithm,
+          .num_items = num_items};
+}
+
 template <class T, class Out>
 absl::StatusOr<ReduceResult<Out>> Reduce(const Connection& connection, absl::Span<const T> values,
                                          const ReduceOptions<Out>& options, const CallOptions& call) {
-  const ReduceSpec spec = {.dtype = kDTypeOf<T>,
-                           .out_dtype = kOutDType<T, Out>,
-                           .op = options.op,
-                           .init = ToValue(options.init),
-                           .algorithm = options.algorithm,
-                           .num_items = values.size()};
+  const ReduceSpec spec = SpecOf<T>(options, values.size());
   PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReduceBytes(connection, spec, AsBytes(values), call));
+  return ReduceResult<Out>{reply.value.As<Out>(), reply.count, reply.index, std::move(reply.timing)};
+}
+
+template <class T, class Out>
+absl::StatusOr<ReduceResult<Out>> Reduce(const ArrayPart& values, const ReduceOptions<Out>& options,
+                                         const CallOptions& call) {
+  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply,
+                           RunOnArrays(SpecOf<T>(options, values.num_items()), {.values = values}, NoSink, call));
   return ReduceResult<Out>{reply.value.As<Out>(), reply.count, reply.index, std::move(reply.timing)};
 }
 

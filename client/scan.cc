@@ -1,5 +1,6 @@
 #include "client/scan.h"
 
+#include "client/resident_call.h"
 #include "client/values_call.h"
 #include "prefixd/v1/primitives.pb.h"
 #include "proto/wire_scan.h"
@@ -34,6 +35,11 @@ absl::StatusOr<std::unique_ptr<ScanStream>> OpenScan(const Connection& connectio
 absl::StatusOr<Timing> RunChunks(const Connection& connection, const ScanSpec& spec, ChunkSource& source,
                                  ResultSink sink, const CallOptions& call) {
   return RunForValues(connection, spec, source, sink, call);
+}
+
+absl::StatusOr<ResidentReply> RunOnArrays(const ScanSpec& spec, const ArrayPlaces& places, ResultSink sink,
+                                          const CallOptions& call) {
+  return RunResidentForValues(spec, places, sink, call);
 }
 
 }  // namespace internal

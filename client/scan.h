@@ -7,12 +7,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/status.h"
+#include "client/array.h"
 #include "client/chunk.h"
 #include "client/options.h"
 #include "client/stream.h"
@@ -68,22 +70,50 @@ absl::StatusOr<std::unique_ptr<ScanStream>> OpenScan(const Connection& connectio
 absl::StatusOr<Timing> RunChunks(const Connection& connection, const ScanSpec& spec, ChunkSource& source,
                                  ResultSink sink, const CallOptions& call);
 
+// As Client::RunOnArrays.
+absl::StatusOr<ResidentReply> RunOnArrays(const ScanSpec& spec, const ArrayPlaces& places, ResultSink sink,
+                                          const CallOptions& call);
+
+template <class T, class Out>
+ScanSpec SpecOf(const ScanOptions<Out>& options, uint64_t num_items) {
+  return {.dtype = kDTypeOf<T>,
+          .out_dtype = kOutDType<T, Out>,
+          .op = options.op,
+          .kind = options.kind,
+          .init = ToValue(options.init),
+          .reverse = options.reverse,
+          .algorithm = options.algorithm,
+          .num_items = num_items};
+}
+
 template <class T, class Out>
 absl::StatusOr<ScanResult<Out>> Scan(const Connection& connection, absl::Span<const T> values,
                                      const ScanOptions<Out>& options, const CallOptions& call) {
-  const ScanSpec spec = {.dtype = kDTypeOf<T>,
-                         .out_dtype = kOutDType<T, Out>,
-                         .op = options.op,
-                         .kind = options.kind,
-                         .init = ToValue(options.init),
-                         .reverse = options.reverse,
-                         .algorithm = options.algorithm,
-                         .num_items = values.size()};
+  const ScanSpec spec = SpecOf<T>(options, values.size());
   ScanResult<Out> result;
   result.values.reserve(values.size());
   const auto room = [&](size_t size_bytes) { return Grow(size_bytes, &result.values); };
   PREFIXD_ASSIGN_OR_RETURN(result.timing, ScanBytes(connection, spec, AsBytes(values), room, call));
   return result;
+}
+
+template <class T, class Out>
+absl::StatusOr<ScanResult<Out>> Scan(const ArrayPart& values, const ScanOptions<Out>& options,
+                                     const CallOptions& call) {
+  ScanResult<Out> result;
+  const auto take = [&](Pieces elements, Pieces /*indices*/) { return Append(elements, &result.values); };
+  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply,
+                           RunOnArrays(SpecOf<T>(options, values.num_items()), {.values = values}, take, call));
+  result.timing = std::move(reply.timing);
+  return result;
+}
+
+template <class T, class Out>
+absl::StatusOr<ResidentResult> ScanInto(const ArrayPart& values, const Target& to, const ScanOptions<Out>& options,
+                                        const CallOptions& call) {
+  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunOnArrays(SpecOf<T>(options, values.num_items()),
+                                                            {.values = values, .values_to = to}, NoSink, call));
+  return ResidentResult{reply.count, std::move(reply.values), std::move(reply.timing)};
 }
 
 }  // namespace internal

@@ -3,11 +3,15 @@
 #define PREFIXD_CLIENT_TYPED_H_
 
 #include <cstddef>
+#include <cstring>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "client/chunk.h"
 #include "kernels/types.h"
 
 namespace prefixd::client {
@@ -26,6 +30,20 @@ std::byte* Grow(size_t size_bytes, std::vector<T>* elements) {
   elements->resize(old_size + size_bytes / sizeof(T));
   return reinterpret_cast<std::byte*>(elements->data() + old_size);
 }
+
+// Adds elements that came in pieces. Needs: whole ones.
+template <class T>
+absl::Status Append(Pieces pieces, std::vector<T>* elements) {
+  std::byte* to = Grow(NumBytes(pieces), elements);
+  for (const std::string_view piece : pieces) {
+    std::memcpy(to, piece.data(), piece.size());
+    to += piece.size();
+  }
+  return absl::OkStatus();
+}
+
+// Takes nothing: for results that stay on the device.
+inline absl::Status NoSink(Pieces /*values*/, Pieces /*indices*/) { return absl::OkStatus(); }
 
 // A spec's out_dtype for these types: absent where both are one.
 template <class T, class Out>

@@ -46,6 +46,12 @@ constexpr int NumInputs(MapOp op) {
   FatalValue("NumInputs", op);
 }
 
+// The type of what it writes: of comparisons u8, whose bytes are 0 and 1. cast_dtype counts for kCast alone.
+constexpr DType MapOutput(MapOp op, DType dtype, DType cast_dtype) {
+  if (op == MapOp::kCast) return cast_dtype;
+  return op == MapOp::kCompare || op == MapOp::kCompareArrays ? DType::kU8 : dtype;
+}
+
 // Whether the comparison is with something. The others look at the element alone.
 constexpr bool HasValue(Comparison comparison) {
   return comparison != Comparison::kIsNan && comparison != Comparison::kIsFinite;

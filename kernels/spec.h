@@ -108,25 +108,43 @@ struct DifferenceSpec {
 using Spec = std::variant<ScanSpec, ReduceSpec, CompactSpec, DifferenceSpec>;
 
 inline Primitive PrimitiveOf(const Spec& spec) { return static_cast<Primitive>(spec.index()); }
-inline DType InputOf(const Spec& spec) {
+// These of any variant of specs, as Operation (operation.h) is another.
+template <class... S>
+DType InputOf(const std::variant<S...>& spec) {
   return std::visit([](const auto& s) { return s.dtype; }, spec);
 }
-inline DType OutputOf(const Spec& spec) {
+template <class... S>
+DType OutputOf(const std::variant<S...>& spec) {
   return std::visit([](const auto& s) { return s.output(); }, spec);
 }
-inline const Algorithm& AlgorithmOf(const Spec& spec) {
-  return std::visit([](const auto& s) -> const Algorithm& { return s.algorithm; }, spec);
+// {} where nobody chooses it.
+template <class... S>
+Algorithm AlgorithmOf(const std::variant<S...>& spec) {
+  return std::visit(
+      [](const auto& s) -> Algorithm {
+        if constexpr (requires { s.algorithm; }) return s.algorithm;
+        return {};
+      },
+      spec);
 }
-inline std::optional<uint64_t> NumItemsOf(const Spec& spec) {
-  return std::visit([](const auto& s) { return s.num_items; }, spec);
+// The length that was declared.
+template <class... S>
+std::optional<uint64_t> NumItemsOf(const std::variant<S...>& spec) {
+  return std::visit(
+      [](const auto& s) -> std::optional<uint64_t> {
+        if constexpr (requires { s.num_items; }) return s.num_items;
+        return std::nullopt;
+      },
+      spec);
 }
 // The operator; nullopt where the primitive has none.
 template <class S>
 std::optional<Op> OpOfOne(const S& spec) {
-  if constexpr (requires { spec.op; }) return spec.op;
+  if constexpr (requires { std::optional<Op>(spec.op); }) return spec.op;
   return std::nullopt;
 }
-inline std::optional<Op> OpOf(const Spec& spec) {
+template <class... S>
+std::optional<Op> OpOf(const std::variant<S...>& spec) {
   return std::visit([](const auto& s) { return OpOfOne(s); }, spec);
 }
 

@@ -94,7 +94,8 @@ Outcome Split(const google::protobuf::Descriptor& type, Cursor& in, uint64_t sto
               ArrayPayloads* payloads, std::string* rest) {
   constexpr size_t kMaxTagBytes = 5;  // As protobuf's parser has it, also for lengths.
   constexpr int kMaxVarintBytes = 10;
-  uint64_t arrays_seen = 0;  // A bit each. A second one would have to be merged with the first.
+  uint64_t arrays_seen = 0;       // A bit each. A second one would have to be merged with the first.
+  bool has_other_source = false;  // An array elsewhere.
   const auto has_room = [&](uint64_t num_bytes) {
     return num_bytes <= kMaxBytesBesideArrays && rest->size() <= kMaxBytesBesideArrays - num_bytes;
   };
@@ -126,7 +127,10 @@ Outcome Split(const google::protobuf::Descriptor& type, Cursor& in, uint64_t sto
     if (length > in.remaining() - stop) return Outcome::kUnusual;
     if ((tag & 7) != kBytes || !IsSplit(type, level, field)) {
       // A source beside inline: the later one would win.
-      if (level == kArray && field < kInnerField) return Outcome::kUnusual;
+      if (level == kArray && field < kInnerField) {
+        if (arrays_seen != 0) return Outcome::kUnusual;
+        has_other_source = true;
+      }
       const uint64_t num_bytes = start.remaining() - in.remaining() + length;
       if (!has_room(num_bytes)) return Outcome::kTooMuchBesideArrays;
       in.Read(length, [](std::string_view) {});
@@ -134,7 +138,7 @@ Outcome Split(const google::protobuf::Descriptor& type, Cursor& in, uint64_t sto
       continue;
     }
     const uint64_t seen = uint64_t{1} << (kLastArrayField - field);
-    if ((arrays_seen & seen) != 0) return Outcome::kUnusual;
+    if ((arrays_seen & seen) != 0 || has_other_source) return Outcome::kUnusual;
     arrays_seen |= seen;
     if (level == kChunk) {
       in.Read(length, [&](std::string_view part) { (*payloads)[array].Append(part); });
@@ -214,6 +218,22 @@ absl::Status ParseArrayMessage(const grpc::ByteBuffer& bytes, google::protobuf::
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message* message) {
   ArrayPayloads none;
   return ParseArrayMessage(bytes, message, &none);
+}
+
+absl::Status ParseMessage(const grpc::ByteBuffer& bytes, uint64_t max_bytes, google::protobuf::Message* message) {
+  const auto malformed = [&](std::string_view why) {
+    return Error(absl::StatusCode::kInvalidArgument, "MALFORMED", "",
+                 StrCat("the message is no ", message->GetDescriptor()->full_name(), why));
+  };
+  if (bytes.Length() > max_bytes) {
+    return malformed(StrCat(" that is taken: it has ", bytes.Length(), " bytes, more than ", max_bytes));
+  }
+  std::vector<grpc::Slice> slices;
+  if (!bytes.Dump(&slices).ok()) return malformed(": it came in part only");
+  std::string whole;
+  for (const grpc::Slice& slice : slices) whole.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  if (message->ParseFromString(whole)) return absl::OkStatus();
+  return malformed(": check that it was made from the same contract");
 }
 
 grpc::ByteBuffer SerializeArrayMessage(const google::protobuf::Message& message,

@@ -1,7 +1,7 @@
 // Messages of the contract as gRPC carries them, without a copy of their arrays: on the way in the bytes of an array
 // stay in the slices in which they came, on the way out they are sent from where they are.
 //
-// In every message of primitives.proto the fields 98 to 100 are arrays, and in each of them inline.data (100, 100) has
+// In every message of the contract the fields 96 to 100 are arrays, and in each of them inline.data (100, 100) has
 // the bytes. The other fields are small, and protobuf parses and writes them.
 // Threads: any; nothing here keeps state.
 #ifndef PREFIXD_PROTO_ARRAY_MESSAGE_H_
@@ -19,7 +19,7 @@
 
 namespace prefixd {
 
-inline constexpr int kFirstArrayField = 98;
+inline constexpr int kFirstArrayField = 96;
 inline constexpr int kLastArrayField = 100;
 
 // The payloads of a message, by the number of the field that holds them; empty where there is none.
@@ -35,7 +35,7 @@ struct ArrayPayloads {
 // of them holds a thread for 80 ms.
 inline constexpr uint64_t kMaxBytesBesideArrays = uint64_t{16} << 10;
 
-// Parses a message of primitives.proto. The bytes of its arrays end up in *payloads, and not in *message.
+// Parses a message of the contract. The bytes of its arrays end up in *payloads, and not in *message.
 // Errors: INVALID_ARGUMENT (MALFORMED) if the bytes are no such message, or are too many beside the arrays.
 // Cost:   copies what is no array; the arrays share the memory of `bytes`, but are copied too where the encoding is an
 //         unusual one, such as a field that comes twice.
@@ -44,6 +44,9 @@ absl::Status ParseArrayMessage(const grpc::ByteBuffer& bytes, google::protobuf::
 
 // The same of a message that has no arrays.
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message* message);
+
+// The same of one that may have up to max_bytes in all, whatever they are. Cost: copies them.
+absl::Status ParseMessage(const grpc::ByteBuffer& bytes, uint64_t max_bytes, google::protobuf::Message* message);
 
 // An array to be sent, in the field of that number.
 struct OutgoingArray {

@@ -11,6 +11,7 @@ static_assert(v1::MASK_KIND_BYTES - 1 == static_cast<int>(MaskKind::kBytes));
 static_assert(v1::MASK_KIND_BITS - 1 == static_cast<int>(MaskKind::kBits));
 
 absl::StatusOr<Predicate> DecodePredicate(const v1::Predicate& wire, DType dtype) {
+  if (wire.comparison() == v1::COMPARISON_IN_RANGE) return NotImplemented("spec.predicate.comparison", "a range");
   Predicate predicate;
   PREFIXD_ASSIGN_OR_RETURN(predicate.comparison,
                            DecodeEnum<Comparison>(wire.comparison(), "spec.predicate.comparison"));
@@ -53,6 +54,7 @@ absl::StatusOr<CompactSpec> FromWire(const v1::CompactSpec& wire) {
       return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "spec.selector",
                    "nothing selects: set spec.predicate, or spec.mask and send a mask");
   }
+  if (wire.has_capacity()) return NotImplemented("spec.capacity", "a bound on what is kept");
   spec.invert = wire.invert();
   spec.return_values = !wire.omit_values();
   spec.return_indices = wire.return_indices();

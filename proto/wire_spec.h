@@ -38,6 +38,9 @@ absl::Status DecodeCommon(const WireSpec& wire, Spec* spec) {
   PREFIXD_ASSIGN_OR_RETURN(spec->dtype, DecodeDType(wire.dtype()));
   PREFIXD_ASSIGN_OR_RETURN(spec->algorithm, DecodeAlgorithm(wire.algorithm(), "spec.algorithm"));
   if (wire.has_num_items()) spec->num_items = wire.num_items();
+  if constexpr (requires { wire.axis(); }) {
+    if (wire.has_axis()) return NotImplemented("spec.axis", "an operation along an axis");
+  }
   return absl::OkStatus();
 }
 

@@ -1,12 +1,5 @@
 #include "proto/wire_values.h"
 
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <type_traits>
-#include <utility>
-
 #include "base/status.h"
 #include "kernels/spec.h"
 #include "prefixd/v1/admin.pb.h"
@@ -24,33 +17,6 @@ static_assert(v1::STRATEGY_CHAINED == static_cast<int>(Strategy::kChained));
 static_assert(v1::STRATEGY_ONETBB == static_cast<int>(Strategy::kOneTbb));
 static_assert(v1::TILE_SCAN_WARP_SHARED_REGISTER == static_cast<int>(TileScan::kWarpSharedRegister));
 
-template <class T, class Source>
-std::optional<T> ExactInteger(Source value) {
-  if constexpr (kIsFloating<Source>) {
-    // The bounds are powers of two, so they are exact as doubles.
-    const double lowest = kIsSignedInteger<T> ? -std::ldexp(1.0, std::numeric_limits<T>::digits) : 0.0;
-    if (!(value >= lowest && value < std::ldexp(1.0, std::numeric_limits<T>::digits))) return std::nullopt;
-    if (std::trunc(value) != value) return std::nullopt;
-    return static_cast<T>(value);
-  } else {
-    if (!std::in_range<T>(value)) return std::nullopt;
-    return static_cast<T>(value);
-  }
-}
-
-template <class T, class Source>
-absl::StatusOr<Value> ConvertScalar(Source value, std::string_view field) {
-  if constexpr (kIsFloating<T>) {
-    // A NaN comes out canonical whichever way it came in, also where it meets no element.
-    const T converted = static_cast<T>(value);
-    return Value::Of(converted == converted ? converted : std::numeric_limits<T>::quiet_NaN());
-  } else {
-    if (const std::optional<T> exact = ExactInteger<T>(value)) return Value::Of(*exact);
-    return Error(absl::StatusCode::kInvalidArgument, "SCALAR_OUT_OF_RANGE", field,
-                 StrCat(value, " is not a value of ", Name(kDTypeOf<T>)));
-  }
-}
-
 }  // namespace
 
 absl::Status UnknownEnum(std::string_view field, int value) {
@@ -59,22 +25,24 @@ absl::Status UnknownEnum(std::string_view field, int value) {
                           : StrCat(field, " has the value ", value, ", which this version does not know"));
 }
 
+absl::StatusOr<Number> DecodeNumber(const v1::Scalar& scalar, std::string_view field) {
+  switch (scalar.value_case()) {
+    case v1::Scalar::kInt64Value:
+      return scalar.int64_value();
+    case v1::Scalar::kUint64Value:
+      return scalar.uint64_value();
+    case v1::Scalar::kDoubleValue:
+      return scalar.double_value();
+    case v1::Scalar::VALUE_NOT_SET:
+      break;
+  }
+  return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", field,
+               StrCat(field, " is there but holds no value: set one of its members, or leave it out"));
+}
+
 absl::StatusOr<Value> DecodeScalar(const v1::Scalar& scalar, DType dtype, std::string_view field) {
-  return VisitDType(dtype, [&](auto tag) -> absl::StatusOr<Value> {
-    using T = typename decltype(tag)::type;
-    switch (scalar.value_case()) {
-      case v1::Scalar::kInt64Value:
-        return ConvertScalar<T>(scalar.int64_value(), field);
-      case v1::Scalar::kUint64Value:
-        return ConvertScalar<T>(scalar.uint64_value(), field);
-      case v1::Scalar::kDoubleValue:
-        return ConvertScalar<T>(scalar.double_value(), field);
-      case v1::Scalar::VALUE_NOT_SET:
-        break;
-    }
-    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", field,
-                 StrCat(field, " is there but holds no value: set one of its members, or leave it out"));
-  });
+  PREFIXD_ASSIGN_OR_RETURN(const Number number, DecodeNumber(scalar, field));
+  return ToValue(number, dtype, field);
 }
 
 void EncodeScalar(Value value, DType dtype, v1::Scalar* scalar) {

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/algorithm.h"
+#include "kernels/number.h"
 #include "kernels/types.h"
 #include "prefixd/v1/types.pb.h"
 
@@ -56,8 +57,10 @@ Wire EncodeEnum(Domain value) {
   return static_cast<Wire>(static_cast<int>(value) + 1);
 }
 
+// Errors: INVALID_ARGUMENT (FIELD_CONFLICT) if the scalar holds no value.
+absl::StatusOr<Number> DecodeNumber(const v1::Scalar& scalar, std::string_view field);
 // The value as one of dtype: exactly for an integer, rounded for a floating-point type; a NaN comes out canonical.
-// Errors: INVALID_ARGUMENT (SCALAR_OUT_OF_RANGE; FIELD_CONFLICT if the scalar holds no value).
+// Errors: those of DecodeNumber and ToValue.
 absl::StatusOr<Value> DecodeScalar(const v1::Scalar& scalar, DType dtype, std::string_view field);
 // Needs: IsSupported(dtype).
 void EncodeScalar(Value value, DType dtype, v1::Scalar* scalar);

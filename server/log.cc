@@ -148,12 +148,12 @@ void LogRequest(const CallRecord& record) {
                                    {"connection", record.call.caller.connection},
                                    {"method", record.call.method}};
   if (!record.call.trace_parent.empty()) fields["traceparent"] = record.call.trace_parent;
-  if (record.spec != nullptr) {
-    const DType dtype = InputOf(*record.spec);
-    const DType out_dtype = OutputOf(*record.spec);
+  if (record.operation != nullptr) {
+    const DType dtype = InputOf(*record.operation);
+    const DType out_dtype = OutputOf(*record.operation);
     fields["dtype"] = Name(dtype);
     if (out_dtype != dtype) fields["out_dtype"] = Name(out_dtype);
-    if (const auto op = OpOf(*record.spec)) fields["op"] = Name(*op);
+    if (const auto op = OpOf(*record.operation)) fields["op"] = Name(*op);
   }
   fields["items"] = timing.num_items;
   fields["bytes_in"] = record.num_bytes_in;

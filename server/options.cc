@@ -260,6 +260,18 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
                  "Share of requests and memory that one caller gets of what the others leave free, in percent; a "
                  "connection gets as much of its address's share. 100: one may have all")
       ->check(CLI::Range(uint64_t{1}, uint64_t{100}));
+  app.add_option("--max-arrays", options.max_arrays, "Arrays that are resident at once; more are refused. 0: none")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 20));
+  app.add_option("--max-array-bytes", options.max_array_bytes,
+                 "Device memory for resident arrays, in bytes; more is refused. Default: half of a card's memory, or a "
+                 "quarter of the host's")
+      ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
+  app.add_option("--array-ttl-seconds", options.array_ttl_seconds,
+                 "How long an array lives whose caller does not say, in seconds")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 31));
+  app.add_option("--max-array-ttl-seconds", options.max_array_ttl_seconds,
+                 "How long an array may live at most, in seconds")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 31));
   const auto timeout = [&](const char* name, uint64_t& seconds, const char* what) {
     app.add_option(name, seconds, what)->check(CLI::Range(uint64_t{0}, uint64_t{1} << 31));
   };

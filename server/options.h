@@ -44,6 +44,10 @@ struct Options {
   uint64_t max_request_bytes = uint64_t{2} << 30;
   bool asks_max_request_bytes = false;  // Or it may be lowered to what there is memory for;
   uint64_t caller_share_percent = 50;
+  uint64_t max_arrays = 10'000;
+  std::optional<uint64_t> max_array_bytes;  // None: a part of the device's memory.
+  uint64_t array_ttl_seconds = 600;
+  uint64_t max_array_ttl_seconds = 86'400;
   uint64_t first_message_timeout_seconds = 30;
   uint64_t message_timeout_seconds = 60;
   uint64_t reply_timeout_seconds = 60;

@@ -1,5 +1,6 @@
 // One request in the server's own words: what comes in (Message, Chunk) and what goes out (Reply, Result). What is
-// asked for is a Spec (kernels/spec.h). The wire's messages are turned into these, and back, in rpc/codec.h alone.
+// asked for is an Operation (kernels/operation.h). The wire's messages are turned into these, and back, in rpc/codec.h
+// alone.
 #ifndef PREFIXD_SERVER_REQUEST_H_
 #define PREFIXD_SERVER_REQUEST_H_
 
@@ -8,8 +9,9 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "kernels/spec.h"
+#include "kernels/operation.h"
 #include "kernels/types.h"
+#include "proto/array_info.h"
 #include "proto/payload.h"
 #include "proto/timing.h"
 
@@ -20,21 +22,25 @@ inline constexpr uint64_t kMaxReplyPayloadBytes = uint64_t{1} << 20;
 
 enum class CallShape { kUnary, kStream };
 
-// Elements that came in one message, where the wire has them.
+// Elements that came in one message, where the wire has them; or that a message asks for, and that are resident.
 struct Chunk {
   Payload values;
   std::optional<Payload> mask;
   std::optional<uint64_t> first_item;  // As the caller states it, to be checked.
+  uint64_t num_items = 0;              // Set once it is checked.
 };
 
-// One message of a request. The first, and only it, has a spec.
+// One message of a request. The first, and only it, says what to do, and what is resident.
 struct Message {
-  std::optional<Spec> spec;
+  std::optional<Operation> operation;
+  PlaceNames places;
   std::string request_id;  // Empty: the server makes one up.
   Chunk chunk;
-  bool announces_end = false;  // In the first: one that ends the stream will come.
-  bool ends = false;           // It is that one.
-  uint64_t held_bytes = 0;     // Memory during the call: the message as received, and what is copied out of it.
+  std::optional<Payload> carry_in;  // In the first, of a scan that goes on where another one ended.
+  bool return_carry = false;        // Likewise: another one will go on.
+  bool announces_end = false;       // In the first: one that ends the stream will come.
+  bool ends = false;                // It is that one.
+  uint64_t held_bytes = 0;          // Memory during the call: the message as received, and what is copied out of it.
 };
 
 // A part of the answer; together at most kMaxReplyPayloadBytes.
@@ -54,6 +60,12 @@ struct Result {
   DType dtype = DType::kI32;  // The value's.
   Value value;
   std::optional<uint64_t> index;
+  // Where results are that did not go inline: the array that was made, or the part of one that was written.
+  std::optional<ArrayInfo> new_values;
+  std::optional<ArrayInfo> new_indices;
+  std::optional<ArraySlice> values;
+  std::optional<ArraySlice> indices;
+  std::optional<Payload> carry_out;  // If it was asked for.
 };
 
 }  // namespace prefixd

@@ -21,9 +21,11 @@
 #include "server/log.h"
 #include "server/read_file.h"
 #include "server/rpc/admin_service.h"
+#include "server/rpc/array_service.h"
 #include "server/rpc/caller_lines.h"
 #include "server/rpc/diagnostics_service.h"
 #include "server/rpc/prefix_service.h"
+#include "server/rpc/program_service.h"
 #include "server/rpc/reflection_service.h"
 #include "server/version.h"
 
@@ -92,6 +94,11 @@ absl::StatusOr<CallerLimitsTable> LoadCallerLimits(const std::string& file, uint
   return absl::FailedPreconditionError(StrCat(kFlag, " ", file, ": ", std::string(limits.status().message())));
 }
 
+// Half of a card's memory; of a host's, of which requests and their callers have some, a quarter.
+uint64_t MostArrayBytes(const DeviceInfo& device) {
+  return device.memory_bytes / (device.direct_bytes == DeviceInfo::kHostMemory ? 4 : 2);
+}
+
 absl::Status Draining() {
   return Error(absl::StatusCode::kUnavailable, "DRAINING", "", "the server is stopping: retry elsewhere");
 }
@@ -136,11 +143,20 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
   const bool is_of_this_host = std::all_of(served_on.begin(), served_on.end(), IsLoopback);
   server->benchmarks_.enabled = options.benchmark || (!options.no_benchmark && is_of_this_host);
   server->benchmarks_.max_bytes = options.max_benchmark_bytes;
+  if (options.max_arrays > 0) {
+    server->arrays_ = std::make_unique<ArrayStore>(
+        ArrayStore::Limits{.arrays = options.max_arrays,
+                           .bytes = options.max_array_bytes.value_or(MostArrayBytes(server->device_->info())),
+                           .share_percent = options.caller_share_percent,
+                           .default_ttl = absl::Seconds(options.array_ttl_seconds),
+                           .max_ttl = absl::Seconds(options.max_array_ttl_seconds)});
+  }
   server->context_ = {.device = server->device_.get(),
                       .lanes = server->lanes_.get(),
                       .batcher = server->batcher_.get(),
                       .admission = server->admission_.get(),
                       .questions = server->questions_.get(),
+                      .arrays = server->arrays_.get(),
                       .watchdog = server->watchdog_.get(),
                       .benchmarks = &server->benchmarks_,
                       .device_name = server->device_->info().name,
@@ -195,7 +211,11 @@ absl::Status Server::Listen(const Options& options) {
 
   auto quota = std::make_shared<grpc::ResourceQuota>("prefixd");
   quota->Resize(kTransportBytesPerRequestByte * options.max_request_bytes);
-  const auto add_primitives = [](ServerContext* context, Methods* methods) { AddPrefixMethods(context, methods); };
+  const auto add_primitives = [](ServerContext* context, Methods* methods) {
+    AddPrefixMethods(context, methods);
+    AddArrayMethods(context, methods);
+    AddProgramMethods(context, methods);
+  };
   const auto add_administration = [](ServerContext* context, Methods* methods) {
     AddAdminMethods(context, methods);
     AddDiagnosticsMethods(context, methods);
@@ -342,6 +362,8 @@ uint64_t Server::Drain(DrainTimes times, const std::function<bool()>& hurry) {
 ServerState Server::State() {
   const Admission::Use use = admission_->in_use();
   const Admission::Limits limits = admission_->limits();
+  const Admission::Use arrays = arrays_ != nullptr ? arrays_->in_use() : Admission::Use{};
+  const ArrayStore::Limits array_limits = arrays_ != nullptr ? arrays_->limits() : ArrayStore::Limits{};
   const LanePool::Load load = lanes_->load();
   const Acceptor::Counts connections = acceptor_->counts();
   const DroppedLines dropped = CountDroppedLines();
@@ -350,6 +372,10 @@ ServerState Server::State() {
           .max_requests = limits.requests,
           .request_bytes = use.bytes,
           .max_request_bytes = limits.bytes,
+          .arrays = arrays.requests,
+          .max_arrays = array_limits.arrays,
+          .array_bytes = arrays.bytes,
+          .max_array_bytes = array_limits.bytes,
           .staging_bytes = lanes_->used_staging_bytes(),
           .max_staging_bytes = lanes_->staging_bytes(),
           .device_memory_bytes = device_->info().memory_bytes,

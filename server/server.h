@@ -22,6 +22,7 @@
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server.h"
 #include "kernels/device.h"
+#include "server/arrays/array_store.h"
 #include "server/call/admission.h"
 #include "server/call/benchmark.h"
 #include "server/call/server_context.h"
@@ -101,6 +102,7 @@ class Server {
   std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<Batcher> batcher_;  // Before the lanes, whose last tasks use it.
   std::unique_ptr<LanePool> lanes_;
+  std::unique_ptr<ArrayStore> arrays_;  // Their memory is the lanes'. Null: none are held.
   BenchmarkControl benchmarks_;
   ServerContext context_;
   std::function<void(Failure)> on_failed_;

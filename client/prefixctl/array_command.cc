@@ -22,13 +22,15 @@ void AddArrayFlags(CLI::App* app, ArrayFlags* flags) {
   app->add_option_function<std::string>("--algorithm", set_algorithm,
                                         "Such as three_phase/brent_kung/4/padded; prefixctl algorithms lists them all")
       ->type_name("NAME");
-  const auto set_format = [flags](const std::string& name) {
-    flags->format = name == "npy" ? Format::kNpy : name == "text" ? Format::kText : Format::kRaw;
-  };
-  app->add_option_function<std::string>("--format", set_format,
-                                        "Format of INPUT, and of OUTPUT unless its name says it")
-      ->check(CLI::IsMember({"npy", "text", "raw"}));
+  AddFormat(app, "Format of INPUT, and of OUTPUT unless its name says it", &flags->format);
   app->add_option("INPUT", flags->input, "File, or - for standard input")->required()->check(kNotEmpty);
+}
+
+void AddFormat(CLI::App* app, const std::string& what, std::optional<Format>* format) {
+  const auto set = [format](const std::string& name) {
+    *format = name == "npy" ? Format::kNpy : name == "text" ? Format::kText : Format::kRaw;
+  };
+  app->add_option_function<std::string>("--format", set, what)->check(CLI::IsMember({"npy", "text", "raw"}));
 }
 
 void AddOutput(CLI::App* app, ArrayFlags* flags) {

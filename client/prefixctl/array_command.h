@@ -35,6 +35,8 @@ struct ArrayFlags {
 };
 // INPUT and how it is read and computed on.
 void AddArrayFlags(CLI::App* app, ArrayFlags* flags);
+// --format alone. what: of which file.
+void AddFormat(CLI::App* app, const std::string& what, std::optional<Format>* format);
 // OUTPUT, behind INPUT.
 void AddOutput(CLI::App* app, ArrayFlags* flags);
 

@@ -24,6 +24,8 @@
 #include "client/prefixctl/load_command.h"
 #include "client/prefixctl/option.h"
 #include "client/prefixctl/reduce_command.h"
+#include "client/prefixctl/resident_command.h"
+#include "client/prefixctl/run_command.h"
 #include "client/prefixctl/scan_command.h"
 #include "client/prefixctl/server_commands.h"
 
@@ -95,12 +97,27 @@ int ReportError(const std::string& command, const GlobalFlags& global, const abs
   return kFailed;
 }
 
+// As it is written on the command line.
+// Example: "scan", "array create"
+std::string NameOf(const CLI::App& command) {
+  const CLI::App* const parent = command.get_parent();
+  return parent->get_parent() == nullptr ? command.get_name() : NameOf(*parent) + " " + command.get_name();
+}
+
+// The chosen command, as far as it is known: `array` where none of its own is named. Null: there is none.
+const CLI::App* Chosen(const CLI::App& app) {
+  const CLI::App* chosen = nullptr;
+  for (auto next = app.get_subcommands(); !next.empty(); next = chosen->get_subcommands()) chosen = next.front();
+  return chosen;
+}
+
 // Example: "scan, reduce or compact"
-std::string NamesOf(const prefixd::cli::Commands& commands) {
+std::string NamesOf(const CLI::App& app) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
   std::string names;
-  for (const Command& command : commands) {
-    if (!names.empty()) names += &command == &commands.back() ? " or " : ", ";
-    names += command.app->get_name();
+  for (const CLI::App* command : commands) {
+    if (!names.empty()) names += command == commands.back() ? " or " : ", ";
+    names += command->get_name();
   }
   return names;
 }
@@ -158,8 +175,9 @@ int main(int argc, char** argv) {
       ->check(kNotEmpty);
   app.add_option_function<std::string>(
          "--timeout", [&](const std::string& text) { global.timeout = ParseTimeout(text); },
-         "Such as 30s; 0 or none for no limit (default: none, but 5s for algorithms, info and health, 10s for load's "
-         "requests)")
+         "Such as 30s; 0 or none for no limit (default: none, but 5s for algorithms, info, health and array's list, "
+         "stat "
+         "and delete, 10s for load's requests)")
       ->type_name("DURATION");
   app.add_flag("--json", global.json, "Print one JSON object on standard output");
 
@@ -168,20 +186,22 @@ int main(int argc, char** argv) {
   AddReduceCommand(app, &commands);
   AddCompactCommand(app, &commands);
   AddDifferenceCommand(app, &commands);
+  AddArrayCommands(app, &commands);
+  AddRunCommand(app, &commands);
   AddBenchCommand(app, &commands);
   AddLoadCommands(app, &commands);
   AddServerCommands(app, &commands);
 
   try {
     app.parse(argc, argv);
-    if (app.get_subcommands().empty()) throw CLI::RequiredError("A command (" + NamesOf(commands) + ")");
+    if (app.get_subcommands().empty()) throw CLI::RequiredError("A command (" + NamesOf(app) + ")");
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    const auto chosen = app.get_subcommands();
+    const CLI::App* const chosen = Chosen(app);
     std::string message = error.what();
     std::string command = "prefixctl";
-    if (!chosen.empty()) {
-      command += " " + chosen.front()->get_name();
+    if (chosen != nullptr) {
+      command += " " + NameOf(*chosen);
     } else if (!app.remaining().empty() && !app.remaining().front().starts_with('-')) {
       message = "there is no command '" + app.remaining().front() + "'";
     }
@@ -193,5 +213,5 @@ int main(int argc, char** argv) {
       *std::find_if(commands.begin(), commands.end(), [](const Command& c) { return c.app->parsed(); });
   if (!global.timeout) global.timeout = command.default_timeout;
   const absl::Status status = command.run(global);
-  return status.ok() ? 0 : ReportError(command.app->get_name(), global, status);
+  return status.ok() ? 0 : ReportError(NameOf(*command.app), global, status);
 }

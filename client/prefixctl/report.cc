@@ -69,6 +69,33 @@ std::string Join(const std::vector<std::string>& names) {
   return joined;
 }
 
+// Rows of as many cells each, their columns aligned.
+std::string Aligned(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string table;
+  for (const auto& row : rows) {
+    for (size_t i = 0; i + 1 < row.size(); ++i) table.append(row[i]).append(widths[i] + 2 - row[i].size(), ' ');
+    table.append(row.back()).append("\n");
+  }
+  return table;
+}
+
+// Example: 30x20
+std::string ShapeText(const client::ArrayInfo& info) {
+  std::string text;
+  for (const uint64_t along : info.shape) text += StrCat(text.empty() ? "" : "x", along);
+  return text;
+}
+
+// Example: in 9m30s
+std::string ExpiryText(const client::ArrayInfo& info, absl::Time now) {
+  const absl::Duration left = absl::Ceil(info.expire_time - now, absl::Seconds(1));
+  return left > absl::ZeroDuration() ? StrCat("in ", absl::FormatDuration(left)) : "now";
+}
+
 }  // namespace
 
 Json ToJson(DType dtype, Value value) {
@@ -140,6 +167,20 @@ Json ToJson(const client::ServerInfo& info) {
   return json;
 }
 
+Json ToJson(const client::ArrayInfo& info) {
+  Json json;
+  json["name"] = info.name;
+  json["type"] = Name(info.dtype);
+  json["shape"] = info.shape;
+  json["num_items"] = info.num_items;
+  json["num_bytes"] = info.num_bytes;
+  json["create_time"] = absl::FormatTime(absl::RFC3339_full, info.create_time, absl::UTCTimeZone());
+  json["expire_time"] = absl::FormatTime(absl::RFC3339_full, info.expire_time, absl::UTCTimeZone());
+  json["ttl_seconds"] = absl::ToDoubleSeconds(info.ttl);
+  json["renew_on_use"] = info.renew_on_use;
+  return json;
+}
+
 Json AlgorithmsToJson(const client::ServerInfo& info) {
   Json json;
   json["device"] = info.device;
@@ -175,7 +216,7 @@ std::string SummaryLine(uint64_t num_items, DType dtype, const client::Timing& t
 std::string Table(const client::ServerInfo& info) {
   const auto budget = [](const client::Budget& b, auto show) { return StrCat(show(b.used), " of ", show(b.limit)); };
   const auto count = [](uint64_t n) { return StrCat(n); };
-  std::vector<std::pair<std::string, std::string>> rows = {
+  std::vector<std::vector<std::string>> rows = {
       {"version", info.version},
       {"numerics version", StrCat(info.numerics_version)},
       {"device", info.device},
@@ -193,21 +234,30 @@ std::string Table(const client::ServerInfo& info) {
     const Served served = ServedBy(info, primitive);
     if (served.dtypes.empty()) continue;
     const std::string name(Name(primitive));
-    rows.emplace_back(name + " types", Join(served.dtypes));
-    if (!served.outputs.empty()) rows.emplace_back(name + " output types", "the same, or " + Join(served.outputs));
-    if (!served.ops.empty()) rows.emplace_back(name + " operators", Join(served.ops));
-    rows.emplace_back(name + " algorithms", Join(served.strategies));
+    rows.push_back({name + " types", Join(served.dtypes)});
+    if (!served.outputs.empty()) rows.push_back({name + " output types", "the same, or " + Join(served.outputs)});
+    if (!served.ops.empty()) rows.push_back({name + " operators", Join(served.ops)});
+    rows.push_back({name + " algorithms", Join(served.strategies)});
   }
-  size_t width = 0;
-  for (const auto& [name, value] : rows) width = std::max(width, name.size());
-  std::string table;
-  for (const auto& [name, value] : rows) {
-    table += name;
-    table.append(width + 2 - name.size(), ' ');
-    table += value;
-    table += '\n';
+  return Aligned(rows);
+}
+
+std::string Table(const client::ArrayInfo& info, absl::Time now) {
+  return Aligned({{"name", info.name},
+                  {"type", std::string(Name(info.dtype))},
+                  {"shape", ShapeText(info)},
+                  {"size", ShortBytes(info.num_bytes)},
+                  {"expires", ExpiryText(info, now)},
+                  {"lives for", absl::FormatDuration(info.ttl) + (info.renew_on_use ? " from its last use on" : "")}});
+}
+
+std::string ArrayTable(const std::vector<client::ArrayInfo>& arrays, absl::Time now) {
+  std::vector<std::vector<std::string>> rows = {{"name", "type", "shape", "size", "expires"}};
+  for (const client::ArrayInfo& info : arrays) {
+    rows.push_back(
+        {info.name, std::string(Name(info.dtype)), ShapeText(info), ShortBytes(info.num_bytes), ExpiryText(info, now)});
   }
-  return table;
+  return Aligned(rows);
 }
 
 std::string AlgorithmTable(const client::ServerInfo& info) {

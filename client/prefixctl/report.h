@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -22,6 +23,7 @@ Json ToJson(DType dtype, Value value);
 // A stage that was not measured is left out.
 Json ToJson(const client::Timing& timing, absl::Duration wall);
 Json ToJson(const client::ServerInfo& info);
+Json ToJson(const client::ArrayInfo& info);
 Json AlgorithmsToJson(const client::ServerInfo& info);
 
 // Example: "1000000 f32 in 12.3ms, kernel 410us (19.5 GB/s), cpu (2 threads, avx512), chained"
@@ -29,6 +31,9 @@ std::string SummaryLine(uint64_t num_items, DType dtype, const client::Timing& t
 
 // An aligned table, with a line end behind each row.
 std::string Table(const client::ServerInfo& info);
+std::string Table(const client::ArrayInfo& info, absl::Time now);
+// Resident arrays, a row each, under a head.
+std::string ArrayTable(const std::vector<client::ArrayInfo>& arrays, absl::Time now);
 // The algorithms, a row each, with what each costs, and a head that explains.
 std::string AlgorithmTable(const client::ServerInfo& info);
 

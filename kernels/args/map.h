@@ -22,11 +22,7 @@ struct MapArgs {
   void* out = nullptr;                        // Device. May be in or other if the elements have one size.
   uint64_t num_items = 0;
 
-  // The type of out: of comparisons u8, whose bytes are 0 and 1.
-  DType output() const {
-    if (op == MapOp::kCast) return cast_dtype;
-    return op == MapOp::kCompare || op == MapOp::kCompareArrays ? DType::kU8 : dtype;
-  }
+  DType output() const { return MapOutput(op, dtype, cast_dtype); }
 };
 
 // The checks that Lane::Map makes before it enqueues. Errors: those of Lane::Map.

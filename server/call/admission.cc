@@ -250,11 +250,11 @@ bool Admission::HasNoBytes(const Account& account, uint64_t own_bytes) const {
 }
 
 const Admission::Account* Admission::TooSmall(const Account& account, const Need& need) const {
-  const bool is_newcomer = HasNoBytes(account, need.own_bytes) && need.first_bytes == 0;
+  const bool is_newcomer = !limits_.has_hard_shares && HasNoBytes(account, need.own_bytes) && need.first_bytes == 0;
   const Account* full = nullptr;
   for (const Account* at = &account; at != nullptr; at = at->parent) {
     const uint64_t first = at == &account ? need.first_bytes : 0;
-    const bool has_nothing = at != &root_ && HasNoBytes(*at, need.own_bytes) && first == 0;
+    const bool has_nothing = !limits_.has_hard_shares && at != &root_ && HasNoBytes(*at, need.own_bytes) && first == 0;
     if (!has_nothing && !Fits(at->use.bytes + first, need.bytes, Share(*at, is_newcomer).bytes)) full = at;
   }
   return full;

@@ -61,6 +61,7 @@ class Admission {
     uint64_t bytes = 0;
     uint64_t bytes_per_request = 0;  // What a request takes, without its arrays, as long as there is a ticket of it.
     uint64_t share_percent = 50;     // 1 to 100.
+    bool has_hard_shares = false;    // Also who uses nothing gets no more bytes than his share.
   };
   using Granted = absl::AnyInvocable<void()>;
   using Clock = std::function<RateLimit::Time()>;

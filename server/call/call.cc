@@ -67,9 +67,9 @@ absl::Status Call::Cancel() {
   return stop_.Check();
 }
 
-void Call::Describe(const Spec& spec) {
+void Call::Describe(const Operation& operation) {
   MutexLock lock(mutex_);
-  spec_ = spec;
+  operation_ = operation;
 }
 
 void Call::CountReceived(uint64_t num_bytes) {
@@ -106,7 +106,7 @@ void Call::Done(bool delivered) {
   MutexLock lock(mutex_);
   if (!delivered && (result_.status.ok() || is_cut_short_)) result_.status = Cancel();
   context_->record({.call = info_,
-                    .spec = spec_ ? &*spec_ : nullptr,
+                    .operation = operation_ ? &*operation_ : nullptr,
                     .num_bytes_in = num_bytes_in_,
                     .num_bytes_out = num_bytes_out_,
                     .result = result_});

@@ -76,7 +76,7 @@ class Call {
   void GiveUp(absl::Status why);
 
   // For the log.
-  void Describe(const Spec& spec);
+  void Describe(const Operation& operation);
   void CountReceived(uint64_t num_bytes);
   void CountSent(uint64_t num_bytes);
 
@@ -108,7 +108,7 @@ class Call {
   std::optional<std::chrono::steady_clock::time_point> started_ ABSL_GUARDED_BY(mutex_);
   std::string request_id_ ABSL_GUARDED_BY(mutex_);
   Admission::Ticket ticket_ ABSL_GUARDED_BY(mutex_);
-  std::optional<Spec> spec_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Operation> operation_ ABSL_GUARDED_BY(mutex_);
   uint64_t num_bytes_in_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t num_bytes_out_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_cut_short_ ABSL_GUARDED_BY(mutex_) = false;

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "kernels/spec.h"
+#include "kernels/operation.h"
 #include "server/call/caller.h"
 #include "server/lanes/fair_queue.h"
 #include "server/request.h"
@@ -33,7 +33,7 @@ struct CallInfo {
 
 struct CallRecord {
   const CallInfo& call;
-  const Spec* spec;  // Null if none came.
+  const Operation* operation;  // Null if none came.
   uint64_t num_bytes_in;
   uint64_t num_bytes_out;
   const Result& result;

@@ -1,6 +1,7 @@
 #include "server/call/held_bytes.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace prefixd {
@@ -9,6 +10,11 @@ uint64_t HeldBytes::AddArrival(uint64_t num_bytes) {
   arrived_ = num_bytes;
   const uint64_t replies = std::max(replies_, MostReplyBytes(num_bytes));
   return num_bytes + replies - std::exchange(replies_, replies);
+}
+
+uint64_t HeldBytes::AddReplies() {
+  const uint64_t replies = std::max(replies_, MostReplyBytes(std::numeric_limits<uint64_t>::max()));
+  return replies - std::exchange(replies_, replies);
 }
 
 uint64_t HeldBytes::QueueArrival() {

@@ -35,6 +35,9 @@ class HeldBytes {
   uint64_t AddOpenGroup(uint64_t num_bytes) { return open_group_ = num_bytes; }
   bool has_open_group() const { return open_group_ > 0; }
 
+  // Replies will be made that no message pays for: to elements that are resident. Once. Returns what is to be charged.
+  uint64_t AddReplies();
+
   // The message that arrived waits to be run, or it has nothing to run and is gone. Returns its bytes.
   uint64_t QueueArrival();
   void DropArrival() { arrived_ = 0; }

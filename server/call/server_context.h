@@ -12,6 +12,7 @@
 namespace prefixd {
 
 class Admission;
+class ArrayStore;
 class Batcher;
 class Device;
 class Identities;
@@ -26,6 +27,7 @@ struct ServerContext {
   Batcher* batcher = nullptr;
   Admission* admission = nullptr;
   Admission* questions = nullptr;  // What messages of questions may hold that have not come. Null: it is not bounded.
+  ArrayStore* arrays = nullptr;    // Null: none are held.
   Watchdog* watchdog = nullptr;
   BenchmarkControl* benchmarks = nullptr;
   const Identities* identities = nullptr;  // Null: callers have no names.

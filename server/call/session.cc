@@ -6,6 +6,13 @@
 #include "server/call/request_id.h"
 
 namespace prefixd {
+namespace {
+
+absl::Status NotServed() {
+  return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "", "this server holds no arrays (--max-arrays 0)");
+}
+
+}  // namespace
 
 std::shared_ptr<Session> Session::Create(ServerContext* context, CallInfo call, Transport* transport) {
   return std::shared_ptr<Session>(new Session(context, std::move(call), transport));
@@ -113,7 +120,7 @@ void Session::OnPieceRun(uint64_t num_items, PieceRun run) {
     } else if (status_.ok() && num_items > 0) {
       if (run.reply) outgoing_.push_back(*std::move(run.reply));
       first_ += num_items;
-      if (first_ * runner_->work().item_bytes() == incoming_.front().chunk.values.size()) {
+      if (first_ == incoming_.front().chunk.num_items) {
         held_.RemoveQueued(incoming_.front().num_bytes);
         incoming_.pop_front();
         first_ = 0;
@@ -196,12 +203,21 @@ absl::Status Session::Accept(Message& message) {
   if (!checker_) {
     announces_end_ = message.announces_end;
     PREFIXD_RETURN_IF_ERROR(Begin(message));
-  } else if (message.spec) {
+  } else if (message.operation) {
     return Error(absl::StatusCode::kInvalidArgument, "SPEC_REPEATED", "spec",
                  "a later message has a spec: send it with the first message only");
+  } else if (!message.places.AreInline()) {
+    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "",
+                 "a later message names an array: operands and sinks are named in the first one only");
+  } else if (message.carry_in || message.return_carry) {
+    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "carry_in",
+                 "a later message is about carries: say that with the first one");
   }
-  PREFIXD_RETURN_IF_ERROR(checker_->Check(message.chunk));
-  if (message.chunk.values.empty()) {
+  PREFIXD_RETURN_IF_ERROR(checker_->Check(&message.chunk));
+  if (call_.info().shape == CallShape::kUnary && !runner_->IsOnePiece(message.chunk.num_items)) {
+    PREFIXD_RETURN_IF_ERROR(runner_->work().CheckStream());  // It is cut as a stream is.
+  }
+  if (message.chunk.num_items == 0) {
     held_.DropArrival();
   } else {
     PREFIXD_RETURN_IF_ERROR(call_.Charge(AddOpenGroup()));  // There is something only with the first message.
@@ -213,17 +229,38 @@ absl::Status Session::Accept(Message& message) {
 
 absl::Status Session::Begin(Message& message) {
   PREFIXD_RETURN_IF_ERROR(CheckRequestId(message.request_id));
-  if (!message.spec) {
+  if (!message.operation) {
     return Error(absl::StatusCode::kInvalidArgument, "SPEC_MISSING", "spec",
                  "the first message has no spec: say there what to do");
   }
-  call_.Describe(*message.spec);
+  call_.Describe(*message.operation);
   const CallShape shape = call_.info().shape;
-  PREFIXD_ASSIGN_OR_RETURN(std::shared_ptr<const Work> work, MakeWork(*context_->device, *message.spec));
-  if (shape == CallShape::kStream) PREFIXD_RETURN_IF_ERROR(work->CheckStream());
-  checker_.emplace(work, shape);
-  runner_ = std::make_unique<PieceRunner>(std::move(work), shape);
-  return absl::OkStatus();
+  PREFIXD_ASSIGN_OR_RETURN(std::shared_ptr<const Work> work, MakeWork(*context_->device, *message.operation));
+  std::optional<ScanCarry> carry_in;
+  if (message.carry_in || message.return_carry) PREFIXD_RETURN_IF_ERROR(CheckCarries(*work));
+  if (message.carry_in) {
+    PREFIXD_ASSIGN_OR_RETURN(carry_in, DecodeCarry(*work, *message.carry_in));
+  }
+  Places places;
+  if (!message.places.AreInline() || !work->shape().has_input) {
+    PREFIXD_ASSIGN_OR_RETURN(places, TakePlaces(message, *work));
+  }
+  checker_.emplace(work, shape, &places);
+  runner_ = std::make_unique<PieceRunner>(std::move(work), shape, std::move(places), std::move(carry_in),
+                                          message.return_carry);
+  // What runs as one piece is no stream to the work.
+  if (shape == CallShape::kStream && runner_->IsStaged()) PREFIXD_RETURN_IF_ERROR(runner_->work().CheckStream());
+  if (!runner_->HasUnpaidReplies()) return absl::OkStatus();
+  return call_.Charge(held_.AddReplies());
+}
+
+absl::StatusOr<Places> Session::TakePlaces(const Message& message, const Work& work) {
+  if (context_->arrays == nullptr) return NotServed();
+  std::optional<uint64_t> num_items = NumItemsOf(work.operation());
+  if (call_.info().shape == CallShape::kUnary && !message.places.values && work.shape().has_input) {
+    num_items = message.chunk.values.size() / work.item_bytes();
+  }
+  return Places::Take(context_->arrays, call_.info().caller, work, message.places, num_items);
 }
 
 absl::Status Session::CheckEnd() const {
@@ -374,6 +411,7 @@ void Session::Finish() {
     end.result.status = status_;
     end.result.timing.queue_ns = queue_ns_;
     if (runner_ != nullptr) runner_->Describe(&end.result);
+    if (runner_ != nullptr && status_.ok()) end.result.status = runner_->Publish(&end.result);
     end.is_cut_short = failed_at_end_;
     // The device memory, the place and most of the bytes go back now, not when the transport is done with the session:
     // that may be thousands of small requests later.

@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "base/mutex.h"
+#include "server/arrays/places.h"
 #include "server/call/call.h"
 #include "server/call/flow.h"
 #include "server/call/held_bytes.h"
@@ -101,6 +102,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Takes a message's spec and checks its chunk.
   absl::Status Accept(Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Begin(Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Places> TakePlaces(const Message& message, const Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndInput() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What is missing when no message comes any more.
   absl::Status CheckEnd() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

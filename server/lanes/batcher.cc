@@ -15,8 +15,12 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 Batcher::Shape Batcher::ShapeOf(const Entry& entry) {
-  Shape shape = {.spec = entry.runner->work().spec(), .num_items = entry.piece.num_items};
-  std::visit([](auto& spec) { spec.num_items.reset(); }, shape.spec);
+  Shape shape = {.operation = entry.runner->work().operation(), .num_items = entry.piece.num_items};
+  std::visit(
+      [](auto& one) {
+        if constexpr (requires { one.num_items.reset(); }) one.num_items.reset();
+      },
+      shape.operation);
   return shape;
 }
 

@@ -62,13 +62,13 @@ class Batcher {
  private:
   // The requests of a batch have the same.
   struct Shape {
-    Spec spec;  // Without the declared length, which changes nothing for the kernel.
+    Operation operation;  // Without the declared length, which changes nothing for the kernel.
     uint64_t num_items = 0;
 
     friend bool operator==(const Shape&, const Shape&) = default;
     template <class H>
     friend H AbslHashValue(H hash, const Shape& shape) {
-      return H::combine(std::move(hash), shape.num_items, InputOf(shape.spec), shape.spec.index());
+      return H::combine(std::move(hash), shape.num_items, InputOf(shape.operation), shape.operation.index());
     }
   };
 

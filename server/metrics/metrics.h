@@ -42,6 +42,10 @@ struct ServerState {
   uint64_t max_requests = 0;
   uint64_t request_bytes = 0;
   uint64_t max_request_bytes = 0;
+  uint64_t arrays = 0;
+  uint64_t max_arrays = 0;
+  uint64_t array_bytes = 0;
+  uint64_t max_array_bytes = 0;
   uint64_t staging_bytes = 0;
   uint64_t max_staging_bytes = 0;
   uint64_t device_memory_bytes = 0;

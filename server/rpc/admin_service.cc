@@ -13,6 +13,7 @@
 #include "prefixd/v1/admin.grpc.pb.h"
 #include "proto/array_message.h"
 #include "proto/wire_values.h"
+#include "server/arrays/array_store.h"
 #include "server/call/admission.h"
 #include "server/call/benchmark.h"
 #include "server/call/call.h"
@@ -174,6 +175,11 @@ v1::GetServerInfoResponse InfoReactor::Describe(const ServerContext& context, Ad
   SetBudget(limits.bytes, use.bytes, response.mutable_request_bytes());
   SetBudget(context.lanes->staging_bytes(), context.lanes->used_staging_bytes(), response.mutable_staging_bytes());
   response.set_uptime_seconds(absl::ToInt64Seconds(absl::Now() - started));
+  if (context.arrays != nullptr) {
+    const Admission::Use arrays = context.arrays->in_use();
+    SetBudget(context.arrays->limits().arrays, arrays.requests, response.mutable_arrays());
+    SetBudget(context.arrays->limits().bytes, arrays.bytes, response.mutable_array_bytes());
+  }
   EncodeAlgorithms(*context.device, &response);
   EncodeCapabilities(*context.device, &response);
   return response;

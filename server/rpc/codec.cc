@@ -43,21 +43,14 @@ class CapabilityWriter {
   v1::GetServerInfoResponse* const response_;
 };
 
-// For an operand and a sink.
-template <class Place>
-absl::Status RefuseAllButInline(const Place& place, std::string_view field) {
-  if (place.has_array()) return NotImplemented(StrCat(field, ".array"), "a resident array");
-  if (place.has_shared_memory()) return NotImplemented(StrCat(field, ".shared_memory"), "shared memory");
-  return absl::OkStatus();
-}
-
 }  // namespace
 
-absl::Status CheckInline(const v1::Operand& operand, std::string_view field) {
-  return RefuseAllButInline(operand, field);
+v1::ResultArray PlaceOf(const std::optional<ArrayInfo>& made, const std::optional<ArraySlice>& written) {
+  v1::ResultArray place;
+  if (made) *place.mutable_new_array() = ToWire(*made);
+  if (written) *place.mutable_array() = ToWire(*written);
+  return place;
 }
-
-absl::Status CheckInline(const v1::Sink& sink, std::string_view field) { return RefuseAllButInline(sink, field); }
 
 absl::Status TakeMask(const v1::InlineChunk& mask, Payload payload, Chunk* chunk) {
   if (mask.has_first_item()) {

@@ -6,6 +6,7 @@
 #ifndef PREFIXD_SERVER_RPC_CODEC_H_
 #define PREFIXD_SERVER_RPC_CODEC_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,18 +18,16 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "kernels/device.h"
 #include "prefixd/v1/admin.pb.h"
+#include "prefixd/v1/arrays.pb.h"
 #include "prefixd/v1/primitives.pb.h"
 #include "proto/array_message.h"
+#include "proto/wire_array.h"
 #include "proto/wire_spec.h"
 #include "proto/wire_timing.h"
 #include "proto/wire_values.h"
 #include "server/request.h"
 
 namespace prefixd {
-
-// Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) for anything but an array in the message.
-absl::Status CheckInline(const v1::Operand& operand, std::string_view field);
-absl::Status CheckInline(const v1::Sink& sink, std::string_view field);
 
 // Takes the mask out of a message. Errors: INVALID_ARGUMENT (CHUNK_OUT_OF_ORDER) if it is not its values'.
 absl::Status TakeMask(const v1::InlineChunk& mask, Payload payload, Chunk* chunk);
@@ -42,18 +41,27 @@ absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
   if constexpr (requires { request.coefficients(); }) {
     if (request.has_coefficients()) return NotImplemented("coefficients", "a linear recurrence");
   }
-  if constexpr (requires { request.sink(); }) PREFIXD_RETURN_IF_ERROR(CheckInline(request.sink(), "sink"));
-  if constexpr (requires { request.values_sink(); }) {
-    PREFIXD_RETURN_IF_ERROR(CheckInline(request.values_sink(), "values_sink"));
-    PREFIXD_RETURN_IF_ERROR(CheckInline(request.indices_sink(), "indices_sink"));
-  }
-  if constexpr (requires { request.mask(); }) PREFIXD_RETURN_IF_ERROR(CheckInline(request.mask(), "mask"));
   if constexpr (requires { request.segment_offsets(); }) {
     if (request.has_segment_offsets()) return NotImplemented("segment_offsets", "a segmented operation");
+    if (request.has_keys()) return NotImplemented("keys", "a segmented operation");
   }
-  PREFIXD_RETURN_IF_ERROR(CheckInline(request.values(), "values"));
+  if constexpr (requires { request.carry_in(); }) {
+    if (request.has_indices_sink()) return NotImplemented("indices_sink", "a scan with indices");
+  }
 
   Message message;
+  PREFIXD_ASSIGN_OR_RETURN(message.places.values, FromWire(request.values(), "values"));
+  if constexpr (requires { request.sink(); }) {
+    PREFIXD_ASSIGN_OR_RETURN(message.places.values_sink, FromWire(request.sink(), "sink"));
+  }
+  if constexpr (requires { request.values_sink(); }) {
+    PREFIXD_ASSIGN_OR_RETURN(message.places.values_sink, FromWire(request.values_sink(), "values_sink"));
+    PREFIXD_ASSIGN_OR_RETURN(message.places.indices_sink, FromWire(request.indices_sink(), "indices_sink"));
+  }
+  if constexpr (requires { request.carry_in(); }) {
+    if (request.has_carry_in()) message.carry_in = std::move(payloads[Request::kCarryInFieldNumber]);
+    message.return_carry = request.return_carry();
+  }
   message.request_id = request.request_id();
   message.announces_end = request.announces_end();
   message.ends = request.end();
@@ -61,7 +69,8 @@ absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
   message.chunk.values = std::move(payloads[Request::kValuesFieldNumber]);
   if (values.has_first_item()) message.chunk.first_item = values.first_item();
   if constexpr (requires { request.mask(); }) {
-    if (request.has_mask()) {
+    PREFIXD_ASSIGN_OR_RETURN(message.places.mask, FromWire(request.mask(), "mask"));
+    if (request.has_mask() && !message.places.mask) {
       PREFIXD_RETURN_IF_ERROR(
           TakeMask(request.mask().inline_(), std::move(payloads[Request::kMaskFieldNumber]), &message.chunk));
     }
@@ -69,16 +78,26 @@ absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
   return message;
 }
 
+// What a result is in that did not go inline.
+v1::ResultArray PlaceOf(const std::optional<ArrayInfo>& made, const std::optional<ArraySlice>& written);
+
 // Puts what is known at the end into the message: timing, count, value. Needs: result.status is OK.
 template <class Response>
 void Encode(const Result& result, Response* response) {
-  *response->mutable_timing() = ToWire(result.timing);
+  if constexpr (requires { response->mutable_timing(); }) *response->mutable_timing() = ToWire(result.timing);
+  if constexpr (requires { response->mutable_array(); }) *response->mutable_array() = ToWire(*result.new_values);
+  if constexpr (requires { response->mutable_values(); }) {
+    if (result.new_values || result.values) *response->mutable_values() = PlaceOf(result.new_values, result.values);
+  }
   if constexpr (requires { response->mutable_value(); }) {
     EncodeScalar(result.value, result.dtype, response->mutable_value());
     response->set_count(result.timing.num_items);
     if (result.index) response->set_index(*result.index);
-  } else if constexpr (requires { response->mutable_indices(); }) {
+  } else if constexpr (requires { response->set_count(0); }) {
     response->set_count(result.num_kept);
+    if (result.new_indices || result.indices) {
+      *response->mutable_indices() = PlaceOf(result.new_indices, result.indices);
+    }
   }
 }
 
@@ -88,8 +107,13 @@ grpc::ByteBuffer Pack(const Reply* reply, const Result* result) {
   Response response;
   if (result != nullptr) Encode(*result, &response);
   std::vector<OutgoingArray> arrays;
+  if constexpr (requires { response.mutable_carry_out(); }) {
+    if (result != nullptr && result->carry_out)
+      arrays.push_back({Response::kCarryOutFieldNumber, {}, *result->carry_out});
+  }
   if (reply != nullptr) {
-    if constexpr (requires { response.mutable_indices(); }) {
+    if constexpr (
+        requires { response.set_count(0); } && requires { response.mutable_indices(); }) {
       response.set_count(reply->num_kept);
       if (!reply->indices.empty()) arrays.push_back({Response::kIndicesFieldNumber, {}, reply->indices});
     }

@@ -88,7 +88,7 @@ void ReadingReactor::OnReadDone(bool ok) {
     OnReadEnd();
     return;
   }
-  call_.Begin("");
+  BeginCall(request_);
   call_.CountReceived(request_.Length());
   if (absl::Status status = call_.Charge(request_.Length()); !status.ok()) {
     End(std::move(status));

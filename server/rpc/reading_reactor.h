@@ -30,6 +30,8 @@ class ReadingReactor : public Reactor {
 
   // A message has come, and is charged. Answers by End, by ReadNext, or by a write after which one of them follows.
   virtual void OnRequest(const grpc::ByteBuffer& request) = 0;
+  // The first time a message has come, before it is charged: names the call, if its messages have names.
+  virtual void BeginCall(const grpc::ByteBuffer& /*request*/) { call_.Begin(""); }
   // The caller has ended his side instead.
   virtual void OnReadEnd();
   // While no message is waited for.

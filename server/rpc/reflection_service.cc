@@ -28,19 +28,26 @@ void SetError(grpc::StatusCode code, const std::string& message, reflection::Ser
   response->mutable_error_response()->set_error_message(message);
 }
 
-// The file and all that it imports, each once: few and small, for they are ours.
+// Adds what the file imports, each before what imports it, and then the file: each once.
+void AddInOrder(const FileDescriptor* file, absl::flat_hash_set<const FileDescriptor*>* known,
+                std::vector<const FileDescriptor*>* files) {
+  if (!known->insert(file).second) return;
+  for (int k = 0; k < file->dependency_count(); ++k) AddInOrder(file->dependency(k), known, files);
+  files->push_back(file);
+}
+
+// The file, and behind it all that it imports: few and small, for they are ours. Whoever takes them from the back has
+// what a file imports before the file.
 void SetFiles(const FileDescriptor* file, const std::string& asked_for,
               reflection::ServerReflectionResponse* response) {
   if (file == nullptr) return SetError(grpc::StatusCode::NOT_FOUND, StrCat("there is no ", asked_for), response);
-  std::vector<const FileDescriptor*> files = {file};
-  absl::flat_hash_set<const FileDescriptor*> known = {file};
-  for (size_t i = 0; i < files.size(); ++i) {
+  std::vector<const FileDescriptor*> files;
+  absl::flat_hash_set<const FileDescriptor*> known;
+  AddInOrder(file, &known, &files);
+  for (auto it = files.rbegin(); it != files.rend(); ++it) {
     google::protobuf::FileDescriptorProto description;
-    files[i]->CopyTo(&description);
+    (*it)->CopyTo(&description);
     response->mutable_file_descriptor_response()->add_file_descriptor_proto(description.SerializeAsString());
-    for (int k = 0; k < files[i]->dependency_count(); ++k) {
-      if (known.insert(files[i]->dependency(k)).second) files.push_back(files[i]->dependency(k));
-    }
   }
 }
 

@@ -1,7 +1,9 @@
 #include "server/work/chunk_checker.h"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/status.h"
 
@@ -12,55 +14,144 @@ absl::Status InvalidArgument(std::string_view reason, std::string_view field, st
   return Error(absl::StatusCode::kInvalidArgument, reason, field, message);
 }
 
+// How many items a mask of so many bytes is for, at most.
+uint64_t MaskItems(MaskKind kind, uint64_t num_bytes) { return kind == MaskKind::kBits ? num_bytes * 8 : num_bytes; }
+
+std::optional<uint64_t> NumItems(const std::optional<DeviceItems>& items) {
+  return items ? std::optional(items->num_items) : std::nullopt;
+}
+
+std::optional<uint64_t> CapacityOf(const Work& work, const Places& places) {
+  if (work.shape().is_counted || !places.values_sink()) return std::nullopt;  // What is kept is counted by the runner.
+  return places.values_sink()->capacity();
+}
+
+// What an item takes in the replies at most.
+uint64_t InlineBytesPerItem(const WorkShape& shape, const Places& places) {
+  return (places.values_sink() ? 0 : shape.value_bytes) + (places.indices_sink() ? 0 : shape.index_bytes);
+}
+
+const Places& OrNone(const Places* places) {
+  static const Places none;
+  return places != nullptr ? *places : none;
+}
+
 }  // namespace
 
-absl::Status ChunkChecker::Check(const Chunk& chunk) {
-  const uint64_t item_bytes = work_->item_bytes();
-  if (chunk.values.size() % item_bytes != 0) {
-    return InvalidArgument("LENGTH_NOT_MULTIPLE", "values.inline.data",
-                           StrCat(chunk.values.size(), " bytes are no whole number of ", Name(InputOf(work_->spec())),
-                                  " elements: expected a multiple of ", item_bytes));
-  }
-  const uint64_t num_items = chunk.values.size() / item_bytes;
-  if (chunk.first_item && *chunk.first_item != num_items_) {
+ChunkChecker::ChunkChecker(std::shared_ptr<const Work> work, CallShape shape, const Places* places)
+    : work_(std::move(work)),
+      shape_(shape),
+      has_inline_values_(!OrNone(places).values() && work_->shape().has_input),
+      resident_items_(OrNone(places).num_items()),
+      resident_mask_bytes_(NumItems(OrNone(places).mask())),
+      capacity_(CapacityOf(*work_, OrNone(places))),
+      reply_bytes_per_item_(InlineBytesPerItem(work_->shape(), OrNone(places))) {}
+
+absl::Status ChunkChecker::Check(Chunk* chunk) {
+  PREFIXD_RETURN_IF_ERROR(has_inline_values_ ? CheckInlineValues(chunk) : CheckResidentValues(chunk));
+  const uint64_t num_items = chunk->num_items;
+  if (chunk->first_item && *chunk->first_item != num_items_) {
     return InvalidArgument("CHUNK_OUT_OF_ORDER", "values.inline.first_item",
-                           StrCat("the chunk says it starts at element ", *chunk.first_item, ", but ", num_items_,
+                           StrCat("the chunk says it starts at element ", *chunk->first_item, ", but ", num_items_,
                                   " came before it: send every chunk once, in order"));
   }
-  const std::optional<uint64_t> declared = NumItemsOf(work_->spec());
+  const std::optional<uint64_t> declared = NumItemsOf(work_->operation());
   if (declared && num_items > *declared - num_items_) {
     return InvalidArgument("COUNT_MISMATCH", "spec.num_items",
                            StrCat("declared ", *declared, " elements, but at least ", num_items_ + num_items, " came"));
   }
-  PREFIXD_RETURN_IF_ERROR(CheckMask(chunk, num_items));
-  const uint64_t reply_bytes = num_items * work_->reply_bytes_per_item();
-  if (shape_ == CallShape::kUnary && reply_bytes > kMaxReplyPayloadBytes) {
+  PREFIXD_RETURN_IF_ERROR(resident_mask_bytes_ ? CheckResidentMask(*chunk) : CheckInlineMask(*chunk));
+  if (shape_ == CallShape::kUnary && reply_bytes_per_item_ > 0 &&
+      num_items > kMaxReplyPayloadBytes / reply_bytes_per_item_) {
     return Error(absl::StatusCode::kOutOfRange, "REPLY_TOO_LARGE", "values.inline.data",
-                 StrCat("the reply could have ", reply_bytes, " bytes of payload and a message holds ",
-                        kMaxReplyPayloadBytes, ": use the streaming call"));
+                 StrCat("the reply could have ", num_items, " elements of ", reply_bytes_per_item_,
+                        " bytes and a message holds ", kMaxReplyPayloadBytes, " bytes: use the streaming call"));
+  }
+  if (capacity_ && num_items > *capacity_ - num_items_) {
+    return Error(absl::StatusCode::kOutOfRange, "SINK_TOO_SMALL", "sink.array",
+                 StrCat("at least ", num_items_ + num_items, " elements came and the slice has room for ", *capacity_,
+                        ": name one that is long enough"));
   }
   PREFIXD_RETURN_IF_ERROR(work_->CheckLength(num_items_ + num_items));
   num_items_ += num_items;
+  has_begun_ = true;
   return absl::OkStatus();
 }
 
-absl::Status ChunkChecker::CheckMask(const Chunk& chunk, uint64_t num_items) const {
+absl::Status ChunkChecker::CheckInlineValues(Chunk* chunk) const {
+  const uint64_t item_bytes = work_->item_bytes();
+  if (chunk->values.size() % item_bytes != 0) {
+    return InvalidArgument("LENGTH_NOT_MULTIPLE", "values.inline.data",
+                           StrCat(chunk->values.size(), " bytes are no whole number of ",
+                                  Name(InputOf(work_->operation())), " elements: expected a multiple of ", item_bytes));
+  }
+  chunk->num_items = chunk->values.size() / item_bytes;
+  return absl::OkStatus();
+}
+
+absl::Status ChunkChecker::CheckResidentValues(Chunk* chunk) const {
+  if (!chunk->values.empty()) {
+    return InvalidArgument("FIELD_CONFLICT", "values.inline",
+                           "the first message says where the values are: send none with the later ones");
+  }
+  const uint64_t rest = *resident_items_ - num_items_;
+  const std::optional<MaskKind> mask = work_->shape().mask;
+  if (!mask || resident_mask_bytes_) {
+    chunk->num_items = has_begun_ ? 0 : rest;
+    return absl::OkStatus();
+  }
+  const uint64_t came = chunk->mask ? chunk->mask->size() : 0;
+  chunk->num_items = std::min(rest, MaskItems(*mask, came));
+  if (came == MaskBytes(*mask, chunk->num_items)) return absl::OkStatus();
+  return InvalidArgument("MASK_LENGTH", "mask.inline.data",
+                         StrCat("the mask has ", came, " bytes for the last ", rest, " elements: expected ",
+                                MaskBytes(*mask, rest), " at most"));
+}
+
+absl::Status ChunkChecker::CheckInlineMask(const Chunk& chunk) const {
   const std::optional<MaskKind> kind = work_->shape().mask;
   if (!kind) {
     if (!chunk.mask) return absl::OkStatus();
     return InvalidArgument("FIELD_CONFLICT", "mask",
                            "a predicate selects, so no mask is expected: send one or the other");
   }
-  const uint64_t expected = MaskBytes(*kind, num_items);
+  const uint64_t expected = MaskBytes(*kind, chunk.num_items);
   const uint64_t came = chunk.mask ? chunk.mask->size() : 0;
   if (came == expected) return absl::OkStatus();
-  return InvalidArgument("MASK_LENGTH", "mask.inline.data",
-                         StrCat("the mask has ", came, " bytes for a chunk of ", num_items, " elements: expected ",
-                                expected, ", one ", *kind == MaskKind::kBits ? "bit" : "byte", " an element"));
+  return InvalidArgument(
+      "MASK_LENGTH", "mask.inline.data",
+      StrCat("the mask has ", came, " bytes for a chunk of ", chunk.num_items, " elements: expected ", expected,
+             ", one ", *kind == MaskKind::kBits ? "bit" : "byte", " an element"));
+}
+
+absl::Status ChunkChecker::CheckResidentMask(const Chunk& chunk) const {
+  const MaskKind kind = *work_->shape().mask;
+  if (chunk.mask) {
+    return InvalidArgument("FIELD_CONFLICT", "mask.inline", "the first message says where the mask is: send none");
+  }
+  if (kind == MaskKind::kBits && chunk.num_items > 0 && num_items_ % 8 != 0) {
+    return InvalidArgument("MASK_LENGTH", "values.inline.data",
+                           StrCat("a chunk begins at element ", num_items_,
+                                  ", inside a byte of the resident mask: "
+                                  "end every chunk but the last at a multiple of 8 elements"));
+  }
+  if (chunk.num_items <= MaskItems(kind, *resident_mask_bytes_) - num_items_) return absl::OkStatus();
+  return InvalidArgument("MASK_LENGTH", "mask.array",
+                         StrCat("the mask has ", *resident_mask_bytes_, " bytes for at least ",
+                                num_items_ + chunk.num_items, " elements: name as many as there are elements"));
 }
 
 absl::Status ChunkChecker::Finish() const {
-  const std::optional<uint64_t> declared = NumItemsOf(work_->spec());
+  if (resident_items_ && *resident_items_ != num_items_) {
+    return InvalidArgument("COUNT_MISMATCH", "mask.inline.data",
+                           StrCat("masks came for ", num_items_, " of ", *resident_items_, " resident elements"));
+  }
+  if (resident_mask_bytes_ && MaskBytes(*work_->shape().mask, num_items_) != *resident_mask_bytes_) {
+    return InvalidArgument("MASK_LENGTH", "mask.array",
+                           StrCat("the mask has ", *resident_mask_bytes_, " bytes for ", num_items_,
+                                  " elements: name as many as there are elements"));
+  }
+  const std::optional<uint64_t> declared = NumItemsOf(work_->operation());
   if (!declared || *declared == num_items_) return absl::OkStatus();
   return InvalidArgument("COUNT_MISMATCH", "spec.num_items",
                          StrCat("declared ", *declared, " elements, but ", num_items_, " came"));

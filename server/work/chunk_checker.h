@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "server/arrays/places.h"
 #include "server/request.h"
 #include "server/work/work.h"
 
@@ -15,22 +16,33 @@ namespace prefixd {
 
 class ChunkChecker {
  public:
-  ChunkChecker(std::shared_ptr<const Work> work, CallShape shape) : work_(std::move(work)), shape_(shape) {}
+  // places: of the call, while chunks are checked; null: all is inline.
+  ChunkChecker(std::shared_ptr<const Work> work, CallShape shape, const Places* places = nullptr);
 
-  // The next chunk.
+  // The next chunk. Sets how many elements it has: those of its values, or, where they are resident, of its mask; the
+  // first has all of them where that is resident too.
   // Errors: INVALID_ARGUMENT (LENGTH_NOT_MULTIPLE, CHUNK_OUT_OF_ORDER, MASK_LENGTH, COUNT_MISMATCH, FIELD_CONFLICT,
   //         ALGORITHM_LIMIT for the chunks so far, this one included);
-  //         OUT_OF_RANGE (REPLY_TOO_LARGE) for a unary call.
-  absl::Status Check(const Chunk& chunk);
+  //         OUT_OF_RANGE (REPLY_TOO_LARGE) for a unary call, SINK_TOO_SMALL for a slice.
+  absl::Status Check(Chunk* chunk);
 
   // Nothing comes any more. Errors: INVALID_ARGUMENT (COUNT_MISMATCH) if the array was declared longer.
   absl::Status Finish() const;
 
  private:
-  absl::Status CheckMask(const Chunk& chunk, uint64_t num_items) const;
+  absl::Status CheckInlineValues(Chunk* chunk) const;
+  absl::Status CheckResidentValues(Chunk* chunk) const;
+  absl::Status CheckInlineMask(const Chunk& chunk) const;
+  absl::Status CheckResidentMask(const Chunk& chunk) const;
 
   const std::shared_ptr<const Work> work_;
   const CallShape shape_;
+  const bool has_inline_values_;
+  const std::optional<uint64_t> resident_items_;       // Where the values are resident, or made of nothing.
+  const std::optional<uint64_t> resident_mask_bytes_;  // Nothing: the mask is inline, or there is none.
+  const std::optional<uint64_t> capacity_;             // For values that go into a slice. Nothing: no bound.
+  const uint64_t reply_bytes_per_item_;
+  bool has_begun_ = false;
   uint64_t num_items_ = 0;  // Checked so far.
 };
 

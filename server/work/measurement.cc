@@ -64,7 +64,7 @@ class Subject {
     PREFIXD_ASSIGN_OR_RETURN(d_out_, lane_.Allocate(array_bytes));
     PREFIXD_ASSIGN_OR_RETURN(d_scalar_, lane_.Allocate(sizeof(ReduceState)));
     PREFIXD_ASSIGN_OR_RETURN(d_flush_, lane_.Allocate(flush_bytes));
-    return Fill(lane_, InputOf(work_.spec()), d_in_.data(), array_bytes);
+    return Fill(lane_, InputOf(work_.operation()), d_in_.data(), array_bytes);
   }
 
   absl::StatusOr<StageTimes> RunWork() {
@@ -203,7 +203,7 @@ absl::StatusOr<std::unique_ptr<const Work>> MakeCase(const Device& device, const
     return absl::UnimplementedError(
         StrCat(Name(primitive), " does not serve ", op ? StrCat(Name(*op), " of ") : "", Name(dtype)));
   }
-  PREFIXD_ASSIGN_OR_RETURN(auto work, MakeWork(device, what.spec));
+  PREFIXD_ASSIGN_OR_RETURN(auto work, MakeWork(device, OperationOf(what.spec)));
   PREFIXD_RETURN_IF_ERROR(work->CheckLength(what.num_items));
   return work;
 }
@@ -227,7 +227,7 @@ absl::StatusOr<Measurement> Measure(const Device& device, Lane& lane, const Benc
     lane.TakeStageTimes();
     return measured;
   }
-  measured->what = {work->spec(), what.num_items};
+  measured->what = {*SpecOf(work->operation()), what.num_items};
   return measured;
 }
 

@@ -34,6 +34,15 @@ class OpenGroup {
     return lane.CopyOnDevice(d_to, items_.data(), size_bytes(), CopyTiming::kUntimed);
   }
 
+  // Takes items over from pinned host memory, in front of the first that come. Needs: none are kept.
+  absl::Status Load(Lane& lane, const std::byte* items, uint64_t num_items) {
+    auto room = lane.Allocate(kGroupItems * item_bytes_);
+    if (!room.ok()) return std::move(room).status();
+    items_ = *std::move(room);
+    num_items_ = num_items;
+    return lane.CopyToDevice(items_.data(), items, size_bytes());
+  }
+
   // Keeps what comes behind the first `closed` of the num_items at d_items, which began with the open group.
   // Errors: the lane's, for the memory that the first items need.
   absl::Status Keep(Lane& lane, const std::byte* d_items, uint64_t closed, uint64_t num_items) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,50 +34,82 @@ void AddScalar(const WorkShape& shape, const std::byte* scalar, WorkTotals* tota
   }
 }
 
-PieceRunner::PieceRunner(std::shared_ptr<const Work> work, CallShape shape)
+PieceRunner::PieceRunner(std::shared_ptr<const Work> work, CallShape shape, Places places,
+                         std::optional<ScanCarry> carry_in, bool returns_carry)
     : work_(std::move(work)),
       shape_(shape),
-      keeps_open_group_(shape == CallShape::kStream && work_->shape().depends_on_cuts),
-      piece_items_(kMaxReplyPayloadBytes / work_->widest_bytes_per_item() / kItemsPerMaskByte * kItemsPerMaskByte),
-      open_(work_->item_bytes()) {}
+      places_(std::move(places)),
+      inline_value_bytes_(places_.values_sink() ? 0 : work_->shape().value_bytes),
+      inline_index_bytes_(places_.indices_sink() ? 0 : work_->shape().index_bytes),
+      num_items_(places_.num_items() ? places_.num_items() : NumItemsOf(work_->operation())),
+      carry_in_(std::move(carry_in)),
+      returns_carry_(returns_carry),
+      // Values that are resident are cut at groups' ends, unless the array begins or ends inside one.
+      keeps_open_group_(work_->shape().depends_on_cuts && ((shape == CallShape::kStream && !places_.values()) ||
+                                                           carry_in_.has_value() || returns_carry_)),
+      piece_items_(IsStaged()
+                       ? kMaxReplyPayloadBytes / work_->widest_bytes_per_item() / kItemsPerMaskByte * kItemsPerMaskByte
+                       : std::numeric_limits<uint64_t>::max()),
+      open_(work_->item_bytes()) {
+  // So that pieces of resident values are whole groups, whatever their type: the wide ones are a group, others several.
+  static_assert(kMaxReplyPayloadBytes % (kGroupItems * sizeof(uint64_t)) == 0);
+}
+
+bool PieceRunner::IsStaged() const {
+  const WorkShape& shape = work_->shape();
+  const bool brings_in = (shape.has_input && !places_.values()) || (shape.mask && !places_.mask());
+  return brings_in || inline_value_bytes_ > 0 || inline_index_bytes_ > 0;
+}
 
 Piece PieceRunner::Cut(const Chunk& chunk, uint64_t first, bool ends) const {
-  const uint64_t rest = chunk.values.size() / work_->item_bytes() - first;
-  const uint64_t num_items = std::min(piece_items_, rest);
-  // A declared length tells the end too. ChunkChecker has seen to it that no more comes.
-  const bool is_declared_end = NumItemsOf(work_->spec()) == done_.totals.num_items + num_items;
+  const uint64_t rest = chunk.num_items - first;
+  uint64_t num_items = std::min(piece_items_, rest);
+  if (places_.values() && keeps_open_group_) {  // A group that is open is filled up by itself; whole ones run as one.
+    const uint64_t open = NumOpenItems();
+    if (open > 0) {
+      num_items = std::min(num_items, kGroupItems - open);
+    } else if (num_items >= kGroupItems) {
+      num_items = OpenGroup::ClosedItems(num_items);
+    }
+  }
+  // A known length tells the end too. ChunkChecker has seen to it that no more comes.
+  const bool is_declared_end = num_items_ == done_.totals.num_items + num_items;
   return {.chunk = chunk,
           .first = first,
           .num_items = num_items,
-          .is_last = num_items == rest && (ends || is_declared_end)};
+          .is_last = !returns_carry_ && num_items == rest && (ends || is_declared_end)};
 }
 
 absl::Status PieceRunner::Run(BorrowedLane& lane, const Piece& piece, const StopSignal& stop,
                               std::optional<Reply>* reply) {
   PREFIXD_RETURN_IF_ERROR(stop.Check());
+  PREFIXD_RETURN_IF_ERROR(Resume(lane));
   const WorkShape& shape = work_->shape();
   const bool touches_open_group = open_.num_items() > 0 || ClosedItems(piece) != piece.num_items;
-  const bool direct = !touches_open_group && piece.num_items * work_->widest_bytes_per_item() <= lane.direct_bytes;
+  const bool direct = !touches_open_group && FitsDirect(lane, piece.num_items);
   const uint64_t open_before = open_.num_items();
-  absl::Status status = Enqueue(lane, piece, direct);
-  if (status.ok() && !direct) status = EnqueueCopiesOut(lane, piece, open_before);
+  const uint64_t kept_before = done_.totals.num_kept;
+  Outputs outputs;
+  absl::Status status = Enqueue(lane, piece, direct, &outputs);
+  if (status.ok()) status = EnqueueCopiesOut(lane, piece, open_before, direct, outputs);
   PREFIXD_RETURN_IF_ERROR(Settle(lane, std::move(status)));
 
   done_.totals.num_items += piece.num_items;
-  const uint64_t kept_before = done_.totals.num_kept;
   if (shape.is_counted || (shape.scalar_bytes > 0 && piece.is_last)) {
     AddScalar(shape, lane.scalar.host.data(), &done_.totals);
   }
-  if (!HasItems()) return absl::OkStatus();
+  if (piece.is_last && shape.is_counted) PREFIXD_RETURN_IF_ERROR(ConcludeSinks(lane));
+  if (!RepliesWithItems()) return absl::OkStatus();
   const uint64_t num_outputs = shape.is_counted ? done_.totals.num_kept - kept_before : piece.num_items;
-  *reply = {.values = Take(lane, lane.values, num_outputs * shape.value_bytes),
-            .indices = Take(lane, lane.indices, num_outputs * shape.index_bytes),
+  *reply = {.values = Take(lane, lane.values, num_outputs * inline_value_bytes_),
+            .indices = Take(lane, lane.indices, num_outputs * inline_index_bytes_),
             .num_kept = done_.totals.num_kept};
   return absl::OkStatus();
 }
 
 absl::Status PieceRunner::RunEnd(BorrowedLane& lane, const StopSignal& stop) {
   PREFIXD_RETURN_IF_ERROR(stop.Check());
+  if (returns_carry_) return TakeCarry(lane);
   const std::byte* d_scalar = carry_.data();
   absl::Status status;
   if (open_.num_items() > 0) {
@@ -94,6 +127,42 @@ absl::Status PieceRunner::RunEnd(BorrowedLane& lane, const StopSignal& stop) {
   return absl::OkStatus();
 }
 
+absl::Status PieceRunner::Resume(BorrowedLane& lane) {
+  if (!carry_in_) return absl::OkStatus();
+  const ScanCarry carry = *std::move(carry_in_);
+  carry_in_.reset();
+  absl::Status status;
+  if (!carry.value.empty()) {
+    PREFIXD_ASSIGN_OR_RETURN(carry_, lane.lane->Allocate(work_->shape().carry_bytes));
+    std::memcpy(lane.scalar.host.data(), carry.value.data(), carry.value.size());
+    status = lane.lane->CopyToDevice(carry_.data(), lane.scalar.host.data(), carry.value.size());
+    has_carry_ = true;
+  }
+  if (status.ok() && !carry.open_items.empty()) {  // A scan has no use for the masks' block.
+    std::memcpy(lane.mask.host.data(), carry.open_items.data(), carry.open_items.size());
+    status = open_.Load(*lane.lane, lane.mask.host.data(), carry.open_items.size() / work_->item_bytes());
+  }
+  return Settle(lane, std::move(status));
+}
+
+absl::Status PieceRunner::TakeCarry(BorrowedLane& lane) {
+  PREFIXD_RETURN_IF_ERROR(Resume(lane));
+  ScanCarry carry;
+  absl::Status status;
+  if (has_carry_) status = lane.lane->CopyToHost(lane.scalar.host.data(), carry_.data(), work_->shape().carry_bytes);
+  if (status.ok() && open_.num_items() > 0) {
+    status = lane.lane->CopyToHost(lane.mask.host.data(), open_.data(), open_.size_bytes());
+  }
+  PREFIXD_RETURN_IF_ERROR(Settle(lane, std::move(status)));
+  const auto text = [](const StagingBlock& block, uint64_t size_bytes) {
+    return std::string(reinterpret_cast<const char*>(block.host.data()), size_bytes);
+  };
+  if (has_carry_) carry.value = text(lane.scalar, work_->shape().carry_bytes);
+  carry.open_items = text(lane.mask, open_.size_bytes());
+  carry_out_ = EncodeCarry(*work_, carry);
+  return absl::OkStatus();
+}
+
 absl::Status PieceRunner::Settle(BorrowedLane& lane, absl::Status status) {
   // The blocks are the next task's from here on, so nothing may still be reading them.
   if (const absl::Status idle = lane.lane->Synchronize(); status.ok()) status = idle;
@@ -107,12 +176,27 @@ uint64_t PieceRunner::ClosedItems(const Piece& piece) const {
 }
 
 absl::Status PieceRunner::BringIn(BorrowedLane& lane, const Piece& piece, bool direct, WorkArrays* arrays) {
-  PREFIXD_RETURN_IF_ERROR(open_.CopyTo(*lane.lane, lane.in.device.data()));
   const uint64_t item_bytes = work_->item_bytes();
-  PREFIXD_ASSIGN_OR_RETURN(arrays->in, BringIn(lane, lane.in, piece.chunk.values, piece.first * item_bytes,
-                                               piece.num_items * item_bytes, item_bytes, open_.size_bytes(), direct));
+  if (places_.values()) {
+    const std::byte* const values = places_.values()->data + done_.totals.num_items * item_bytes;
+    arrays->in = values;
+    if (open_.num_items() > 0) {
+      PREFIXD_RETURN_IF_ERROR(open_.CopyTo(*lane.lane, lane.in.device.data()));
+      PREFIXD_RETURN_IF_ERROR(lane.lane->CopyOnDevice(lane.in.device.data() + open_.size_bytes(), values,
+                                                      piece.num_items * item_bytes, CopyTiming::kUntimed));
+      arrays->in = lane.in.device.data();
+    }
+  } else if (work_->shape().has_input) {
+    PREFIXD_RETURN_IF_ERROR(open_.CopyTo(*lane.lane, lane.in.device.data()));
+    PREFIXD_ASSIGN_OR_RETURN(arrays->in, BringIn(lane, lane.in, piece.chunk.values, piece.first * item_bytes,
+                                                 piece.num_items * item_bytes, item_bytes, open_.size_bytes(), direct));
+  }
   const std::optional<MaskKind> mask = work_->shape().mask;
   if (!mask) return absl::OkStatus();
+  if (places_.mask()) {
+    arrays->mask = places_.mask()->data + MaskBytes(*mask, done_.totals.num_items);
+    return absl::OkStatus();
+  }
   PREFIXD_ASSIGN_OR_RETURN(arrays->mask, BringIn(lane, lane.mask, *piece.chunk.mask, MaskBytes(*mask, piece.first),
                                                  MaskBytes(*mask, piece.num_items), /*alignment=*/1,
                                                  /*offset_bytes=*/0, direct));
@@ -136,9 +220,40 @@ absl::StatusOr<const std::byte*> PieceRunner::BringIn(BorrowedLane& lane, const 
   return block.device.data();
 }
 
+bool PieceRunner::FitsDirect(const BorrowedLane& lane, uint64_t num_items) const {
+  if (num_items > piece_items_ || !IsStaged()) return false;
+  return num_items * work_->widest_bytes_per_item() <= lane.direct_bytes;
+}
+
+// Where the piece's output items go, those of the open group before it included.
+absl::Status PieceRunner::PlaceOutputs(BorrowedLane& lane, const Piece& piece, bool direct, Outputs* outputs) {
+  const WorkShape& shape = work_->shape();
+  const auto place = [&](std::optional<Destination>& sink, const StagingBlock& block, uint64_t item_bytes,
+                         Outputs::Part* part) -> absl::Status {
+    if (item_bytes == 0) return absl::OkStatus();
+    part->data = block.data(direct);
+    if (!sink) return absl::OkStatus();
+    PREFIXD_RETURN_IF_ERROR(sink->Prepare(*lane.lane));
+    const DeviceItems& room = sink->room();
+    const uint64_t first = shape.is_counted ? done_.totals.num_kept : done_.totals.num_items;
+    part->to = room.data + first * item_bytes;
+    part->room = room.num_items - first;
+    // Fewer may be kept than there is room for; how many, the kernel will say.
+    if (shape.is_counted ? part->room >= piece.num_items : open_.num_items() == 0) {
+      part->data = part->to;  // Those of an open group are there already, or another call's.
+    } else if (shape.is_counted && !IsStaged()) {
+      PREFIXD_ASSIGN_OR_RETURN(part->scratch, lane.lane->Allocate(piece.num_items * item_bytes));
+      part->data = part->scratch.data();
+    }
+    return absl::OkStatus();
+  };
+  PREFIXD_RETURN_IF_ERROR(place(places_.values_sink(), lane.values, shape.value_bytes, &outputs->values));
+  return place(places_.indices_sink(), lane.indices, shape.index_bytes, &outputs->indices);
+}
+
 // The closed items run behind the carry of those before, and leave a carry. The open ones run behind that, for their
 // output items alone: they will run again.
-absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool direct) {
+absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool direct, Outputs* outputs) {
   const WorkShape& shape = work_->shape();
   const uint64_t num_items = open_.num_items() + piece.num_items;
   const uint64_t closed = ClosedItems(piece);
@@ -146,8 +261,9 @@ absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool d
   if (carries && carry_.data() == nullptr) {
     PREFIXD_ASSIGN_OR_RETURN(carry_, lane.lane->Allocate(shape.carry_bytes));
   }
-  WorkArrays arrays = {.values = lane.values.data(direct),
-                       .indices = lane.indices.data(direct),
+  PREFIXD_RETURN_IF_ERROR(PlaceOutputs(lane, piece, direct, outputs));
+  WorkArrays arrays = {.values = outputs->values.data,
+                       .indices = outputs->indices.data,
                        .scalar = lane.scalar.data(direct),
                        .num_items = closed,
                        .first_item = done_.totals.num_items - open_.num_items()};
@@ -168,34 +284,74 @@ absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool d
     arrays.carry_out = nullptr;
     PREFIXD_RETURN_IF_ERROR(work_->Enqueue(*lane.lane, arrays));
   }
-  return open_.Keep(*lane.lane, in, closed, num_items);
+  return keeps_open_group_ ? open_.Keep(*lane.lane, in, closed, num_items) : absl::OkStatus();
 }
 
-absl::Status PieceRunner::EnqueueCopiesOut(BorrowedLane& lane, const Piece& piece, uint64_t open_before) {
+absl::Status PieceRunner::EnqueueCopiesOut(BorrowedLane& lane, const Piece& piece, uint64_t open_before, bool direct,
+                                           const Outputs& outputs) {
   const WorkShape& shape = work_->shape();
   const auto copy_out = [&](const StagingBlock& block, uint64_t first_byte, uint64_t size_bytes) {
-    if (size_bytes == 0) return absl::OkStatus();
+    if (direct || size_bytes == 0) return absl::OkStatus();
     return lane.lane->CopyToHost(block.host.data(), block.device.data() + first_byte, size_bytes);
   };
   if (shape.is_counted || piece.is_last) PREFIXD_RETURN_IF_ERROR(copy_out(lane.scalar, 0, shape.scalar_bytes));
   uint64_t num_outputs = piece.num_items;
-  if (shape.is_counted) {  // Only what was kept crosses the bus.
+  const bool needs_count = !direct || outputs.values.IsElsewhere() || outputs.indices.IsElsewhere();
+  if (shape.is_counted && needs_count) {  // Only what was kept moves on.
     PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
     num_outputs = CountAt(lane.scalar.host.data());
+    PREFIXD_RETURN_IF_ERROR(MoveKept(lane, outputs.values, num_outputs, shape.value_bytes, "values_sink.array"));
+    PREFIXD_RETURN_IF_ERROR(MoveKept(lane, outputs.indices, num_outputs, shape.index_bytes, "indices_sink.array"));
   }
-  PREFIXD_RETURN_IF_ERROR(copy_out(lane.values, open_before * shape.value_bytes, num_outputs * shape.value_bytes));
-  return copy_out(lane.indices, 0, num_outputs * shape.index_bytes);
+  if (!shape.is_counted && outputs.values.IsElsewhere()) {
+    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyOnDevice(outputs.values.to,
+                                                    outputs.values.data + open_before * shape.value_bytes,
+                                                    num_outputs * shape.value_bytes, CopyTiming::kUntimed));
+  }
+  PREFIXD_RETURN_IF_ERROR(copy_out(lane.values, open_before * inline_value_bytes_, num_outputs * inline_value_bytes_));
+  return copy_out(lane.indices, 0, num_outputs * inline_index_bytes_);
+}
+
+absl::Status PieceRunner::MoveKept(BorrowedLane& lane, const Outputs::Part& part, uint64_t num_kept,
+                                   uint64_t item_bytes, std::string_view field) {
+  if (!part.IsElsewhere()) return absl::OkStatus();
+  if (num_kept > part.room) {
+    return Error(
+        absl::StatusCode::kOutOfRange, "SINK_TOO_SMALL", field,
+        StrCat("at least ", done_.totals.num_kept + num_kept, " elements were kept and the slice has room for ",
+               done_.totals.num_kept + part.room, ": name one that is long enough, or ask for a new array"));
+  }
+  if (num_kept == 0) return absl::OkStatus();
+  return lane.lane->CopyOnDevice(part.to, part.data, num_kept * item_bytes, CopyTiming::kUntimed);
+}
+
+absl::Status PieceRunner::ConcludeSinks(BorrowedLane& lane) {
+  for (std::optional<Destination>* sink : {&places_.values_sink(), &places_.indices_sink()}) {
+    if (!*sink) continue;
+    PREFIXD_RETURN_IF_ERROR(Settle(lane, (*sink)->Conclude(*lane.lane, NumOutputs())));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PieceRunner::Publish(Result* result) {
+  if (auto& sink = places_.values_sink()) {
+    PREFIXD_RETURN_IF_ERROR(sink->Publish(NumOutputs(), &result->new_values, &result->values));
+  }
+  if (auto& sink = places_.indices_sink()) {
+    PREFIXD_RETURN_IF_ERROR(sink->Publish(NumOutputs(), &result->new_indices, &result->indices));
+  }
+  return absl::OkStatus();
 }
 
 TaskSize PieceRunner::SizeOfTask(uint64_t num_items) const {
   if (work_->is_yardstick()) return TaskSize::kYardstick;  // A few items may take it long.
-  const uint64_t size_bytes = (open_.num_items() + num_items) * work_->widest_bytes_per_item();
-  return size_bytes <= kMaxSmallBytes ? TaskSize::kSmall : TaskSize::kLarge;
+  const uint64_t most = kMaxSmallBytes / work_->widest_bytes_per_item();
+  return open_.num_items() + num_items <= most ? TaskSize::kSmall : TaskSize::kLarge;
 }
 
 bool PieceRunner::IsBatchable(const Piece& piece) const {
-  return shape_ == CallShape::kUnary && piece.is_last && done_.totals.num_items == 0 &&
-         SizeOfTask(piece.num_items) == TaskSize::kSmall;
+  return shape_ == CallShape::kUnary && piece.is_last && places_.AreInline() && !carry_in_ &&
+         done_.totals.num_items == 0 && SizeOfTask(piece.num_items) == TaskSize::kSmall;
 }
 
 void PieceRunner::Describe(Result* result) const {
@@ -206,10 +362,11 @@ void PieceRunner::Describe(Result* result) const {
   timing.device_to_host_ns = done_.device.device_to_host_ns;
   timing.launches = done_.device.launches;
   timing.num_bytes = done_.device.num_bytes;
-  timing.algorithm = AlgorithmOf(work_->spec());
+  timing.algorithm = AlgorithmOf(work_->operation());
   timing.num_items = done_.totals.num_items;
   timing.batch_size = done_.batch_size;
-  result->dtype = OutputOf(work_->spec());
+  result->dtype = OutputOf(work_->operation());
+  if (carry_out_) result->carry_out = Payload(*carry_out_);
   work_->Describe(done_.totals, result);
 }
 

@@ -1,7 +1,8 @@
 // Runs one request on borrowed lanes, piece by piece: copy in, run, copy out. A piece fits a staging block and a reply.
-// Nothing is copied in where the device works in the host's memory and the message has the piece in one aligned part.
-// What joins the pieces, a carry and the open group, stays on the device, so that an array of any length passes through
-// in bounded memory.
+// What is resident is worked on where it is: a request that has nothing inline is one piece, whole. Nothing is copied
+// in where the device works in the host's memory and the message has the piece in one aligned part. What joins the
+// pieces, a carry and the open group, stays on the device, so that an array of any length passes through in bounded
+// memory.
 //
 // Threads:   one at a time. Whoever has a piece run hands the runner over with it, and gets it back when it has run.
 // Ownership: the carry and the open group are the runner's; the blocks of a lane are lent to it for one task. A piece
@@ -13,13 +14,17 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "kernels/device.h"
+#include "server/arrays/places.h"
 #include "server/call/stop_signal.h"
 #include "server/lanes/lane_pool.h"
 #include "server/request.h"
 #include "server/work/open_group.h"
+#include "server/work/scan_carry.h"
 #include "server/work/work.h"
 
 namespace prefixd {
@@ -45,20 +50,33 @@ struct WorkDone {
 
 class PieceRunner {
  public:
-  PieceRunner(std::shared_ptr<const Work> work, CallShape shape);
+  // places: of what is resident. carry_in: the array goes on where another call ended. returns_carry: another one will
+  // go on where this one ends, with what Describe says.
+  PieceRunner(std::shared_ptr<const Work> work, CallShape shape, Places places = {},
+              std::optional<ScanCarry> carry_in = {}, bool returns_carry = false);
 
   const Work& work() const { return *work_; }
+  const Places& places() const { return places_; }
+
+  // Whether items pass through a lane's blocks, in or out. Else the whole array is one piece.
+  bool IsStaged() const;
+  bool IsOnePiece(uint64_t num_items) const { return num_items <= piece_items_; }
 
   // The piece of a checked chunk that begins at its element `first`. ends: nothing comes after the chunk.
   Piece Cut(const Chunk& chunk, uint64_t first, bool ends) const;
 
-  // Runs the next piece. Sets *reply where the work has output items.
+  // Runs the next piece. Sets *reply where output items go inline.
   // Blocks on the device. On return the lane is idle, also after an error.
   // Errors: those of the lane, and of `stop`, which is asked before anything is enqueued.
   absl::Status Run(BorrowedLane& lane, const Piece& piece, const StopSignal& stop, std::optional<Reply>* reply);
 
   // Whether RunEnd has to be run once everything came: no piece was the last, and the result is still on the device.
-  bool NeedsEnd() const { return !HasItems() && done_.totals.num_items > 0 && !done_.totals.scalar; }
+  bool NeedsEnd() const {
+    if (returns_carry_) return !carry_out_;
+    return !HasItems() && done_.totals.num_items > 0 && !done_.totals.scalar;
+  }
+  // Replies may be made that no message pays for: those to values that are resident.
+  bool HasUnpaidReplies() const { return RepliesWithItems() && (places_.values() || !work_->shape().has_input); }
   // As Run, of no items.
   absl::Status RunEnd(BorrowedLane& lane, const StopSignal& stop);
 
@@ -67,7 +85,7 @@ class PieceRunner {
 
   // What the piece of so many items, or the end, which has none, takes of a lane; with the open group before it.
   TaskSize SizeOfTask(uint64_t num_items) const;
-  int64_t EstimateNs(uint64_t num_items) const { return work_->EstimateNs(open_.num_items() + num_items); }
+  int64_t EstimateNs(uint64_t num_items) const { return work_->EstimateNs(open_.num_items() + num_items, !IsStaged()); }
 
   // Whether a batch may run the piece, in the place of Run: the whole array, and a small one.
   bool IsBatchable(const Piece& piece) const;
@@ -77,9 +95,46 @@ class PieceRunner {
   // Sets the parts of the result that come from the work: value, index, count kept, device times.
   void Describe(Result* result) const;
 
+  // All has run, and well: gives arrays that were made their names, and says so in the result. Errors: the store's.
+  absl::Status Publish(Result* result);
+
  private:
-  // Whether there are replies with items, and not only a scalar at the end.
+  // Whether there are output items, and not only a scalar at the end.
   bool HasItems() const { return work_->shape().value_bytes > 0 || work_->shape().is_counted; }
+  // Whether there are replies with some of them, or with their count.
+  bool RepliesWithItems() const {
+    return HasItems() &&
+           (inline_value_bytes_ > 0 || inline_index_bytes_ > 0 || (!places_.values_sink() && !places_.indices_sink()));
+  }
+  // Output items, in all.
+  uint64_t NumOutputs() const { return work_->shape().is_counted ? done_.totals.num_kept : done_.totals.num_items; }
+
+  // Where a piece's output items are put by the kernel, and where they belong.
+  struct Outputs {
+    struct Part {
+      std::byte* data = nullptr;
+      std::byte* to = nullptr;  // Null: into a reply.
+      uint64_t room = 0;        // Elements, at `to`.
+      Buffer scratch;
+      bool IsElsewhere() const { return to != nullptr && data != to; }
+    };
+    Part values;
+    Part indices;
+  };
+  // Whether the lane's blocks on the host will do, with so many items in them.
+  bool FitsDirect(const BorrowedLane& lane, uint64_t num_items) const;
+  absl::Status PlaceOutputs(BorrowedLane& lane, const Piece& piece, bool direct, Outputs* outputs);
+  absl::Status MoveKept(BorrowedLane& lane, const Outputs::Part& part, uint64_t num_kept, uint64_t item_bytes,
+                        std::string_view field);
+  absl::Status ConcludeSinks(BorrowedLane& lane);
+  // Items of the open group, also before they have come to the device.
+  uint64_t NumOpenItems() const {
+    return carry_in_ ? carry_in_->open_items.size() / work_->item_bytes() : open_.num_items();
+  }
+  // Brings in what another call left, once.
+  absl::Status Resume(BorrowedLane& lane);
+  // Takes what another call will go on with.
+  absl::Status TakeCarry(BorrowedLane& lane);
   // Items of open group and piece that are run for good: up to a group's end, or to the array's.
   uint64_t ClosedItems(const Piece& piece) const;
   // Sets where the kernel finds the open group with the piece behind it, and the mask.
@@ -88,8 +143,9 @@ class PieceRunner {
   absl::StatusOr<const std::byte*> BringIn(BorrowedLane& lane, const StagingBlock& block, const Payload& payload,
                                            uint64_t first_byte, uint64_t size_bytes, uint64_t alignment,
                                            uint64_t offset_bytes, bool direct);
-  absl::Status Enqueue(BorrowedLane& lane, const Piece& piece, bool direct);
-  absl::Status EnqueueCopiesOut(BorrowedLane& lane, const Piece& piece, uint64_t open_before);
+  absl::Status Enqueue(BorrowedLane& lane, const Piece& piece, bool direct, Outputs* outputs);
+  absl::Status EnqueueCopiesOut(BorrowedLane& lane, const Piece& piece, uint64_t open_before, bool direct,
+                                const Outputs& outputs);
   // Ends a lane's task: waits for what is enqueued and takes its times.
   absl::Status Settle(BorrowedLane& lane, absl::Status status);
   // The first size_bytes of a block: the block itself, for which the lane gets another, or a copy.
@@ -98,6 +154,13 @@ class PieceRunner {
 
   const std::shared_ptr<const Work> work_;
   const CallShape shape_;
+  Places places_;
+  const uint64_t inline_value_bytes_;  // What an output item takes in replies.
+  const uint64_t inline_index_bytes_;
+  const std::optional<uint64_t> num_items_;  // The whole array's, if it is known.
+  std::optional<ScanCarry> carry_in_;        // Until the first piece runs.
+  const bool returns_carry_;
+  std::optional<std::string> carry_out_;
   const bool keeps_open_group_;
   const uint64_t piece_items_;  // At most, of one piece.
 

@@ -11,7 +11,8 @@ class ScanWork final : public Work {
       : Work(device, spec,
              {.value_bytes = SizeOf(spec.output()),
               .carry_bytes = SizeOf(spec.output()),
-              .depends_on_cuts = DependsOnCuts(spec.algorithm, spec.op, spec.output())}),
+              .depends_on_cuts = DependsOnCuts(spec.algorithm, spec.op, spec.output()),
+              .in_place = true}),
         scan_(spec) {}
 
   absl::Status CheckStream() const override {

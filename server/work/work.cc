@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "server/work/compact.h"
 #include "server/work/difference.h"
+#include "server/work/glue.h"
 #include "server/work/reduce.h"
 #include "server/work/scan.h"
 
@@ -38,30 +39,43 @@ Spec SampleAt(size_t index, std::index_sequence<kIndex...> /*all*/, DType dtype,
 // A launch with its wait, and a byte that goes through a lane, in or out. Devices differ, most in the same ratio.
 constexpr double kLaunchNs = 5'000;
 constexpr double kNsPerByte = 0.1;
+// One that stays on the device: of a card, of the host.
+constexpr double kNsPerCardByte = 0.001;
+constexpr double kNsPerHostByte = 0.05;
 // One addition of an algorithm whose work grows with the square.
 constexpr double kNsPerStep = 1;
 constexpr double kMaxEstimateNs = 1e15;
 
 }  // namespace
 
-int64_t Work::EstimateNs(uint64_t num_items) const {
+int64_t Work::EstimateNs(uint64_t num_items, bool resident) const {
   const auto items = static_cast<double>(num_items);
   const auto bytes_per_item = static_cast<double>(item_bytes() + reply_bytes_per_item());
-  double ns = kLaunchNs + items * bytes_per_item * kNsPerByte;
+  const bool is_card = device_.info().direct_bytes != DeviceInfo::kHostMemory;
+  const double ns_per_byte = !resident ? kNsPerByte : is_card ? kNsPerCardByte : kNsPerHostByte;
+  double ns = kLaunchNs + items * bytes_per_item * ns_per_byte;
   // Those are the ones that have a longest array.
-  if (device_.RowOf(PrimitiveOf(spec_), AlgorithmOf(spec_)).max_items > 0) ns += items * items / 2 * kNsPerStep;
+  if (spec_ && device_.RowOf(PrimitiveOf(*spec_), AlgorithmOf(*spec_)).max_items > 0)
+    ns += items * items / 2 * kNsPerStep;
   return static_cast<int64_t>(std::min(ns, kMaxEstimateNs));
 }
 
-absl::StatusOr<std::unique_ptr<const Work>> MakeWork(const Device& device, Spec spec) {
-  const Primitive primitive = PrimitiveOf(spec);
-  PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm, device.Resolve(primitive, InputOf(spec), OutputOf(spec),
-                                                                     OpOf(spec).value_or(Op::kSum), AlgorithmOf(spec)));
-  std::visit([&](auto& one) { one.algorithm = algorithm; }, spec);
-  if (const auto num_items = NumItemsOf(spec)) {
-    PREFIXD_RETURN_IF_ERROR(device.CheckLength(primitive, algorithm, *num_items));
+absl::StatusOr<std::unique_ptr<const Work>> MakeWork(const Device& device, Operation operation) {
+  if (const std::optional<Spec> spec = SpecOf(operation)) {
+    const Primitive primitive = PrimitiveOf(*spec);
+    PREFIXD_ASSIGN_OR_RETURN(
+        const Algorithm algorithm,
+        device.Resolve(primitive, InputOf(*spec), OutputOf(*spec), OpOf(*spec).value_or(Op::kSum), AlgorithmOf(*spec)));
+    std::visit(
+        [&](auto& one) {
+          if constexpr (requires { one.algorithm = algorithm; }) one.algorithm = algorithm;
+        },
+        operation);
+    if (const auto num_items = NumItemsOf(*spec)) {
+      PREFIXD_RETURN_IF_ERROR(device.CheckLength(primitive, algorithm, *num_items));
+    }
   }
-  return std::visit([&](const auto& one) { return MakeWorkOf(device, one); }, spec);
+  return std::visit([&](const auto& one) { return MakeWorkOf(device, one); }, operation);
 }
 
 Spec SampleSpec(Primitive primitive, DType dtype, Op op, const Algorithm& algorithm) {

@@ -1,9 +1,9 @@
-// What an operation does on a lane. There is one class for each primitive (scan.cc, reduce.cc, compact.cc), and it is
+// What an operation does on a lane. There is one class for each (scan.cc, reduce.cc, compact.cc, glue.cc), and it is
 // the same for a piece of a stream (piece_runner.h), for requests that share a launch (batch.h) and for a benchmark
 // (measurement.h): they put the arrays somewhere, have the work enqueue its kernel, and fetch what the shape says that
 // comes out. None of them knows a primitive by name.
 //
-//   std::unique_ptr<const Work> work = *MakeWork(device, spec);
+//   std::unique_ptr<const Work> work = *MakeWork(device, operation);
 //   work->Enqueue(lane, {.in = d_in, .values = d_out, .num_items = n});
 //
 // Threads: any; a Work does not change once it is made.
@@ -19,7 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/device.h"
-#include "kernels/spec.h"
+#include "kernels/operation.h"
 #include "server/request.h"
 
 namespace prefixd {
@@ -34,15 +34,19 @@ struct WorkShape {
   bool is_counted = false;            // The scalar is how many output items there are. Else: as many as input items.
   bool depends_on_cuts = false;       // The bits change where pieces are cut inside a group: see open_group.h.
   std::optional<MaskKind> mask = {};  // A mask comes with the items.
+  bool has_input = true;              // Else its items are made of nothing.
+  bool in_place = false;              // The output items may go where the input items are, if both have one size.
 };
 
 // Where the arrays are: all in device memory, or all in pinned host memory. Batches as in device.h.
 struct WorkArrays {
-  const std::byte* in = nullptr;    // num_items of the spec's dtype.
-  const std::byte* mask = nullptr;  // If the shape has one.
-  std::byte* values = nullptr;      // Room for num_items of value_bytes.
-  std::byte* indices = nullptr;     // Room for num_items of index_bytes.
-  std::byte* scalar = nullptr;      // Room for scalar_bytes.
+  const std::byte* in = nullptr;     // num_items of the spec's dtype.
+  const std::byte* mask = nullptr;   // If the shape has one.
+  const std::byte* other = nullptr;  // A map's second array, num_items of the dtype; the indices of gather and scatter.
+  uint64_t table_items = 0;          // Gather: elements of in. Scatter: of values.
+  std::byte* values = nullptr;       // Room for num_items of value_bytes.
+  std::byte* indices = nullptr;      // Room for num_items of index_bytes.
+  std::byte* scalar = nullptr;       // Room for scalar_bytes.
   uint64_t num_items = 0;
   uint64_t num_arrays = 1;
   uint64_t first_item = 0;              // The index of in[0] in the whole array.
@@ -67,23 +71,24 @@ class Work {
   virtual ~Work() = default;
 
   // With the algorithm that runs.
-  const Spec& spec() const { return spec_; }
+  const Operation& operation() const { return operation_; }
   const WorkShape& shape() const { return shape_; }
-  uint64_t item_bytes() const { return SizeOf(InputOf(spec_)); }
+  uint64_t item_bytes() const { return SizeOf(InputOf(operation_)); }
   // At most.
   uint64_t reply_bytes_per_item() const { return shape_.value_bytes + shape_.index_bytes; }
   // The widest of what an item takes in one block or one reply.
   uint64_t widest_bytes_per_item() const { return std::max(item_bytes(), reply_bytes_per_item()); }
 
   // Whether the algorithm is there to be compared with.
-  bool is_yardstick() const { return !device_.IsDefault(PrimitiveOf(spec_), AlgorithmOf(spec_)); }
+  bool is_yardstick() const { return spec_ && !device_.IsDefault(PrimitiveOf(*spec_), AlgorithmOf(*spec_)); }
   // How long a lane is likely to have a piece of so many items: a rough guess, made of the work alone, so that the same
   // work counts the same whatever else runs.
-  int64_t EstimateNs(uint64_t num_items) const;
+  // resident: what goes in and what comes out stays on the device.
+  int64_t EstimateNs(uint64_t num_items, bool resident = false) const;
 
   // Errors: those of Device::CheckLength.
   absl::Status CheckLength(uint64_t num_items) const {
-    return device_.CheckLength(PrimitiveOf(spec_), AlgorithmOf(spec_), num_items);
+    return spec_ ? device_.CheckLength(PrimitiveOf(*spec_), AlgorithmOf(*spec_), num_items) : absl::OkStatus();
   }
   // Whether the operation can be streamed. Errors: FAILED_PRECONDITION if the array has to be whole.
   virtual absl::Status CheckStream() const { return absl::OkStatus(); }
@@ -95,17 +100,19 @@ class Work {
   virtual void Describe(const WorkTotals& totals, Result* result) const = 0;
 
  protected:
-  Work(const Device& device, const Spec& spec, const WorkShape& shape) : device_(device), spec_(spec), shape_(shape) {}
+  Work(const Device& device, const Operation& operation, const WorkShape& shape)
+      : device_(device), operation_(operation), spec_(SpecOf(operation)), shape_(shape) {}
 
  private:
   const Device& device_;
-  const Spec spec_;
+  const Operation operation_;
+  const std::optional<Spec> spec_;  // A primitive's.
   const WorkShape shape_;
 };
 
-// The work of a spec. The device outlives it.
+// The work of an operation. The device outlives it.
 // Errors: those of Device::Resolve, and of CheckLength for a declared length.
-absl::StatusOr<std::unique_ptr<const Work>> MakeWork(const Device& device, Spec spec);
+absl::StatusOr<std::unique_ptr<const Work>> MakeWork(const Device& device, Operation operation);
 
 // A spec of the primitive for benchmarks: an inclusive scan, a reduce, a compact that keeps about half of random
 // elements. op: for a primitive that has one.

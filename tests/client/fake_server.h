@@ -18,6 +18,7 @@
 #include "prefixd/v1/admin.grpc.pb.h"
 #include "prefixd/v1/diagnostics.grpc.pb.h"
 #include "prefixd/v1/primitives.grpc.pb.h"
+#include "tests/client/fake_array_service.h"
 
 namespace prefixd::client {
 
@@ -144,6 +145,7 @@ class FakeServer {
     }
     builder.AddListeningPort(address, credentials, &port_);
     builder.RegisterService(&prefix);
+    builder.RegisterService(&arrays);
     builder.RegisterService(&admin);
     builder.RegisterService(&diagnostics);
     builder.RegisterService(&health);
@@ -156,6 +158,7 @@ class FakeServer {
   int port() const { return port_; }
 
   FakePrefixService prefix;
+  FakeArrayService arrays;
   FakeAdminService admin;
   FakeDiagnosticsService diagnostics;
   FakeHealthService health;

@@ -138,6 +138,7 @@ class InstalledTreeTest(unittest.TestCase):
         run("cmake", "--build", project)
         with Server() as server:
             self.assertIn("longest: 4 at 3", run(project / "prefixd_example", server.address))
+            self.assertIn("totals: 3 5 9", run(project / "prefixd_resident", server.address))
             scanned = run(tree / "bin" / "prefixctl", "--server", server.address, "scan", "--type", "i64", "-",
                           input="3\n1\n2\n")
             self.assertEqual(scanned.split(), ["3", "4", "6"])

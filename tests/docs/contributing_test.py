@@ -38,13 +38,17 @@ def help_of(program, *command):
     return subprocess.run([BIN_DIR / program, *command, "--help"], check=True, capture_output=True, text=True).stdout
 
 
-def commands():
-    listed = re.split("subcommands:", help_of("prefixctl"), flags=re.IGNORECASE)[1]
-    return re.findall(r"^  (\w+) ", listed, re.MULTILINE)
+def commands(*command):
+    """All of prefixctl, or of one of its commands that has some."""
+    _, *listed = re.split("subcommands:", help_of("prefixctl", *command), flags=re.IGNORECASE)
+    return re.findall(r"^  (\w+) ", listed[0], re.MULTILINE) if listed else []
 
 
 def flags_of_the_programs():
-    texts = [help_of("prefixd"), help_of("prefixctl"), *(help_of("prefixctl", command) for command in commands())]
+    texts = [help_of("prefixd"), help_of("prefixctl")]
+    for command in commands():
+        texts.append(help_of("prefixctl", command))
+        texts += [help_of("prefixctl", command, inner) for inner in commands(command)]
     return set(FLAG.findall("\n".join(texts)))
 
 
@@ -119,6 +123,9 @@ class Reference(unittest.TestCase):
         for command in commands():
             with self.subTest(command):
                 self.assertIn(f"`{command}`", reference)
+            for inner in commands(command):
+                with self.subTest(f"{command} {inner}"):
+                    self.assertIn(f"`{command} {inner}`", reference)
 
 
 if __name__ == "__main__":

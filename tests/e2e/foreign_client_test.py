@@ -181,7 +181,7 @@ class ForeignClientTest(E2ETest):
             ("other sign", scan_request(x, out_dtype=types_pb2.DTYPE_U64), invalid, "UNSUPPORTED_COMBINATION"),
             ("unknown out dtype", scan_request(x, out_dtype=99), invalid, "UNKNOWN_ENUM"),
             ("f16", scan_request(x, dtype=types_pb2.DTYPE_F16), code.UNIMPLEMENTED, "NOT_IMPLEMENTED"),
-            ("resident", resident, code.UNIMPLEMENTED, "NOT_IMPLEMENTED"),
+            ("no array's name", resident, invalid, "ARRAY_NAME"),
             ("reply", scan_request(np.ones(1 << 19, dtype=np.int32)), code.OUT_OF_RANGE, "REPLY_TOO_LARGE"),
             ("wider reply", scan_request(np.ones((1 << 17) + 1, np.uint8), out_dtype=types_pb2.DTYPE_U64),
              code.OUT_OF_RANGE, "REPLY_TOO_LARGE"),
@@ -263,7 +263,8 @@ class ForeignClientTest(E2ETest):
                 next(call(iter([request.SerializeToString()]), timeout=LIMIT_SECONDS)))
         for version in ("v1", "v1alpha"):
             names = {service.name for service in ask(version, list_services="").list_services_response.service}
-            self.assertEqual(names, {"prefixd.v1.PrefixService", "prefixd.v1.AdminService",
+            self.assertEqual(names, {"prefixd.v1.PrefixService", "prefixd.v1.ArrayService",
+                                     "prefixd.v1.ProgramService", "prefixd.v1.AdminService",
                                      "prefixd.v1.DiagnosticsService", "grpc.health.v1.Health",
                                      "grpc.reflection.v1.ServerReflection"})
         # What comes is enough to make every message of it, and every method that it names is served.

@@ -28,22 +28,15 @@ inline grpc::ByteBuffer InSlices(std::string_view bytes, const std::vector<size_
 }
 
 // Puts the payloads back into the message.
-template <class Message>
-void Restore(ArrayPayloads& payloads, Message* message) {
-  const auto put = [](const Payload& payload, v1::InlineChunk* chunk) { chunk->set_data(payload.ToString()); };
-  if (!payloads[100].empty()) put(payloads[100], message->mutable_values()->mutable_inline_());
-  if constexpr (requires { message->mutable_mask(); }) {
-    if (!payloads[99].empty()) put(payloads[99], message->mutable_mask()->mutable_inline_());
-  }
-  if constexpr (requires { message->mutable_indices(); }) {
-    if (!payloads[99].empty()) put(payloads[99], message->mutable_indices()->mutable_inline_());
-  }
-  if constexpr (requires { message->mutable_coefficients(); }) {
-    if (!payloads[99].empty()) put(payloads[99], message->mutable_coefficients()->mutable_inline_());
-  }
-  if constexpr (requires { message->mutable_segment_offsets(); }) {
-    const int field = Message::kSegmentOffsetsFieldNumber;
-    if (!payloads[field].empty()) put(payloads[field], message->mutable_segment_offsets()->mutable_inline_());
+inline void Restore(ArrayPayloads& payloads, google::protobuf::Message* message) {
+  const auto inner = [](google::protobuf::Message* outer, int number) {
+    return outer->GetReflection()->MutableMessage(outer, outer->GetDescriptor()->FindFieldByNumber(number));
+  };
+  constexpr int kInline = 100;
+  for (int field = kFirstArrayField; field <= kLastArrayField; ++field) {
+    if (payloads[field].empty()) continue;
+    auto* const chunk = static_cast<v1::InlineChunk*>(inner(inner(message, field), kInline));
+    chunk->set_data(payloads[field].ToString());
   }
 }
 

@@ -45,13 +45,14 @@ class BatcherTest : public testing::TestWithParam<bool> {
   ~BatcherTest() override { lanes_.reset(); }
 
   std::unique_ptr<PieceRunner> MakeRunner(const Spec& spec, CallShape shape) {
-    return std::make_unique<PieceRunner>(*MakeWork(device_, spec), shape);
+    return std::make_unique<PieceRunner>(*MakeWork(device_, OperationOf(spec)), shape);
   }
 
   Request& Add(const Spec& spec, Chunk chunk) {
     auto request = std::make_unique<Request>();
     request->runner = MakeRunner(spec, CallShape::kUnary);
     request->chunk = std::move(chunk);
+    request->chunk.num_items = request->chunk.values.size() / SizeOf(InputOf(spec));
     requests_.push_back(std::move(request));
     return *requests_.back();
   }
@@ -74,7 +75,7 @@ class BatcherTest : public testing::TestWithParam<bool> {
   // The same request, run on its own.
   std::unique_ptr<Request> Alone(const Request& request) {
     auto alone = std::make_unique<Request>();
-    alone->runner = MakeRunner(request.runner->work().spec(), CallShape::kUnary);
+    alone->runner = MakeRunner(*SpecOf(request.runner->work().operation()), CallShape::kUnary);
     alone->chunk = request.chunk;
     Gate ended;
     Submit(*alone, &ended);
@@ -358,6 +359,7 @@ TEST_P(BatcherTest, LargePartialAndStreamedArraysAreNoneOfItsBusiness) {
   const auto is_batchable = [&](const Spec& spec, CallShape shape, size_t size_bytes, bool ends) {
     Chunk chunk;
     chunk.values = Payload(std::string(size_bytes, '\0'));
+    chunk.num_items = size_bytes / SizeOf(InputOf(spec));
     const auto runner = MakeRunner(spec, shape);
     return runner->IsBatchable(runner->Cut(chunk, 0, ends));
   };

@@ -43,7 +43,7 @@ absl::StatusOr<Message> DecodeCopy(const Request& request) {
   EXPECT_TRUE(ParseArrayMessage(grpc::ByteBuffer(&slice, 1), &parsed, &payloads).ok());
   PREFIXD_ASSIGN_OR_RETURN(Message message, Decode(parsed, std::move(payloads)));
   if (parsed.has_spec()) {
-    PREFIXD_ASSIGN_OR_RETURN(message.spec, FromWire(parsed.spec()));
+    PREFIXD_ASSIGN_OR_RETURN(message.operation, FromWire(parsed.spec()));
   }
   return message;
 }
@@ -63,8 +63,8 @@ TEST(CodecTest, DecodesAScan) {
   request.mutable_values()->mutable_inline_()->set_first_item(0);
   const auto message = DecodeCopy(request);
   ASSERT_TRUE(message.ok()) << message.status();
-  ASSERT_TRUE(message->spec);
-  const auto& scan = std::get<ScanSpec>(*message->spec);
+  ASSERT_TRUE(message->operation);
+  const auto& scan = std::get<ScanSpec>(*message->operation);
   EXPECT_EQ(message->request_id, "id");
   EXPECT_EQ(scan.dtype, DType::kI32);
   EXPECT_EQ(scan.num_items, 1u);
@@ -155,9 +155,14 @@ TEST(CodecTest, WhatIsNotServedYetSaysSo) {
   using R = v1::ScanRequest;
   EXPECT_EQ(scan([](R* r) { r->mutable_spec()->set_op(v1::OP_LINEAR_RECURRENCE); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_spec()->set_precision(v1::PRECISION_WIDE); }), "NOT_IMPLEMENTED");
-  EXPECT_EQ(scan([](R* r) { r->mutable_values()->mutable_array()->set_name("arrays/1"); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_values()->mutable_device_memory(); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_values()->mutable_shared_memory(); }), "NOT_IMPLEMENTED");
-  EXPECT_EQ(scan([](R* r) { r->mutable_sink()->mutable_array(); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_sink()->mutable_shared_memory(); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_sink()->mutable_device_memory(); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_sink()->mutable_new_array()->set_device_index(1); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_indices_sink(); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_keys(); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_spec()->set_axis(0); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_segment_offsets(); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_coefficients(); }), "NOT_IMPLEMENTED");
 }
@@ -196,8 +201,8 @@ TEST(CodecTest, OutputTypesAreThoseOfTheList) {
       for (const auto& message : {DecodeCopy(scan), DecodeCopy(reduce)}) {
         if (IsOutput(dtype, out_dtype)) {
           ASSERT_TRUE(message.ok()) << message.status();
-          EXPECT_EQ(InputOf(*message->spec), dtype);
-          EXPECT_EQ(OutputOf(*message->spec), out_dtype);
+          EXPECT_EQ(InputOf(*message->operation), dtype);
+          EXPECT_EQ(OutputOf(*message->operation), out_dtype);
         } else {
           EXPECT_EQ(message.status().code(), absl::StatusCode::kInvalidArgument);
           EXPECT_EQ(ErrorReason(message.status()), "UNSUPPORTED_COMBINATION");
@@ -207,7 +212,7 @@ TEST(CodecTest, OutputTypesAreThoseOfTheList) {
       }
     }
   }
-  EXPECT_EQ(OutputOf(*DecodeCopy(GoodScan())->spec), DType::kI32);
+  EXPECT_EQ(OutputOf(*DecodeCopy(GoodScan())->operation), DType::kI32);
 }
 
 TEST(CodecTest, BitwiseOpsAreForIntegerOutputs) {
@@ -230,7 +235,7 @@ TEST(CodecTest, TheInitIsOfTheOutputType) {
   };
   const auto wide = decode(v1::DTYPE_U8, v1::DTYPE_U32, 4294967295);
   ASSERT_TRUE(wide.ok()) << wide.status();
-  EXPECT_EQ(std::get<ScanSpec>(*wide->spec).init, Value::Of(uint32_t{4294967295}));
+  EXPECT_EQ(std::get<ScanSpec>(*wide->operation).init, Value::Of(uint32_t{4294967295}));
   for (const auto& refused :
        {decode(v1::DTYPE_U8, v1::DTYPE_U32, 4294967296), decode(v1::DTYPE_U8, v1::DTYPE_U32, -1),
         decode(v1::DTYPE_U8, v1::DTYPE_UNSPECIFIED, 256), decode(v1::DTYPE_I16, v1::DTYPE_I16, -32769)}) {

@@ -32,7 +32,7 @@ std::vector<T> Items(const std::string& bytes) {
 // Makes a message that owns its bytes.
 inline Message MakeMessage(std::optional<Spec> spec, std::string values, std::optional<std::string> mask = {}) {
   Message message;
-  message.spec = std::move(spec);
+  if (spec) message.operation = OperationOf(*spec);
   message.chunk.values = Payload(std::move(values));
   if (mask) message.chunk.mask = Payload(*std::move(mask));
   message.held_bytes = message.chunk.values.size() + (message.chunk.mask ? message.chunk.mask->size() : 0);

@@ -37,8 +37,11 @@ class MetricsTest : public testing::Test {
     result.status = std::move(status);
     result.timing.num_items = num_items;
     result.timing.server_total_ns = total_ns;
-    metrics_.Count(
-        {.call = call, .spec = nullptr, .num_bytes_in = 8 * num_items, .num_bytes_out = num_items, .result = result});
+    metrics_.Count({.call = call,
+                    .operation = nullptr,
+                    .num_bytes_in = 8 * num_items,
+                    .num_bytes_out = num_items,
+                    .result = result});
   }
   std::string Value(const std::string& series) { return ValueOf(metrics_.Page(), series); }
 

@@ -84,7 +84,7 @@ class PieceRunnerTest : public testing::TestWithParam<bool> {
   absl::Status Run(S spec, const std::string& values, const std::vector<size_t>& cuts, bool declares) {
     out_.clear();
     if (declares) spec.num_items = values.size() / SizeOf(spec.dtype);
-    PREFIXD_ASSIGN_OR_RETURN(std::shared_ptr<const Work> work, MakeWork(device_, spec));
+    PREFIXD_ASSIGN_OR_RETURN(std::shared_ptr<const Work> work, MakeWork(device_, Operation(spec)));
     ChunkChecker checker(work, CallShape::kStream);
     runner_ = std::make_unique<PieceRunner>(std::move(work), CallShape::kStream);
     size_t begin = 0;
@@ -93,7 +93,7 @@ class PieceRunnerTest : public testing::TestWithParam<bool> {
       const size_t size_bytes = cut * SizeOf(spec.dtype);
       chunk.values = Payload(values.substr(begin, size_bytes));
       begin += size_bytes;
-      PREFIXD_RETURN_IF_ERROR(checker.Check(chunk));
+      PREFIXD_RETURN_IF_ERROR(checker.Check(&chunk));
       for (uint64_t first = 0; first < cut;) {
         const Piece piece = runner_->Cut(chunk, first, /*ends=*/false);
         std::optional<Reply> reply;
@@ -117,8 +117,9 @@ class PieceRunnerTest : public testing::TestWithParam<bool> {
   // Runs an array that is one message.
   absl::Status RunMessage(const Spec& spec, Chunk chunk) {
     out_.clear();
-    PREFIXD_ASSIGN_OR_RETURN(std::shared_ptr<const Work> work, MakeWork(device_, spec));
+    PREFIXD_ASSIGN_OR_RETURN(std::shared_ptr<const Work> work, MakeWork(device_, OperationOf(spec)));
     const uint64_t num_items = chunk.values.size() / work->item_bytes();
+    chunk.num_items = num_items;
     runner_ = std::make_unique<PieceRunner>(std::move(work), CallShape::kStream);
     for (uint64_t first = 0; first < num_items;) {
       Piece piece = runner_->Cut(chunk, first, /*ends=*/true);
@@ -273,7 +274,7 @@ TEST_P(PieceRunnerTest, AFewItemsAreALargeTaskWhereMuchIsRunWithThem) {
   EXPECT_EQ(runner_->SizeOfTask(1), TaskSize::kLarge);
   EXPECT_EQ(runner_->SizeOfTask(0), TaskSize::kLarge);  // The end.
   const auto size_of = [&](const Spec& one, uint64_t num_items) {
-    return PieceRunner(*MakeWork(device_, one), CallShape::kUnary).SizeOfTask(num_items);
+    return PieceRunner(*MakeWork(device_, OperationOf(one)), CallShape::kUnary).SizeOfTask(num_items);
   };
   for (const Strategy yardstick : {Strategy::kNaive, Strategy::kSequential, Strategy::kOneTbb}) {
     EXPECT_EQ(size_of(ScanSpec{.dtype = DType::kI32, .algorithm = {yardstick}}, 1), TaskSize::kYardstick);
@@ -285,7 +286,7 @@ TEST_P(PieceRunnerTest, AFewItemsAreALargeTaskWhereMuchIsRunWithThem) {
 
 TEST_P(PieceRunnerTest, TheEstimateGrowsWithTheBytesAndWithTheSquareOfItemsWhereTheWorkDoes) {
   const auto estimate = [&](const Spec& one, uint64_t num_items) {
-    return static_cast<double>((*MakeWork(device_, one))->EstimateNs(num_items));
+    return static_cast<double>((*MakeWork(device_, OperationOf(one)))->EstimateNs(num_items));
   };
   const ScanSpec scan = {.dtype = DType::kI32};
   const ScanSpec naive = {.dtype = DType::kI32, .algorithm = {Strategy::kNaive}};
@@ -303,9 +304,10 @@ TEST_P(PieceRunnerTest, TheEstimateGrowsWithTheBytesAndWithTheSquareOfItemsWhere
 TEST_P(PieceRunnerTest, LargeRepliesLeaveInTheirBlockWhileThereAreOthers) {
   const ScanSpec spec = {.dtype = DType::kI32};
   const std::string values = Bytes(std::vector<int32_t>(kMaxReplyPayloadBytes / sizeof(int32_t), 1));
-  runner_ = std::make_unique<PieceRunner>(*MakeWork(device_, spec), CallShape::kStream);
+  runner_ = std::make_unique<PieceRunner>(*MakeWork(device_, Operation(spec)), CallShape::kStream);
   Chunk chunk;
   chunk.values = Payload(values);
+  chunk.num_items = values.size() / sizeof(int32_t);
   std::vector<Reply> held;
   const size_t used_before = lanes_->used_staging_bytes();
   for (int i = 0; i < 6; ++i) {  // Two more than there are blocks.

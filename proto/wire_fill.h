@@ -1,0 +1,19 @@
+// What a range is filled with, from the wire.
+// Threads: any; nothing here keeps state.
+#ifndef PREFIXD_PROTO_WIRE_FILL_H_
+#define PREFIXD_PROTO_WIRE_FILL_H_
+
+#include "absl/status/statusor.h"
+#include "kernels/operation.h"
+#include "prefixd/v1/arrays.pb.h"
+
+namespace prefixd {
+
+// The fill of items of dtype. Errors have fields of the Fill.
+// Needs:  IsSupported(dtype).
+// Errors: INVALID_ARGUMENT (FIELD_CONFLICT if it says nothing, SCALAR_OUT_OF_RANGE).
+absl::StatusOr<FillSpec> FromWire(const v1::Fill& wire, DType dtype);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_PROTO_WIRE_FILL_H_

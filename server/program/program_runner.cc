@@ -1,0 +1,386 @@
+#include "server/program/program_runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "base/status.h"
+#include "server/request.h"
+
+namespace prefixd {
+namespace {
+
+std::string SlicePath(size_t input) { return StrCat(InputPath(input), ".values.array"); }
+std::string SinkPath(size_t output) { return StrCat(OutputPath(output), ".sink.array"); }
+std::string NewArrayPath(size_t output) { return StrCat(OutputPath(output), ".sink.new_array"); }
+
+const SlotUse* Find(const std::vector<SlotUse>& uses, Role role) {
+  const auto found = std::find_if(uses.begin(), uses.end(), [&](const SlotUse& use) { return use.role == role; });
+  return found == uses.end() ? nullptr : &*found;
+}
+
+// The array that says how many elements a step works on.
+const SlotUse& LengthOf(const PlanStep& step) {
+  if (const SlotUse* const indices = Find(step.reads, Role::kIndices)) return *indices;
+  if (const SlotUse* const values = Find(step.reads, Role::kValues)) return *values;
+  if (const SlotUse* const left = Find(step.reads, Role::kLeft)) return *left;
+  return step.writes.front();  // A fill's.
+}
+
+// The slice, with the length that it has in its array.
+absl::StatusOr<ArraySlice> Resolve(const ArraySlice& slice, const ArrayInfo& info, std::string_view field) {
+  if (slice.first_item > info.num_items || slice.num_items.value_or(0) > info.num_items - slice.first_item) {
+    return InvalidField("ARRAY_RANGE", field,
+                        StrCat("the slice goes past the end of the array, which has ", info.num_items,
+                               " elements: choose a part of it"));
+  }
+  ArraySlice resolved = slice;
+  if (!resolved.num_items) resolved.num_items = info.num_items - slice.first_item;
+  return resolved;
+}
+
+bool IsSame(const ArraySlice& a, const ArraySlice& b) {
+  return a.name == b.name && a.first_item == b.first_item && a.num_items == b.num_items;
+}
+
+}  // namespace
+
+// ---- Before it runs ------------------------------------------------------------------------------------------------
+absl::StatusOr<std::unique_ptr<ProgramRunner>> ProgramRunner::Create(const Device& device, ArrayStore* store,
+                                                                     const Caller& caller, Program program) {
+  std::unique_ptr<ProgramRunner> runner(new ProgramRunner(store, caller, std::move(program)));
+  PREFIXD_RETURN_IF_ERROR(runner->Plan(device));
+  PREFIXD_RETURN_IF_ERROR(runner->TakeArrays());
+  PREFIXD_RETURN_IF_ERROR(runner->Charge());
+  return runner;
+}
+
+absl::Status ProgramRunner::Plan(const Device& device) {
+  ProgramArrays arrays;
+  const auto facts = [&](ArraySlice* slice, const std::string& field) -> absl::StatusOr<SliceFacts> {
+    const absl::StatusOr<ArrayInfo> info = store_->Get(caller_, slice->name);
+    if (!info.ok()) return InPart(info.status(), field);
+    PREFIXD_ASSIGN_OR_RETURN(*slice, Resolve(*slice, *info, field));
+    return SliceFacts{.dtype = info->dtype, .num_items = *slice->num_items};
+  };
+  for (size_t i = 0; i < std::min(program_.inputs.size(), kMaxProgramInputs); ++i) {
+    arrays.inputs.emplace_back();
+    auto* const slice = std::get_if<ArraySlice>(&program_.inputs[i].values);
+    if (slice == nullptr) continue;
+    PREFIXD_ASSIGN_OR_RETURN(arrays.inputs.back(), facts(slice, SlicePath(i)));
+  }
+  for (size_t i = 0; i < std::min(program_.outputs.size(), kMaxProgramOutputs); ++i) {
+    arrays.sinks.emplace_back();
+    Sink& sink = program_.outputs[i].sink;
+    if (sink.kind != Sink::Kind::kArray) continue;
+    PREFIXD_ASSIGN_OR_RETURN(arrays.sinks.back(), facts(&sink.array, SinkPath(i)));
+  }
+  PREFIXD_ASSIGN_OR_RETURN(plan_, MakePlan(program_, arrays));
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    const PlanStep& step = plan_.steps[i];
+    StepWork one = {.max_items = plan_.slots[LengthOf(step).slot].length.max_items};
+    absl::StatusOr<std::unique_ptr<const Work>> work = MakeWork(device, step.operation);
+    if (work.ok()) {
+      if (absl::Status length = (*work)->CheckLength(one.max_items); !length.ok()) work = std::move(length);
+    }
+    if (!work.ok()) return InPart(work.status(), StepPath(i, step.operation));
+    one.work = *std::move(work);
+    works_.push_back(std::move(one));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProgramRunner::TakeArrays() {
+  outside_.resize(plan_.slots.size());
+  sinks_.resize(plan_.outputs.size());
+  for (size_t i = 0; i < plan_.outputs.size(); ++i) {
+    const Sink& sink = program_.outputs[i].sink;
+    if (sink.kind != Sink::Kind::kArray) continue;
+    PREFIXD_ASSIGN_OR_RETURN(ArrayUse use, store_->Use(caller_, sink.array, Access::kWrite, SinkPath(i)));
+    sinks_[i] = use.data();
+    if (plan_.outputs[i].delivery == Delivery::kInPlace) outside_[plan_.outputs[i].slot] = use.data();
+    uses_.push_back(std::move(use));
+  }
+  for (size_t i = 0; i < program_.inputs.size(); ++i) {
+    const auto* const slice = std::get_if<ArraySlice>(&program_.inputs[i].values);
+    if (slice == nullptr) continue;
+    // An output that takes its place has it in use already.
+    for (size_t k = 0; k < plan_.outputs.size(); ++k) {
+      const Sink& sink = program_.outputs[k].sink;
+      if (sink.kind == Sink::Kind::kArray && IsSame(sink.array, *slice)) outside_[i] = sinks_[k];
+    }
+    if (outside_[i] != nullptr) continue;
+    PREFIXD_ASSIGN_OR_RETURN(ArrayUse use, store_->Use(caller_, *slice, Access::kRead, SlicePath(i)));
+    outside_[i] = use.data();
+    uses_.push_back(std::move(use));
+  }
+  return absl::OkStatus();
+}
+
+// New arrays of known length are charged as what they will be, and are a part of the peak.
+absl::Status ProgramRunner::Charge() {
+  made_.resize(plan_.outputs.size());
+  uint64_t made_bytes = 0;
+  for (size_t i = 0; i < plan_.outputs.size(); ++i) {
+    if (plan_.outputs[i].delivery != Delivery::kHandOver) continue;
+    const Slot& slot = plan_.slots[plan_.outputs[i].slot];
+    ArraySpec spec = program_.outputs[i].sink.to_make;
+    spec.dtype = slot.dtype;
+    spec.shape = {slot.length.max_items};
+    PREFIXD_ASSIGN_OR_RETURN(made_[i], store_->Reserve(caller_, spec, NewArrayPath(i)));
+    made_bytes += slot.memory_bytes;
+  }
+  charged_bytes_ = plan_.peak_bytes - std::min(made_bytes, plan_.peak_bytes);
+  PREFIXD_ASSIGN_OR_RETURN(ticket_, store_->ChargeScratch(caller_, charged_bytes_));
+  return absl::OkStatus();
+}
+
+TaskSize ProgramRunner::Size() const {
+  uint64_t num_items = 0;
+  for (const StepWork& step : works_) {
+    if (step.work->is_yardstick()) return TaskSize::kYardstick;
+    num_items = std::max(num_items, step.max_items);
+  }
+  constexpr uint64_t kMaxSmallItems = 4096;  // Some launches of microseconds each.
+  return num_items <= kMaxSmallItems && works_.size() <= 8 ? TaskSize::kSmall : TaskSize::kLarge;
+}
+
+int64_t ProgramRunner::EstimateNs() const {
+  int64_t ns = 0;
+  for (const StepWork& step : works_) ns += step.work->EstimateNs(step.max_items, /*resident=*/true);
+  return ns;
+}
+
+// ---- While it runs -------------------------------------------------------------------------------------------------
+uint64_t ProgramRunner::NumItems(const Slot& slot) const {
+  return slot.length.IsKnown() ? slot.length.max_items : kept_[*slot.length.selection].value_or(0);
+}
+
+std::byte* ProgramRunner::DataOf(int slot) const {
+  return outside_[slot] != nullptr ? outside_[slot] : memory_[slot].data();
+}
+
+std::byte* ProgramRunner::Read(const PlanStep& step, Role role) const {
+  const SlotUse* const use = Find(step.reads, role);
+  return use == nullptr ? nullptr : DataOf(use->slot);
+}
+
+std::byte* ProgramRunner::Written(const PlanStep& step, Role role) const {
+  const SlotUse* const use = Find(step.writes, role);
+  return use == nullptr ? nullptr : DataOf(use->slot);
+}
+
+absl::Status ProgramRunner::Settle(BorrowedLane& lane, absl::Status status, StageTimes* times) {
+  if (const absl::Status idle = lane.lane->Synchronize(); status.ok()) status = idle;
+  const StageTimes taken = lane.lane->TakeStageTimes();
+  *times += taken;
+  done_.device += taken;
+  return status;
+}
+
+absl::Status ProgramRunner::Run(BorrowedLane& lane, const StopSignal& stop) {
+  memory_.resize(plan_.slots.size());
+  kept_.resize(static_cast<size_t>(plan_.num_selections));
+  done_.peak_bytes = plan_.peak_bytes;
+  absl::Status status = RunAll(lane, stop);
+  StageTimes rest;
+  status = Settle(lane, std::move(status), &rest);
+  // What is left goes while the lane is here; new arrays have taken theirs.
+  memory_.clear();
+  scratch_ = Buffer();
+  return status;
+}
+
+absl::Status ProgramRunner::RunAll(BorrowedLane& lane, const StopSignal& stop) {
+  if (plan_.scratch_bytes > 0) {
+    PREFIXD_ASSIGN_OR_RETURN(scratch_, lane.lane->Allocate(plan_.scratch_bytes));
+  }
+  PREFIXD_RETURN_IF_ERROR(BringIn(lane));
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    PREFIXD_RETURN_IF_ERROR(stop.Check());
+    done_.steps.emplace_back();
+    absl::Status status = RunStep(lane, i);
+    status = Settle(lane, std::move(status), &done_.steps[i].device);
+    if (!status.ok()) {
+      return ErrorField(status).empty() ? status : InPart(status, StepPath(i, plan_.steps[i].operation));
+    }
+    for (const int slot : plan_.steps[i].dead) memory_[slot] = Buffer();
+  }
+  PREFIXD_RETURN_IF_ERROR(stop.Check());
+  for (size_t i = 0; i < plan_.outputs.size(); ++i) PREFIXD_RETURN_IF_ERROR(Deliver(lane, i));
+  return absl::OkStatus();
+}
+
+// Inline inputs, which are small: all of them fit a lane's block.
+absl::Status ProgramRunner::BringIn(BorrowedLane& lane) {
+  uint64_t staged = 0;
+  for (size_t i = 0; i < program_.inputs.size(); ++i) {
+    const auto* const bytes = std::get_if<Payload>(&program_.inputs[i].values);
+    if (bytes == nullptr) continue;
+    PREFIXD_ASSIGN_OR_RETURN(memory_[i], lane.lane->Allocate(plan_.slots[i].memory_bytes));
+    if (bytes->empty()) continue;
+    std::byte* const from = lane.in.host.data() + staged;
+    bytes->CopyTo(from, 0, bytes->size());
+    staged += MemoryBytes(bytes->size());
+    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToDevice(memory_[i].data(), from, bytes->size()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProgramRunner::RunStep(BorrowedLane& lane, size_t number) {
+  const PlanStep& step = plan_.steps[number];
+  const StepWork& one = works_[number];
+  StepDone& done = done_.steps[number];
+  const uint64_t num_items = NumItems(plan_.slots[LengthOf(step).slot]);
+  done.num_items = num_items;
+  done.algorithm = AlgorithmOf(one.work->operation());
+  const SlotUse* const into = Find(step.reads, Role::kInto);
+  for (const SlotUse& write : step.writes) {
+    if (outside_[write.slot] != nullptr) continue;
+    if (step.takes_over) {
+      memory_[write.slot] = std::move(memory_[into->slot]);
+    } else {
+      PREFIXD_ASSIGN_OR_RETURN(memory_[write.slot], lane.lane->Allocate(plan_.slots[write.slot].memory_bytes));
+    }
+  }
+  WorkArrays arrays = {.in = Read(step, Role::kValues),
+                       .mask = Read(step, Role::kMask),
+                       .other = Read(step, Role::kIndices),
+                       .values = Written(step, Role::kOut),
+                       .indices = Written(step, Role::kIndicesOut),
+                       .num_items = num_items};
+  if (Find(step.reads, Role::kLeft) != nullptr) {
+    arrays.in = Read(step, Role::kLeft);
+    arrays.other = Read(step, Role::kRight);
+  }
+  if (step.scratch_bytes > 0) arrays.scalar = scratch_.data() + step.scratch_first;
+  if (into != nullptr) {
+    const uint64_t table_items = NumItems(plan_.slots[into->slot]);
+    arrays.table_items = table_items;
+    if (!step.takes_over && table_items > 0) {
+      PREFIXD_RETURN_IF_ERROR(lane.lane->CopyOnDevice(
+          arrays.values, DataOf(into->slot), table_items * SizeOf(plan_.slots[into->slot].dtype), CopyTiming::kTimed));
+    }
+  } else if (arrays.other != nullptr && Find(step.reads, Role::kIndices) != nullptr) {
+    arrays.table_items = NumItems(plan_.slots[Find(step.reads, Role::kValues)->slot]);
+  }
+  if (num_items > 0 || step.scratch_bytes > 0) PREFIXD_RETURN_IF_ERROR(one.work->Enqueue(*lane.lane, arrays));
+  return step.scratch_bytes > 0 ? WriteScalars(lane, step, one, num_items) : absl::OkStatus();
+}
+
+absl::Status ProgramRunner::WriteScalars(BorrowedLane& lane, const PlanStep& step, const StepWork& one,
+                                         uint64_t num_items) {
+  std::byte* const host = lane.scalar.host.data();
+  PREFIXD_RETURN_IF_ERROR(
+      lane.lane->CopyToHost(host, scratch_.data() + step.scratch_first, one.work->shape().scalar_bytes));
+  PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
+  // Small results are written from behind what was read.
+  std::byte* next = host + sizeof(ReduceState);
+  const auto write = [&](Role role, const void* value, uint64_t size_bytes) -> absl::Status {
+    std::byte* const to = Written(step, role);
+    if (to == nullptr) return absl::OkStatus();
+    std::memcpy(next, value, size_bytes);
+    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToDevice(to, next, size_bytes));
+    next += sizeof(uint64_t);
+    return absl::OkStatus();
+  };
+  uint64_t count = 0;
+  std::memcpy(&count, host, sizeof(count));
+  if (one.work->shape().is_counted) {
+    if (step.selection) kept_[*step.selection] = count;
+    return write(Role::kCountOut, &count, sizeof(count));
+  }
+  if (!std::holds_alternative<ReduceSpec>(step.operation)) {
+    done_.steps.back().num_bad_indices = count;
+    return absl::OkStatus();
+  }
+  WorkTotals totals = {.num_items = num_items};
+  std::memcpy(&totals.scalar.emplace(), host, sizeof(ReduceState));
+  Result result;
+  one.work->Describe(totals, &result);
+  const uint64_t index = result.index.value_or(~uint64_t{0});
+  PREFIXD_RETURN_IF_ERROR(write(Role::kOut, &result.value.bits, SizeOf(result.dtype)));
+  return write(Role::kIndexOut, &index, sizeof(index));
+}
+
+absl::Status ProgramRunner::Deliver(BorrowedLane& lane, size_t number) {
+  const PlanOutput& output = plan_.outputs[number];
+  const Slot& slot = plan_.slots[output.slot];
+  const uint64_t num_items = NumItems(slot);
+  const uint64_t num_bytes = num_items * SizeOf(slot.dtype);
+  OutputDone done = {.name = slot.name, .dtype = slot.dtype, .num_items = num_items};
+  StageTimes times;
+  const Sink& sink = program_.outputs[number].sink;
+  switch (output.delivery) {
+    case Delivery::kInline:
+      if (num_bytes > kMaxReplyPayloadBytes - inline_bytes_) {
+        return Error(absl::StatusCode::kOutOfRange, "REPLY_TOO_LARGE", StrCat(OutputPath(number), ".sink"),
+                     StrCat("with the ", num_items, " elements of ", slot.name, " the inline outputs have more than ",
+                            kMaxReplyPayloadBytes, " bytes: let it go to an array"));
+      }
+      inline_bytes_ += num_bytes;
+      if (num_bytes > 0) {
+        PREFIXD_RETURN_IF_ERROR(
+            Settle(lane, lane.lane->CopyToHost(lane.values.host.data(), DataOf(output.slot), num_bytes), &times));
+        done.bytes.assign(reinterpret_cast<const char*>(lane.values.host.data()), num_bytes);
+      }
+      break;
+    case Delivery::kInPlace:
+      break;
+    case Delivery::kCopy:
+      if (num_items > *sink.array.num_items) {
+        return Error(absl::StatusCode::kOutOfRange, "SINK_TOO_SMALL", SinkPath(number),
+                     StrCat(slot.name, " has ", num_items, " elements and the slice ", *sink.array.num_items,
+                            ": use a larger one"));
+      }
+      if (num_bytes > 0) {
+        PREFIXD_RETURN_IF_ERROR(
+            lane.lane->CopyOnDevice(sinks_[number], DataOf(output.slot), num_bytes, CopyTiming::kUntimed));
+      }
+      break;
+    case Delivery::kHandOver:
+      made_[number]->TakeMemory(std::move(memory_[output.slot]));
+      break;
+    case Delivery::kShrink: {
+      // What it is charged for is a part of the peak.
+      charged_bytes_ -= std::min(charged_bytes_, MemoryBytes(num_bytes));
+      ticket_.ShrinkTo(charged_bytes_);
+      ArraySpec spec = sink.to_make;
+      spec.dtype = slot.dtype;
+      spec.shape = {num_items};
+      PREFIXD_ASSIGN_OR_RETURN(made_[number], store_->Reserve(caller_, spec, NewArrayPath(number)));
+      if (num_bytes > 0) {
+        PREFIXD_ASSIGN_OR_RETURN(Buffer memory, lane.lane->Allocate(num_bytes));
+        PREFIXD_RETURN_IF_ERROR(
+            lane.lane->CopyOnDevice(memory.data(), DataOf(output.slot), num_bytes, CopyTiming::kUntimed));
+        made_[number]->TakeMemory(std::move(memory));
+      }
+      break;
+    }
+  }
+  if (sink.kind == Sink::Kind::kArray) {
+    done.slice = sink.array;
+    done.slice->num_items = num_items;
+  }
+  if (output.delivery != Delivery::kHandOver) memory_[output.slot] = Buffer();
+  done_.outputs.push_back(std::move(done));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ProgramDone> ProgramRunner::Finish() {
+  for (size_t i = 0; i < made_.size(); ++i) {
+    if (made_[i] == nullptr) continue;
+    absl::StatusOr<ArrayInfo> info = store_->Publish(std::move(made_[i]));
+    if (!info.ok()) {  // All of them, or none.
+      for (const OutputDone& output : done_.outputs) {
+        if (output.new_array) store_->Delete(caller_, output.new_array->name).IgnoreError();
+      }
+      return std::move(info).status();
+    }
+    done_.outputs[i].new_array = *std::move(info);
+  }
+  return std::move(done_);
+}
+
+}  // namespace prefixd

@@ -1,0 +1,15 @@
+// ArrayService: arrays that stay on the device.
+#ifndef PREFIXD_SERVER_RPC_ARRAY_SERVICE_H_
+#define PREFIXD_SERVER_RPC_ARRAY_SERVICE_H_
+
+#include "server/call/server_context.h"
+#include "server/rpc/methods.h"
+
+namespace prefixd {
+
+// The context outlives the methods.
+void AddArrayMethods(ServerContext* context, Methods* methods);
+
+}  // namespace prefixd
+
+#endif  // PREFIXD_SERVER_RPC_ARRAY_SERVICE_H_
