@@ -103,6 +103,9 @@ absl::Status FitBudgets(const MemoryLimit& limit, const DeviceInfo& device, Opti
         InMiB(options->staging_bytes), " and ", InMiB(idle), " for the process: ",
         fits >= least ? StrCat("lower --max-request-bytes to ", fits, ", or raise the limit") : "raise the limit"));
   }
+  // The CPU device's arrays are in the same memory. A quarter: requests rarely hold what they may.
+  const bool has_arrays_on_host = device.direct_bytes == DeviceInfo::kHostMemory;
+  if (has_arrays_on_host && !options->max_array_bytes) options->max_array_bytes = limit.bytes / 4;
   return absl::OkStatus();
 }
 

@@ -72,6 +72,18 @@ TEST(FitBudgetsTest, LowersWhatNobodyAskedFor) {
   EXPECT_GT(3 * options.max_request_bytes + options.staging_bytes, kGiB * 9 / 10);
 }
 
+TEST(FitBudgetsTest, ArraysOfTheCpuDeviceHaveAQuarterOfTheLimit) {
+  Options on_cpu, asks, on_card;
+  const MemoryLimit limit = {.bytes = 4 * kGiB, .from = ""};
+  ASSERT_TRUE(FitBudgets(limit, kCpu, &on_cpu).ok());
+  EXPECT_EQ(on_cpu.max_array_bytes, kGiB);
+  asks.max_array_bytes = 5;
+  ASSERT_TRUE(FitBudgets(limit, kCpu, &asks).ok());
+  EXPECT_EQ(asks.max_array_bytes, 5u);
+  ASSERT_TRUE(FitBudgets(limit, {.direct_bytes = 4096}, &on_card).ok());
+  EXPECT_FALSE(on_card.max_array_bytes);  // They are in the card's memory.
+}
+
 TEST(FitBudgetsTest, RefusesWhatIsAskedForAndDoesNotFit) {
   Options options;
   options.asks_max_request_bytes = true;
