@@ -157,6 +157,16 @@ Outcome Split(const google::protobuf::Descriptor& type, Cursor& in, uint64_t sto
   return Outcome::kSplit;
 }
 
+// The bytes of a message that came. Their release wakes gRPC where it waits for memory, and gRPC 1.51 crashes if it is
+// woken on a thread that is in none of its calls. The destructor of a ByteBuffer is such a call, that of a Slice is
+// not: so the buffer has the last hold of every slice.
+struct ReceivedBytes {
+  explicit ReceivedBytes(const grpc::ByteBuffer& bytes) : buffer(bytes) {}
+
+  grpc::ByteBuffer buffer;          // Declared first, goes last.
+  std::vector<grpc::Slice> slices;  // The buffer's.
+};
+
 // A slice over memory that `owner` keeps.
 grpc::Slice Borrow(std::string_view part, const Payload::Owner& owner) {
   const auto release = [](void* held) { delete static_cast<Payload::Owner*>(held); };
@@ -189,14 +199,14 @@ absl::Status ParseArrayMessage(const grpc::ByteBuffer& bytes, google::protobuf::
                  StrCat("the message is no ", message->GetDescriptor()->full_name(), why));
   };
   constexpr std::string_view kOtherContract = ": check that it was made from the same contract";
-  auto slices = std::make_shared<std::vector<grpc::Slice>>();
-  if (!bytes.Dump(slices.get()).ok()) return malformed(": it came in part only");
-  Cursor cursor(*slices, bytes.Length());
+  const auto received = std::make_shared<ReceivedBytes>(bytes);
+  if (!bytes.Dump(&received->slices).ok()) return malformed(": it came in part only");
+  Cursor cursor(received->slices, bytes.Length());
   std::string rest;
   const Outcome outcome = Split(*message->GetDescriptor(), cursor, 0, kMessage, 0, payloads, &rest);
   if (outcome == Outcome::kSplit) {
     for (int field = kFirstArrayField; field <= kLastArrayField; ++field) {
-      if (!(*payloads)[field].empty()) (*payloads)[field].SetOwner(slices);
+      if (!(*payloads)[field].empty()) (*payloads)[field].SetOwner(received);
     }
     return message->ParseFromString(rest) ? absl::OkStatus() : malformed(kOtherContract);
   }
