@@ -13,6 +13,7 @@
 #include "client/rpc.h"
 #include "prefixd/v1/arrays.grpc.pb.h"
 #include "proto/wire_array.h"
+#include "proto/wire_fill.h"
 #include "proto/wire_timing.h"
 #include "proto/wire_values.h"
 

@@ -47,6 +47,13 @@
 
 namespace prefixd {
 
+// What an allocation of so many bytes takes of a device's memory: a multiple of 256 bytes, and never nothing.
+// Needs: num_bytes at most 2^64 - 256.
+inline constexpr uint64_t kMemoryUnitBytes = 256;
+constexpr uint64_t MemoryBytes(uint64_t num_bytes) {
+  return num_bytes == 0 ? kMemoryUnitBytes : (num_bytes + kMemoryUnitBytes - 1) / kMemoryUnitBytes * kMemoryUnitBytes;
+}
+
 // Memory that gives itself back. Move-only; the deleter may run on any thread.
 // data() is aligned to 256 bytes, and not null even where size_bytes() is 0.
 class Buffer {

@@ -47,6 +47,12 @@ struct ArraySlice {
   friend bool operator==(const ArraySlice&, const ArraySlice&) = default;
 };
 
+// What such a part is.
+struct SliceInfo {
+  DType dtype = DType::kI32;
+  uint64_t num_items = 0;
+};
+
 // Where a result goes.
 struct Sink {
   enum class Kind : uint8_t { kInline, kArray, kNewArray };

@@ -119,24 +119,6 @@ v1::Array ToWire(const ArrayInfo& info) {
   return wire;
 }
 
-v1::Fill ToWire(const FillSpec& spec) {
-  v1::Fill wire;
-  switch (spec.kind) {
-    case FillKind::kConstant:
-      EncodeScalar(spec.value, spec.dtype, wire.mutable_value());
-      break;
-    case FillKind::kIota:
-      EncodeScalar(spec.value, spec.dtype, wire.mutable_iota()->mutable_start());
-      EncodeScalar(spec.step, spec.dtype, wire.mutable_iota()->mutable_step());
-      break;
-    case FillKind::kRandom:
-      wire.mutable_random()->set_seed(spec.seed);
-      wire.mutable_random()->set_first(spec.first);
-      break;
-  }
-  return wire;
-}
-
 absl::StatusOr<std::optional<ArraySlice>> FromWire(const v1::Operand& wire, std::string_view field) {
   PREFIXD_RETURN_IF_ERROR(RefuseMemory(wire, field));
   if (!wire.has_array()) return std::nullopt;

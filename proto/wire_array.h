@@ -28,9 +28,6 @@ absl::StatusOr<ArraySpec> FromWire(const v1::CreateArrayRequest& wire);
 absl::StatusOr<ArrayInfo> FromWire(const v1::Array& wire);
 v1::Array ToWire(const ArrayInfo& info);
 
-// wire_fill.h has the inverse.
-v1::Fill ToWire(const FillSpec& spec);
-
 // The resident array that an operand is in. Nothing: it is inline.
 // Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) for what this version does not serve.
 absl::StatusOr<std::optional<ArraySlice>> FromWire(const v1::Operand& wire, std::string_view field);

@@ -34,4 +34,22 @@ absl::StatusOr<FillSpec> FromWire(const v1::Fill& wire, DType dtype) {
   return InvalidField("FIELD_CONFLICT", "", "nothing says what the items are: set value, iota or random");
 }
 
+v1::Fill ToWire(const FillSpec& spec) {
+  v1::Fill wire;
+  switch (spec.kind) {
+    case FillKind::kConstant:
+      EncodeScalar(spec.value, spec.dtype, wire.mutable_value());
+      break;
+    case FillKind::kIota:
+      EncodeScalar(spec.value, spec.dtype, wire.mutable_iota()->mutable_start());
+      EncodeScalar(spec.step, spec.dtype, wire.mutable_iota()->mutable_step());
+      break;
+    case FillKind::kRandom:
+      wire.mutable_random()->set_seed(spec.seed);
+      wire.mutable_random()->set_first(spec.first);
+      break;
+  }
+  return wire;
+}
+
 }  // namespace prefixd

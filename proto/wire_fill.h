@@ -1,4 +1,4 @@
-// What a range is filled with, from the wire.
+// What a range is filled with, on the wire and in the domain.
 // Threads: any; nothing here keeps state.
 #ifndef PREFIXD_PROTO_WIRE_FILL_H_
 #define PREFIXD_PROTO_WIRE_FILL_H_
@@ -13,6 +13,7 @@ namespace prefixd {
 // Needs:  IsSupported(dtype).
 // Errors: INVALID_ARGUMENT (FIELD_CONFLICT if it says nothing, SCALAR_OUT_OF_RANGE).
 absl::StatusOr<FillSpec> FromWire(const v1::Fill& wire, DType dtype);
+v1::Fill ToWire(const FillSpec& spec);
 
 }  // namespace prefixd
 

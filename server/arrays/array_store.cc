@@ -10,15 +10,12 @@
 namespace prefixd {
 namespace {
 
-constexpr uint64_t kGranuleBytes = 256;                                        // What device memory is aligned to.
 constexpr uint64_t kMaxArrayBytes = std::numeric_limits<uint64_t>::max() / 2;  // Sums of a few don't overflow.
 // A clock that was set forward is noticed within so much.
 constexpr absl::Duration kMaxExpirySleep = absl::Minutes(1);
 
 // What device memory of so many bytes is charged for. Saturates.
-uint64_t ChargedBytes(uint64_t num_bytes) {
-  return (std::clamp(num_bytes, uint64_t{1}, kMaxArrayBytes) + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
-}
+uint64_t ChargedBytes(uint64_t num_bytes) { return MemoryBytes(std::min(num_bytes, kMaxArrayBytes)); }
 
 std::string FieldPath(std::string_view message, std::string_view field) {
   return message.empty() ? std::string(field) : StrCat(message, ".", field);
@@ -235,6 +232,16 @@ absl::Status ArrayStore::OverBudget(const absl::Status& refusal, uint64_t num_by
   const bool may_fit = is_count || num_bytes + kBytesPerArray <= limits_.bytes / 100 * limits_.share_percent;
   message += may_fit ? ": delete arrays that are not needed, or retry later" : ": ask for less, for that never fits";
   return WithQuotaSubject(Error(absl::StatusCode::kResourceExhausted, "ARRAY_BUDGET", "", message), subject);
+}
+
+absl::StatusOr<SliceInfo> ArrayStore::Look(const Caller& caller, const ArraySlice& slice, std::string_view field) {
+  Nameless removed;
+  MutexLock lock(mutex_);
+  RemoveExpired(clock_(), &removed);
+  PREFIXD_ASSIGN_OR_RETURN(const std::shared_ptr<ResidentArray> array,
+                           Find(caller, slice.name, FieldPath(field, "name")));
+  PREFIXD_ASSIGN_OR_RETURN(const uint64_t num_items, CountItems(slice, array->num_items(), field));
+  return SliceInfo{.dtype = array->dtype(), .num_items = num_items};
 }
 
 // ---- By name -------------------------------------------------------------------------------------------------------

@@ -111,6 +111,9 @@ class ArrayStore {
   // Errors: those of Get; INVALID_ARGUMENT (ARRAY_RANGE); ABORTED (ARRAY_IN_USE); the status given to Close.
   absl::StatusOr<ArrayUse> Use(const Caller& caller, const ArraySlice& slice, Access access, std::string_view field);
 
+  // What Use would take, without taking it. Errors: as Use, but for ARRAY_IN_USE.
+  absl::StatusOr<SliceInfo> Look(const Caller& caller, const ArraySlice& slice, std::string_view field);
+
   // Errors: INVALID_ARGUMENT (ARRAY_NAME); NOT_FOUND (ARRAY_EXPIRED, ARRAY_UNKNOWN, ARRAY_ELSEWHERE).
   absl::StatusOr<ArrayInfo> Get(const Caller& caller, std::string_view name);
   // The lifetime takes the place of the array's; the ttl begins anew. Errors: those of Get; LIFETIME.

@@ -245,7 +245,7 @@ absl::Status Session::Begin(Message& message) {
   if (!message.places.AreInline() || !work->shape().has_input) {
     PREFIXD_ASSIGN_OR_RETURN(places, TakePlaces(message, *work));
   }
-  checker_.emplace(work, shape, &places);
+  checker_.emplace(work, shape, places);
   runner_ = std::make_unique<PieceRunner>(std::move(work), shape, std::move(places), std::move(carry_in),
                                           message.return_carry);
   // What runs as one piece is no stream to the work.

@@ -86,7 +86,7 @@ class Planner {
       }
       slot.length.max_items = bytes->size() / SizeOf(slot.dtype);
     } else {
-      const SliceFacts& facts = arrays_.inputs[i];
+      const SliceInfo& facts = arrays_.inputs[i];
       slot.dtype = facts.dtype;
       slot.length.max_items = facts.num_items;
       if (input.dtype.value_or(facts.dtype) != facts.dtype) {
@@ -169,7 +169,7 @@ class Planner {
   // How a result gets into a slice of an array that is there.
   absl::StatusOr<Delivery> Deliver(const Slot& slot, const ArraySlice& slice, size_t output) {
     const std::string path = StrCat(OutputPath(output), ".sink.array");
-    const SliceFacts& facts = arrays_.sinks[output];
+    const SliceInfo& facts = arrays_.sinks[output];
     if (facts.dtype != slot.dtype) {
       return InvalidField("ARRAY_TYPE", path,
                           StrCat(slot.name, " is of ", Name(slot.dtype), " and the array of ", Name(facts.dtype),

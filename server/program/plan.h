@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kernels/device.h"
 #include "kernels/operation.h"
 #include "server/program/program.h"
 
@@ -92,23 +93,11 @@ struct Plan {
   uint64_t peak_bytes = 0;
 };
 
-// The memory that so many bytes take: it comes in units, and at least one of them.
-inline constexpr uint64_t kMemoryUnitBytes = 256;
-constexpr uint64_t MemoryBytes(uint64_t num_bytes) {
-  return num_bytes == 0 ? kMemoryUnitBytes : (num_bytes + kMemoryUnitBytes - 1) / kMemoryUnitBytes * kMemoryUnitBytes;
-}
-
-// The type and length of a slice of an array that is there.
-struct SliceFacts {
-  DType dtype = DType::kI32;
-  uint64_t num_items = 0;
-};
-
 // What is known of the arrays around a program: one entry for each input, and one for each output. Entries of others
 // than slices are not looked at.
 struct ProgramArrays {
-  std::vector<SliceFacts> inputs;
-  std::vector<SliceFacts> sinks;
+  std::vector<SliceInfo> inputs;
+  std::vector<SliceInfo> sinks;
 };
 
 // Where an input, an output and a step stand in the request: "steps[3].scan".

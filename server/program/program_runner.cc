@@ -28,18 +28,6 @@ const SlotUse& LengthOf(const PlanStep& step) {
   return step.writes.front();  // A fill's.
 }
 
-// The slice, with the length that it has in its array.
-absl::StatusOr<ArraySlice> Resolve(const ArraySlice& slice, const ArrayInfo& info, std::string_view field) {
-  if (slice.first_item > info.num_items || slice.num_items.value_or(0) > info.num_items - slice.first_item) {
-    return InvalidField("ARRAY_RANGE", field,
-                        StrCat("the slice goes past the end of the array, which has ", info.num_items,
-                               " elements: choose a part of it"));
-  }
-  ArraySlice resolved = slice;
-  if (!resolved.num_items) resolved.num_items = info.num_items - slice.first_item;
-  return resolved;
-}
-
 bool IsSame(const ArraySlice& a, const ArraySlice& b) {
   return a.name == b.name && a.first_item == b.first_item && a.num_items == b.num_items;
 }
@@ -58,23 +46,23 @@ absl::StatusOr<std::unique_ptr<ProgramRunner>> ProgramRunner::Create(const Devic
 
 absl::Status ProgramRunner::Plan(const Device& device) {
   ProgramArrays arrays;
-  const auto facts = [&](ArraySlice* slice, const std::string& field) -> absl::StatusOr<SliceFacts> {
-    const absl::StatusOr<ArrayInfo> info = store_->Get(caller_, slice->name);
-    if (!info.ok()) return InPart(info.status(), field);
-    PREFIXD_ASSIGN_OR_RETURN(*slice, Resolve(*slice, *info, field));
-    return SliceFacts{.dtype = info->dtype, .num_items = *slice->num_items};
+  // From here on the slice has a length.
+  const auto look = [&](ArraySlice* slice, const std::string& field) {
+    absl::StatusOr<SliceInfo> info = store_->Look(caller_, *slice, field);
+    if (info.ok()) slice->num_items = info->num_items;
+    return info;
   };
   for (size_t i = 0; i < std::min(program_.inputs.size(), kMaxProgramInputs); ++i) {
     arrays.inputs.emplace_back();
     auto* const slice = std::get_if<ArraySlice>(&program_.inputs[i].values);
     if (slice == nullptr) continue;
-    PREFIXD_ASSIGN_OR_RETURN(arrays.inputs.back(), facts(slice, SlicePath(i)));
+    PREFIXD_ASSIGN_OR_RETURN(arrays.inputs.back(), look(slice, SlicePath(i)));
   }
   for (size_t i = 0; i < std::min(program_.outputs.size(), kMaxProgramOutputs); ++i) {
     arrays.sinks.emplace_back();
     Sink& sink = program_.outputs[i].sink;
     if (sink.kind != Sink::Kind::kArray) continue;
-    PREFIXD_ASSIGN_OR_RETURN(arrays.sinks.back(), facts(&sink.array, SinkPath(i)));
+    PREFIXD_ASSIGN_OR_RETURN(arrays.sinks.back(), look(&sink.array, SinkPath(i)));
   }
   PREFIXD_ASSIGN_OR_RETURN(plan_, MakePlan(program_, arrays));
   for (size_t i = 0; i < plan_.steps.size(); ++i) {

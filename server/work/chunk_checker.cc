@@ -31,21 +31,16 @@ uint64_t InlineBytesPerItem(const WorkShape& shape, const Places& places) {
   return (places.values_sink() ? 0 : shape.value_bytes) + (places.indices_sink() ? 0 : shape.index_bytes);
 }
 
-const Places& OrNone(const Places* places) {
-  static const Places none;
-  return places != nullptr ? *places : none;
-}
-
 }  // namespace
 
-ChunkChecker::ChunkChecker(std::shared_ptr<const Work> work, CallShape shape, const Places* places)
+ChunkChecker::ChunkChecker(std::shared_ptr<const Work> work, CallShape shape, const Places& places)
     : work_(std::move(work)),
       shape_(shape),
-      has_inline_values_(!OrNone(places).values() && work_->shape().has_input),
-      resident_items_(OrNone(places).num_items()),
-      resident_mask_bytes_(NumItems(OrNone(places).mask())),
-      capacity_(CapacityOf(*work_, OrNone(places))),
-      reply_bytes_per_item_(InlineBytesPerItem(work_->shape(), OrNone(places))) {}
+      has_inline_values_(!places.values() && work_->shape().has_input),
+      resident_items_(places.num_items()),
+      resident_mask_bytes_(NumItems(places.mask())),
+      capacity_(CapacityOf(*work_, places)),
+      reply_bytes_per_item_(InlineBytesPerItem(work_->shape(), places)) {}
 
 absl::Status ChunkChecker::Check(Chunk* chunk) {
   PREFIXD_RETURN_IF_ERROR(has_inline_values_ ? CheckInlineValues(chunk) : CheckResidentValues(chunk));

@@ -16,8 +16,8 @@ namespace prefixd {
 
 class ChunkChecker {
  public:
-  // places: of the call, while chunks are checked; null: all is inline.
-  ChunkChecker(std::shared_ptr<const Work> work, CallShape shape, const Places* places = nullptr);
+  // places: of what is resident. Only looked at here.
+  ChunkChecker(std::shared_ptr<const Work> work, CallShape shape, const Places& places = {});
 
   // The next chunk. Sets how many elements it has: those of its values, or, where they are resident, of its mask; the
   // first has all of them where that is resident too.

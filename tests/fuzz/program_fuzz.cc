@@ -32,7 +32,7 @@ void CheckRefusal(const absl::Status& status) {
 }
 
 // Types and lengths that depend on the seed and the place alone. Equal lengths are common, huge ones are there.
-SliceFacts FactsOf(uint64_t seed, uint64_t place) {
+SliceInfo FactsOf(uint64_t seed, uint64_t place) {
   constexpr DType kTypes[] = {DType::kF32, DType::kU8, DType::kU64, DType::kF16, DType::kI32, DType::kF64};
   constexpr uint64_t kLengths[] = {1000, 0, 1, 125, uint64_t{1} << 32, uint64_t{1} << 61, ~uint64_t{0}, 8};
   const uint64_t choice = seed >> (place % 16 * 4) & 15;

@@ -240,7 +240,7 @@ class Maker {
       output.sink = {.kind = Sink::Kind::kNewArray};
     }
     for (size_t i = 0; i < case_.program.inputs.size(); ++i) {
-      const SliceFacts& facts = case_.arrays.inputs[i];
+      const SliceInfo& facts = case_.arrays.inputs[i];
       const std::string name = "arrays/" + case_.program.inputs[i].name;
       if (Below(2) != 0 || !std::holds_alternative<ArraySlice>(case_.program.inputs[i].values)) continue;
       if (facts.dtype != array.dtype || facts.num_items != array.max_items || !sinks_.insert(name).second) continue;
@@ -368,7 +368,7 @@ TEST(RandomPlan, OfABrokenProgramIsRefusedOrRight) {
       *names[maker.Below(names.size())] = *names[maker.Below(names.size())];
     }
     if (maker.Below(2) == 0) std::swap(c.program.steps.front(), c.program.steps.back());
-    for (SliceFacts& facts : c.arrays.inputs) {
+    for (SliceInfo& facts : c.arrays.inputs) {
       if (maker.Below(10) == 0) facts.num_items = ~uint64_t{0} >> maker.Below(10);
     }
     const absl::StatusOr<Plan> plan = c.Planned();

@@ -133,7 +133,7 @@ TEST(WireProgram, EveryStepAndOperandAndSinkIsDecoded) {
   EXPECT_EQ(program->outputs[0].sink.kind, Sink::Kind::kInline);
   EXPECT_EQ(program->outputs[2].sink.kind, Sink::Kind::kInline);
 
-  ProgramArrays arrays = {.inputs = {{DType::kF32, 8}, {}}, .sinks = std::vector<SliceFacts>(23)};
+  ProgramArrays arrays = {.inputs = {{DType::kF32, 8}, {}}, .sinks = std::vector<SliceInfo>(23)};
   arrays.sinks[5] = {DType::kF32, 100};
   const absl::StatusOr<Plan> plan = MakePlan(*program, arrays);
   ASSERT_TRUE(plan.ok()) << plan.status();
