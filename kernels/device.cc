@@ -52,6 +52,12 @@ StageTimes& StageTimes::operator+=(const StageTimes& other) {
   return *this;
 }
 
+StageTimes Lane::TakeStageTimes() {
+  StageTimes times;
+  for (const StageTimes& part : TakeParts()) times += part;
+  return times;
+}
+
 absl::StatusOr<Algorithm> Device::Resolve(Primitive primitive, const Algorithm& asked) const {
   PREFIXD_RETURN_IF_ERROR(CheckAlgorithm(primitive, asked));
   std::string names;

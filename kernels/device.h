@@ -197,8 +197,13 @@ class Lane {
   // Blocks until everything enqueued has run; returns its first error.
   virtual absl::Status Synchronize() = 0;
 
-  // The times of everything that ran since the last call. Needs: the lane is synchronized.
-  virtual StageTimes TakeStageTimes() = 0;
+  // The times of everything that ran since they were last taken. Needs: the lane is synchronized.
+  StageTimes TakeStageTimes();
+
+  // The same in parts: what was enqueued before the first BeginPart since then, and from each BeginPart to the next.
+  // So a caller who runs several things learns what each took, and waits once.
+  virtual void BeginPart() = 0;
+  virtual std::vector<StageTimes> TakeParts() = 0;
 };
 
 struct DeviceInfo {

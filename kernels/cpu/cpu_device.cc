@@ -177,7 +177,8 @@ class CpuLane final : public Lane {
 
   absl::Status Synchronize() override { return absl::OkStatus(); }
 
-  StageTimes TakeStageTimes() override { return std::exchange(times_, {}); }
+  void BeginPart() override { parts_.emplace_back(); }
+  std::vector<StageTimes> TakeParts() override { return std::exchange(parts_, std::vector<StageTimes>(1)); }
 
  private:
   static absl::Status Copy(void* dst, const void* src, size_t size_bytes) {
@@ -216,14 +217,14 @@ class CpuLane final : public Lane {
 
   void Count(const cpu::Work& work, std::chrono::steady_clock::time_point begin) {
     const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin;
-    if (work.launches > 0) times_.kernel_ns = times_.kernel_ns.value_or(0) + elapsed.count();
-    times_.launches += work.launches;
-    times_.num_bytes += work.num_bytes;
+    if (work.launches > 0) parts_.back().kernel_ns = parts_.back().kernel_ns.value_or(0) + elapsed.count();
+    parts_.back().launches += work.launches;
+    parts_.back().num_bytes += work.num_bytes;
   }
 
   const Device& device_;
   const cpu::Kernels& kernels_;
-  StageTimes times_;
+  std::vector<StageTimes> parts_ = std::vector<StageTimes>(1);
 };
 
 // Each primitive's default first.

@@ -62,7 +62,8 @@ class CudaLane final : public Lane {
   absl::Status Scatter(const ScatterArgs& args) override { return Glue(args, "the scatter kernel", LaunchScatter); }
   absl::Status Transpose(const TransposeArgs& args) override;
   absl::Status Synchronize() override;
-  StageTimes TakeStageTimes() override { return clock_.Take(); }
+  void BeginPart() override { clock_.BeginPart(); }
+  std::vector<StageTimes> TakeParts() override { return clock_.TakeParts(); }
 
  private:
   absl::Status Enter();

@@ -1,7 +1,7 @@
 // Times the stages of a lane on the device's clock: a pair of events around each copy and each launch.
 //
 //   clock.Begin(stream, Stage::kKernel);  launch...;  clock.End(stream, {.num_bytes = n});
-//   cudaStreamSynchronize(stream);  clock.FoldAll();  StageTimes times = clock.Take();
+//   cudaStreamSynchronize(stream);  clock.FoldAll();  std::vector<StageTimes> times = clock.TakeParts();
 //
 // Pairs wait in a queue until their time is known. The queue is bounded: Begin waits for the oldest pair when
 // kMaxPending of them are unread. Threads: one caller.
@@ -10,10 +10,13 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "kernels/device.h"
 
@@ -64,6 +67,7 @@ class StageClock {
       if (const cudaError_t error = FoldOldest(); error != cudaSuccess) return error;
     }
     Current().stage = stage;
+    Current().part = parts_.size() - 1;
     return cudaEventRecord(Current().begin, stream);
   }
 
@@ -86,7 +90,9 @@ class StageClock {
     return cudaSuccess;
   }
 
-  StageTimes Take() { return std::exchange(times_, StageTimes()); }
+  // As Lane::BeginPart and Lane::TakeParts.
+  void BeginPart() { parts_.emplace_back(); }
+  std::vector<StageTimes> TakeParts() { return std::exchange(parts_, std::vector<StageTimes>(1)); }
 
  private:
   static constexpr uint64_t kMaxPending = 64;
@@ -95,6 +101,7 @@ class StageClock {
     cudaEvent_t begin = nullptr;
     cudaEvent_t end = nullptr;
     Stage stage = Stage::kKernel;
+    size_t part = 0;
     Traffic traffic;
   };
 
@@ -106,15 +113,17 @@ class StageClock {
     if (const cudaError_t error = cudaEventElapsedTime(&milliseconds, span.begin, span.end); error != cudaSuccess) {
       return error;
     }
-    std::optional<int64_t>& sum_ns = span.stage == Stage::kHostToDevice   ? times_.host_to_device_ns
-                                     : span.stage == Stage::kDeviceToHost ? times_.device_to_host_ns
-                                                                          : times_.kernel_ns;
+    // After an error, parts may have been taken before all their pairs were read.
+    StageTimes& times = parts_[std::min(span.part, parts_.size() - 1)];
+    std::optional<int64_t>& sum_ns = span.stage == Stage::kHostToDevice   ? times.host_to_device_ns
+                                     : span.stage == Stage::kDeviceToHost ? times.device_to_host_ns
+                                                                          : times.kernel_ns;
     sum_ns = sum_ns.value_or(0) + std::llround(static_cast<double>(milliseconds) * 1e6);
     if (span.stage == Stage::kKernel) {
-      times_.launches += span.traffic.launches;
-      times_.num_bytes += span.traffic.num_bytes;
+      times.launches += span.traffic.launches;
+      times.num_bytes += span.traffic.num_bytes;
       if (span.traffic.num_bytes_per_kept != 0) {
-        times_.num_bytes += span.traffic.num_bytes_per_kept * h_num_kept_[oldest_ % kMaxPending];
+        times.num_bytes += span.traffic.num_bytes_per_kept * h_num_kept_[oldest_ % kMaxPending];
       }
     }
     ++oldest_;
@@ -125,7 +134,7 @@ class StageClock {
   uint64_t oldest_ = 0;  // Pairs are numbered in order; pair i is in spans_[i % kMaxPending].
   uint64_t next_ = 0;
   uint64_t* h_num_kept_ = nullptr;  // Pinned, one for each of spans_.
-  StageTimes times_;
+  std::vector<StageTimes> parts_ = std::vector<StageTimes>(1);
 };
 
 }  // namespace prefixd::cuda

@@ -230,6 +230,41 @@ TEST_P(LaneTest, TimesAndCountsSinceLastAsked) {
   EXPECT_EQ(lane().TakeStageTimes().num_bytes, kItems * (sizeof(int32_t) + sizeof(int64_t)));
 }
 
+TEST_P(LaneTest, TimesAndCountsInParts) {
+  Require(lane().Synchronize());
+  lane().TakeStageTimes();
+  constexpr uint64_t kItems = 4000;
+  DeviceArray<int32_t> d_x(lane(), std::vector<int32_t>(kItems, 1));
+  ScanArgs args;
+  args.in = args.out = d_x.data();
+  Require(lane().Synchronize());
+  lane().TakeStageTimes();
+  for (uint64_t part = 1; part <= 100; ++part) {  // More than a card's clock has pairs for.
+    args.num_items = part * 40;
+    Require(lane().Scan(args));
+    lane().BeginPart();
+  }
+  Require(lane().Synchronize());
+  const std::vector<StageTimes> parts = lane().TakeParts();
+  ASSERT_EQ(parts.size(), 101u);
+  for (uint64_t part = 1; part <= 100; ++part) {
+    SCOPED_TRACE(part);
+    EXPECT_GE(parts[part - 1].launches, 1u);
+    EXPECT_EQ(parts[part - 1].num_bytes, 2 * part * 40 * sizeof(int32_t));
+    ASSERT_TRUE(parts[part - 1].kernel_ns.has_value());
+    EXPECT_GT(*parts[part - 1].kernel_ns, 0);
+  }
+  EXPECT_EQ(parts.back().launches, 0u);
+  EXPECT_FALSE(parts.back().kernel_ns.has_value());
+  EXPECT_EQ(lane().TakeParts().size(), 1u) << "taken already";
+
+  Require(lane().Scan(args));
+  lane().BeginPart();
+  Require(lane().Scan(args));
+  Require(lane().Synchronize());
+  EXPECT_EQ(lane().TakeStageTimes().num_bytes, 2 * 2 * kItems * sizeof(int32_t)) << "all parts together";
+}
+
 // What CUB launches, as its sources say.
 TEST_P(LaneTest, LaunchesOfCubAreCounted) {
   if (!device().Resolve(Primitive::kScan, {Strategy::kCub}).ok()) GTEST_SKIP() << "cub is served on CUDA only";

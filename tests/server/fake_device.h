@@ -87,11 +87,12 @@ class FakeDevice final : public Device {
       return Work([&] { return lane_->Transpose(args); });
     }
     absl::Status Synchronize() override { return lane_->Synchronize(); }
-    StageTimes TakeStageTimes() override {
-      StageTimes times = lane_->TakeStageTimes();
+    void BeginPart() override { lane_->BeginPart(); }
+    std::vector<StageTimes> TakeParts() override {
+      std::vector<StageTimes> parts = lane_->TakeParts();
       const int64_t faked_ns = std::exchange(faked_ns_, 0);
-      if (times.kernel_ns && faked_ns > 0) times.kernel_ns = faked_ns;
-      return times;
+      if (parts.back().kernel_ns && faked_ns > 0) parts.back().kernel_ns = faked_ns;
+      return parts;
     }
 
    private:
