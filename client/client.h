@@ -233,8 +233,19 @@ class Client {
   absl::StatusOr<Timing> RunChunks(const Spec& spec, ChunkSource& source, ResultSink sink,
                                    const CallOptions& call = {});
 
-  // ---- Programs: proto/prefixd/v1/programs.proto ----
-  // Runs several operations in one call, whose intermediate arrays never leave the device.
+  // ---- Programs: program.h ----
+  // Runs several operations in one call, whose intermediate arrays never leave the device. The call goes to the server
+  // of the program's arrays, whichever client this is; where it uses none, to any of this client's.
+  // Shape:  the outputs that have no target come to this side, 1 MiB in all.
+  // Errors: the first mistake in making the program; those at the top of programs.proto; INTERNAL where the answer is
+  //         none to this program. A program that fails may have written into parts of arrays.
+  // Retry:  only where it has not begun: no server was there, or it refused.
+  // Cost:   one unary call, and a copy of what is inline.
+  absl::StatusOr<ProgramResult> Run(const Program& program, const CallOptions& call = {}) {
+    return program.Run(*connection_, call);
+  }
+
+  // The same of a program that is known at run time.
   // program_json: a prefixd.v1.RunRequest as JSON. Returns the RunResponse as JSON, with the contract's field names.
   // Errors: INVALID_ARGUMENT for what is no such JSON; those at the top of programs.proto.
   // Retry:  never: a program may have written into arrays.

@@ -22,14 +22,10 @@
 #include "kernels/operation.h"
 #include "proto/array_info.h"
 #include "proto/payload.h"
+#include "proto/program_limits.h"
 
 namespace prefixd {
 
-inline constexpr size_t kMaxProgramSteps = 64;
-inline constexpr size_t kMaxProgramInputs = 64;
-inline constexpr size_t kMaxProgramOutputs = 64;
-// A RunRequest, as it is on the wire.
-inline constexpr uint64_t kMaxProgramBytes = uint64_t{64} << 10;
 inline constexpr size_t kMaxArrayNameBytes = 32;  // In a program.
 
 // What an array is to a step. The names are those of the fields on the wire.
