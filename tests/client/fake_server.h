@@ -18,6 +18,7 @@
 #include "prefixd/v1/admin.grpc.pb.h"
 #include "prefixd/v1/diagnostics.grpc.pb.h"
 #include "prefixd/v1/primitives.grpc.pb.h"
+#include "prefixd/v1/programs.grpc.pb.h"
 #include "tests/client/fake_array_service.h"
 
 namespace prefixd::client {
@@ -69,6 +70,17 @@ class FakePrefixService : public v1::PrefixService::Service {
   }
 
   static grpc::Status Unset() { return {grpc::StatusCode::UNIMPLEMENTED, "the test has set no answer"}; }
+};
+
+class FakeProgramService : public v1::ProgramService::Service {
+ public:
+  std::function<grpc::Status(grpc::ServerContext*, const v1::RunRequest&, v1::RunResponse*)> run;
+
+ private:
+  grpc::Status Run(grpc::ServerContext* context, const v1::RunRequest* request, v1::RunResponse* response) override {
+    if (!run) return {grpc::StatusCode::UNIMPLEMENTED, "the test has set no answer"};
+    return run(context, *request, response);
+  }
 };
 
 class FakeAdminService : public v1::AdminService::Service {
@@ -146,6 +158,7 @@ class FakeServer {
     builder.AddListeningPort(address, credentials, &port_);
     builder.RegisterService(&prefix);
     builder.RegisterService(&arrays);
+    builder.RegisterService(&programs);
     builder.RegisterService(&admin);
     builder.RegisterService(&diagnostics);
     builder.RegisterService(&health);
@@ -159,6 +172,7 @@ class FakeServer {
 
   FakePrefixService prefix;
   FakeArrayService arrays;
+  FakeProgramService programs;
   FakeAdminService admin;
   FakeDiagnosticsService diagnostics;
   FakeHealthService health;
