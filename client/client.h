@@ -13,7 +13,7 @@
 // An array that fits one message with its result (1 MiB) is one unary call; a longer one becomes a stream, in chunks,
 // whose results come back while it is still being sent. The answer is the same, except that `reverse` is unary only.
 //
-// Arrays that stay on the server's device, and calls on them: array.h.
+// Arrays that stay on the server's device, and calls on them: array.h. Several operations in one call: program.h.
 //
 // Errors: the server's code and message. prefixd::ErrorReason and ErrorField (base/status.h) tell reason and field,
 // RetryDelay (call_status.h) how long the server wants to be left alone. The table is in
