@@ -23,34 +23,34 @@ StepTiming StepTimingOf(const v1::StepTiming& wire) {
   return step;
 }
 
-// Errors: INTERNAL, which says what follows the output's name.
+// Errors: any code, for the message of an INTERNAL.
 absl::StatusOr<ProgramOutput> DecodeOutput(const std::string& name, const internal::DueOutput& due,
                                            v1::ProgramResult wire,
                                            const std::shared_ptr<const Connection>& connection) {
-  if (wire.name() != name) return absl::InternalError("has another name");
+  if (wire.name() != name) return absl::InternalError("it has another name");
   if (wire.dtype() != EncodeEnum<v1::DType>(due.dtype)) {
-    return absl::InternalError(StrCat("is not of type ", Name(due.dtype)));
+    return absl::InternalError(StrCat("it is not of type ", Name(due.dtype)));
   }
   ProgramOutput output = {.term = due.term, .name = name, .num_items = wire.num_items()};
   if (!due.to) {
-    if (!wire.values().has_inline_()) return absl::InternalError("has no elements");
+    if (!wire.values().has_inline_()) return absl::InternalError("it has no elements");
     output.elements = std::move(*wire.mutable_values()->mutable_inline_()->mutable_data());
     const size_t item_bytes = SizeOf(due.dtype);
     if (output.elements.size() % item_bytes == 0 && output.elements.size() / item_bytes == output.num_items) {
       return output;
     }
-    return absl::InternalError(
-        StrCat("has ", output.elements.size(), " bytes for ", output.num_items, " elements of ", item_bytes, " bytes"));
+    return absl::InternalError(StrCat("it has ", output.elements.size(), " bytes for ", output.num_items,
+                                      " elements of ", item_bytes, " bytes"));
   }
-  absl::StatusOr<Placed> placed = PlacedOf(connection, due.to, wire.values());
-  if (!placed.ok()) return absl::InternalError(StrCat("is nowhere: ", std::string(placed.status().message())));
-  output.place = placed->made.exists() ? ProgramOutput::Place::kNewArray : ProgramOutput::Place::kPart;
-  output.made = std::move(placed->made);
-  if (placed->num_items != output.num_items) {
-    return absl::InternalError(StrCat("has ", output.num_items, " elements, and its array another number of them"));
+  PREFIXD_ASSIGN_OR_RETURN(Placed placed, PlacedOf(connection, due.to, wire.values()));
+  output.place = placed.made.exists() ? ProgramOutput::Place::kNewArray : ProgramOutput::Place::kPart;
+  output.made = std::move(placed.made);
+  if (placed.num_items != output.num_items) {
+    return absl::InternalError(StrCat("it has ", output.num_items, " elements, and its array another number of them"));
   }
   if (output.made.exists() && output.made.dtype() != due.dtype) {
-    return absl::InternalError(StrCat("is in an array of ", Name(output.made.dtype()), ", not of ", Name(due.dtype)));
+    return absl::InternalError(
+        StrCat("it is in an array of ", Name(output.made.dtype()), ", not of ", Name(due.dtype)));
   }
   return output;
 }
@@ -77,7 +77,7 @@ absl::StatusOr<ProgramResult> ResultOf(const internal::ProgramRep& program, v1::
       outputs.push_back(*std::move(output));
     } else {
       status.Update(absl::InternalError(
-          StrCat("outputs[", i, "] of the server's reply, ", name, ", ", std::string(output.status().message()))));
+          StrCat("outputs[", i, "] of the server's reply, ", name, ": ", std::string(output.status().message()))));
     }
   }
   PREFIXD_RETURN_IF_ERROR(status);

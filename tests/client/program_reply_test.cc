@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "tests/client/array_fixture.h"
 
 namespace prefixd::client {
@@ -116,6 +117,11 @@ TEST_F(ProgramReplyTest, AnAnswerThatIsNoneIsAnError) {
       {"another type", output(0, [](auto* result) { result->set_dtype(v1::DTYPE_U32); })},
       {"a type that nobody knows", output(0, [](auto* result) { result->set_dtype(static_cast<v1::DType>(99)); })},
       {"no values", output(0, [](auto* result) { result->clear_values(); })},
+      {"no values, which are to be none", output(0,
+                                                 [](auto* result) {
+                                                   result->clear_values();
+                                                   result->set_num_items(0);
+                                                 })},
       {"no inline values", output(0, [](auto* result) { result->mutable_values()->mutable_new_array(); })},
       {"too few bytes",
        output(0, [](auto* result) { result->mutable_values()->mutable_inline_()->set_data(Data<int32_t>({5})); })},
@@ -155,7 +161,8 @@ TEST_F(ProgramReplyTest, ArraysOfAnAnswerThatIsNoneAreDeleted) {
   spoil_ = [](v1::RunResponse* response) { response->mutable_outputs(0)->set_dtype(v1::DTYPE_F32); };
   const absl::Status status = client_.Run(program_).status();
   server_.arrays.before = nullptr;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("outputs[0] of the server's reply, abs_0, is not of type i32"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("outputs[0] of the server's reply, abs_0: it is not of type i32"));
   EXPECT_THAT(deletions, ::testing::ElementsAre("DeleteArray"));
 }
 
@@ -209,6 +216,21 @@ TEST_F(ProgramReplyTest, EndsInTime) {
 TEST_F(ProgramReplyTest, AMistakeIsToldBeforeAnythingIsSent) {
   program_.Output(Term<float>());
   EXPECT_EQ(ErrorField(client_.Run(program_).status()), "outputs[3].name");
+  Program inputs;
+  Program steps;
+  Program outputs;
+  for (int i = 0; i < 65; ++i) {
+    inputs.Input<int32_t>({1});
+    steps.Fill<int32_t>(1, Constant<int32_t>(1));
+  }
+  const auto x = outputs.Fill<int32_t>(1, Constant<int32_t>(1));
+  for (int i = 0; i < 65; ++i) outputs.Output(x);
+  EXPECT_EQ(ErrorField(client_.Run(inputs).status()), "inputs");
+  EXPECT_EQ(ErrorField(client_.Run(steps).status()), "steps");
+  EXPECT_EQ(ErrorField(client_.Run(outputs).status()), "outputs");
+  Program bytes;
+  bytes.Output(bytes.Abs(bytes.Input<int32_t>(Numbers(20'000))));
+  EXPECT_EQ(ErrorReason(client_.Run(bytes).status()), "PROGRAM_SIZE");
   EXPECT_THAT(requests_, SizeIs(0));
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -348,6 +349,7 @@ TEST_F(ProgramTest, OutputsGoWhereTheyAreToGo) {
   EXPECT_EQ(result.Value(twice).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(result.Values(positive.values).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(result.TakeArray(twice).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(result.TakeArray(twice).status().message()), HasSubstr("no array was made for affine_0"));
   std::string name;
   {
     const absl::StatusOr<Array> made = result.TakeArray(positive.values);
@@ -405,6 +407,22 @@ TEST_F(ProgramTest, RunsAnyNumberOfTimes) {
   EXPECT_THAT(ValuesOf(Run(more), two), ElementsAre(2, 2, 2));
 }
 
+TEST_F(ProgramTest, ThreadsShareAProgram) {
+  const Array array = Uploaded(Values<int32_t>(777));
+  Program program;
+  const auto sums = program.Scan(program.Input<int32_t>(array));
+  program.Output(sums);
+  program.Output(program.Copy(sums), NewArray{});
+  const std::vector<int32_t> expected = ValuesOf(Run(program), sums);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int turn = 0; turn < 10; ++turn) EXPECT_EQ(ValuesOf(Run(program), sums), expected);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST_F(ProgramTest, TellsWhatItTook) {
   const auto values = Values<int32_t>(999);
   const Array array = Uploaded(values);
@@ -459,11 +477,14 @@ TEST_F(ProgramTest, TermsAreOfTheirProgram) {
     EXPECT_EQ(ErrorReason(status), "FIELD_CONFLICT");
     EXPECT_EQ(ErrorField(status), "steps[1].add.right");
   }
+  Program both_wrong;
+  both_wrong.Output(both_wrong.Add(foreign, foreign));
+  EXPECT_EQ(ErrorField(RunStatus(both_wrong)), "steps[0].add.left");  // The first.
   Program program;
   const auto x = program.Abs(program.Input<int32_t>({1, 2}));
   program.Output(x);
   const ProgramResult result = Run(program);
-  EXPECT_EQ(ErrorReason(result.Values(foreign).status()), "FIELD_CONFLICT");
+  EXPECT_EQ(ErrorReason(result.Values(other.Abs(foreign)).status()), "FIELD_CONFLICT");  // It has the same number as x.
   EXPECT_EQ(ErrorReason(result.NumItems(Term<int32_t>()).status()), "FIELD_CONFLICT");
   program.Output(foreign);
   EXPECT_EQ(ErrorField(RunStatus(program)), "outputs[1].name");
