@@ -68,7 +68,7 @@ struct StepTiming {
   uint64_t num_bytes = 0;            // That the kernels had to move: read plus written.
   uint64_t num_items = 0;            // Elements read; of a fill, written.
   Algorithm algorithm = {};          // A primitive's: what really ran. {}: one that the client does not know.
-  uint64_t num_bad_indices = 0;      // Of a gather or a scatter: those that are too large, which is no error.
+  uint64_t num_bad_indices = 0;      // A gather's or a scatter's: those that are too large, which is no error.
 };
 
 // The outputs of a program that ran, which its terms find.

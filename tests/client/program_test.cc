@@ -162,7 +162,7 @@ TEST_F(ProgramTest, Reduces) {
   EXPECT_EQ(result.Value(least.index).value_or(0), static_cast<uint64_t>(place - values.begin()));
 }
 
-// Of every output, alone and together with the others, as an output or as what a step reads.
+// Each output alone and together with the others, as an output or as what a step reads.
 TEST_F(ProgramTest, CompactsMakeWhatIsUsed) {
   const auto values = Values<float>(Count());
   const auto mask = Values<uint8_t>(values.size(), 0, 1);
@@ -185,7 +185,7 @@ TEST_F(ProgramTest, CompactsMakeWhatIsUsed) {
         const CompactOptions options = {
             .mask_kind = by == By::kBits ? MaskKind::kBits : MaskKind::kBytes,
             .invert = invert,
-            .return_indices = true,  // Of no use.
+            .return_indices = true,  // Has no use here.
         };
         const auto selection = by == By::kPredicate
                                    ? program.Compact(x, {Comparison::kGreater, 2}, options)
@@ -374,7 +374,7 @@ TEST_F(ProgramTest, AnArrayThatIsNotTakenGoesWithTheResult) {
   std::string name;
   {
     ProgramResult result = Run(program);
-    Array array = *result.TakeArray(x);  // Of a program without arrays: it knows its server.
+    Array array = *result.TakeArray(x);  // It knows its server, though the program had no arrays.
     EXPECT_THAT(*array.Read<int32_t>(), ElementsAre(0, 1, 2, 3, 4));
     name = array.Release();
   }
