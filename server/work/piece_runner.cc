@@ -268,13 +268,14 @@ absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool d
                        .num_items = closed,
                        .first_item = done_.totals.num_items - open_.num_items()};
   PREFIXD_RETURN_IF_ERROR(BringIn(lane, piece, direct, &arrays));
-  const std::byte* const in = arrays.in;
   if (closed > 0) {
     arrays.carry_in = has_carry_ ? carry_.data() : nullptr;
     arrays.carry_out = carries ? carry_.data() : nullptr;
     PREFIXD_RETURN_IF_ERROR(work_->Enqueue(*lane.lane, arrays));
     has_carry_ = carries;
   }
+  // Before they run: in place, their output items take their place.
+  if (keeps_open_group_) PREFIXD_RETURN_IF_ERROR(open_.Keep(*lane.lane, arrays.in, closed, num_items));
   if (closed < num_items && HasItems()) {
     arrays.in += closed * work_->item_bytes();
     arrays.values += closed * shape.value_bytes;
@@ -282,9 +283,9 @@ absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool d
     arrays.first_item += closed;
     arrays.carry_in = has_carry_ ? carry_.data() : nullptr;
     arrays.carry_out = nullptr;
-    PREFIXD_RETURN_IF_ERROR(work_->Enqueue(*lane.lane, arrays));
+    return work_->Enqueue(*lane.lane, arrays);
   }
-  return keeps_open_group_ ? open_.Keep(*lane.lane, in, closed, num_items) : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::Status PieceRunner::EnqueueCopiesOut(BorrowedLane& lane, const Piece& piece, uint64_t open_before, bool direct,
