@@ -36,6 +36,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/status.h"
+#include "client/carry.h"
 #include "client/chunk.h"
 #include "client/options.h"
 #include "kernels/operation.h"
@@ -219,6 +220,7 @@ struct ResidentReply {
   Array values;                   // What was made for the result, if that was asked for.
   Array indices;
   Timing timing;
+  std::optional<Carry> carry = {};  // A scan's, if return_carry. Client::RunOnArrays asks for none.
 };
 
 // What a typed call leaves whose result stays on the device.
@@ -226,6 +228,7 @@ struct ResidentResult {
   uint64_t count = 0;  // Elements of the result.
   Array values;        // What was made for it. No array where the result went into a part of one.
   Timing timing;
+  std::optional<Carry> carry = {};  // A scan's, if return_carry.
 };
 
 // Where the two results of a compact go. One that is absent is not made.

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "base/status.h"
+#include "client/carry.h"
 #include "client/chunk.h"
 #include "client/connection.h"
 #include "client/grpc_status.h"
@@ -101,7 +102,8 @@ template <class Response>
 struct ArrayReply {
   Response message;
   Payload values;
-  Payload indices;  // Where the message has that field.
+  Payload indices;             // Where the message has that field.
+  std::optional<Carry> carry;  // Likewise: in the last reply, if it was asked for.
 };
 
 // Errors: INTERNAL if the bytes are no such message.
@@ -116,6 +118,12 @@ absl::Status ParseReply(const grpc::ByteBuffer& bytes, ArrayReply<Response>* rep
   if constexpr (requires { Response::kIndicesFieldNumber; }) {
     reply->indices = std::move(payloads[Response::kIndicesFieldNumber]);
   }
+  reply->carry.reset();
+  if constexpr (requires { Response::kCarryOutFieldNumber; }) {
+    if (message.has_carry_out()) {
+      reply->carry = Carry::FromBytes(payloads[Response::kCarryOutFieldNumber].ToString());
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -125,6 +133,10 @@ absl::StatusOr<typename Contract<Spec>::Request> FirstRequest(const Spec& spec, 
   typename Contract<Spec>::Request request;
   PREFIXD_ASSIGN_OR_RETURN(*request.mutable_spec(), ToWire(spec));
   request.set_request_id(call.request_id);
+  if constexpr (requires { spec.carry_in; }) {
+    if (spec.carry_in) request.mutable_carry_in()->mutable_inline_()->set_data(spec.carry_in->ToBytes());
+    request.set_return_carry(spec.return_carry);
+  }
   return request;
 }
 

@@ -13,7 +13,8 @@
 // An array that fits one message with its result (1 MiB) is one unary call; a longer one becomes a stream, in chunks,
 // whose results come back while it is still being sent. The answer is the same, except that `reverse` is unary only.
 //
-// Arrays that stay on the server's device, and calls on them: array.h. Several operations in one call: program.h.
+// Arrays that stay on the server's device, and calls on them: array.h. Several operations in one call: program.h. Scans
+// that go on where another ended: carry.h.
 //
 // Errors: the server's code and message. prefixd::ErrorReason and ErrorField (base/status.h) tell reason and field,
 // RetryDelay (call_status.h) how long the server wants to be left alone. The table is in
@@ -64,7 +65,8 @@ class Client {
 
   // Scan of a whole array.
   // Shape:  as many results as values.
-  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM) for reverse above 1 MiB, of values or of results.
+  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM) for reverse above 1 MiB, of values or of results;
+  //         INVALID_ARGUMENT (CARRY) for a carry of another spec, (FIELD_CONFLICT) for one with reverse.
   // Cost:   the array crosses the wire twice, and is copied once on this side, into the result. It is sent from where
   //         it is, and the call returns when gRPC has let go of it.
   // Example: [3,1,2,4], sum, exclusive, init 10 -> [10,13,14,16]
@@ -194,8 +196,8 @@ class Client {
     return internal::DifferenceInto<T>(values, to, options, call);
   }
 
-  // Any of these calls, chosen at run time. The sink gets the arrays of a result that has no target, in order, in
-  // pieces, on the calling thread.
+  // Any of these calls, chosen at run time; a scan's without carries. The sink gets the arrays of a result that has no
+  // target, in order, in pieces, on the calling thread.
   absl::StatusOr<ResidentReply> RunOnArrays(const Spec& spec, const ArrayPlaces& places, ResultSink sink,
                                             const CallOptions& call = {});
 

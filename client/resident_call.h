@@ -146,6 +146,7 @@ absl::StatusOr<ResidentReply> RunResidentForValues(const Spec& spec, const Array
     got_bytes += reply.values.size();
     PREFIXD_RETURN_IF_ERROR(CheckWholeItems("values", reply.values, item_bytes));
     last = std::move(reply.message);
+    result.carry = std::move(reply.carry);
     return reply.values.empty() ? absl::OkStatus() : sink(reply.values.parts(), {});
   };
   PREFIXD_RETURN_IF_ERROR(CallResident(spec, places, call, take));

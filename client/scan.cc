@@ -1,5 +1,8 @@
 #include "client/scan.h"
 
+#include <utility>
+
+#include "base/status.h"
 #include "client/resident_call.h"
 #include "client/values_call.h"
 #include "prefixd/v1/primitives.pb.h"
@@ -7,8 +10,10 @@
 
 namespace prefixd::client {
 
+using internal::ScanPart;
+
 template <>
-struct Contract<ScanSpec> {
+struct Contract<ScanPart> {
   using Request = v1::ScanRequest;
   using Response = v1::ScanResponse;
   static constexpr char kUnary[] = "/prefixd.v1.PrefixService/Scan";
@@ -16,30 +21,53 @@ struct Contract<ScanSpec> {
 };
 
 namespace internal {
+namespace {
 
-absl::StatusOr<Timing> ScanBytes(const Connection& connection, const ScanSpec& spec, Bytes values, Room room,
-                                 const CallOptions& call) {
-  return CallForValues(connection, spec, values, room, call);
+absl::Status CheckCarry(const ScanPart& part, const std::optional<Carry>& carry) {
+  if (carry || !part.return_carry) return absl::OkStatus();
+  return absl::InternalError("the server did not return the carry that was asked for");
+}
+
+}  // namespace
+
+absl::StatusOr<ScanEnd> ScanBytes(const Connection& connection, const ScanPart& part, Bytes values, Room room,
+                                  const CallOptions& call) {
+  MemorySource source(values, SizeOf(part.dtype));
+  ScanEnd end;
+  const auto take = [&](auto& reply) {
+    end.carry = std::move(reply.carry);
+    return CopyInto(room, reply.values);
+  };
+  PREFIXD_ASSIGN_OR_RETURN(end.timing, CallForValues(connection, part, source, Lender(connection), call, take));
+  PREFIXD_RETURN_IF_ERROR(CheckCarry(part, end.carry));
+  return end;
 }
 
 absl::StatusOr<Timing> ScanChunks(const Connection& connection, const ScanSpec& spec, ChunkSource& source,
                                   ScanSink sink, const CallOptions& call) {
-  return CallForValues(connection, spec, source, sink, call);
+  return CallForValues(connection, ScanPart{spec}, source, sink, call);
 }
 
 absl::StatusOr<std::unique_ptr<ScanStream>> OpenScan(const Connection& connection, const ScanSpec& spec,
                                                      const CallOptions& call) {
-  return OpenStream<ValuesStream<ScanSpec, ScanReply>>(connection, spec, call);
+  return OpenStream<ValuesStream<ScanPart, ScanReply>>(connection, ScanPart{spec}, call);
 }
 
 absl::StatusOr<Timing> RunChunks(const Connection& connection, const ScanSpec& spec, ChunkSource& source,
                                  ResultSink sink, const CallOptions& call) {
-  return RunForValues(connection, spec, source, sink, call);
+  return RunForValues(connection, ScanPart{spec}, source, sink, call);
 }
 
 absl::StatusOr<ResidentReply> RunOnArrays(const ScanSpec& spec, const ArrayPlaces& places, ResultSink sink,
                                           const CallOptions& call) {
-  return RunResidentForValues(spec, places, sink, call);
+  return RunOnArrays(ScanPart{spec}, places, sink, call);
+}
+
+absl::StatusOr<ResidentReply> RunOnArrays(const ScanPart& part, const ArrayPlaces& places, ResultSink sink,
+                                          const CallOptions& call) {
+  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunResidentForValues(part, places, sink, call));
+  PREFIXD_RETURN_IF_ERROR(CheckCarry(part, reply.carry));
+  return reply;
 }
 
 }  // namespace internal

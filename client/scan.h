@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "base/status.h"
 #include "client/array.h"
+#include "client/carry.h"
 #include "client/chunk.h"
 #include "client/options.h"
 #include "client/stream.h"
@@ -35,12 +36,16 @@ struct ScanOptions {
   std::optional<T> init = {};  // Absent: the operator's identity.
   bool reverse = false;        // From the last element to the first; arrays of up to 1 MiB.
   Algorithm algorithm = {};    // {}: the server chooses.
+  // The values are a part of an array: carry.h. Other options are the same for every part; the length may differ.
+  std::optional<Carry> carry_in = {};  // From the part before, whose elements stand in front of these. Absent: none do.
+  bool return_carry = false;           // For the part behind.
 };
 
 template <class T>
 struct ScanResult {
   std::vector<T> values;
   Timing timing;
+  std::optional<Carry> carry;  // If return_carry.
 };
 
 struct ScanReply {
@@ -59,8 +64,20 @@ inline size_t ChunkItems(const ScanSpec& spec) {
 // ---- Implementation details below ---------------------------------------------------------------------------------
 namespace internal {
 
-absl::StatusOr<Timing> ScanBytes(const Connection& connection, const ScanSpec& spec, Bytes values, Room room,
-                                 const CallOptions& call);
+// A scan of a part of an array.
+struct ScanPart : ScanSpec {
+  std::optional<Carry> carry_in = {};
+  bool return_carry = false;
+};
+
+// What it leaves on this side, beside its elements.
+struct ScanEnd {
+  Timing timing;
+  std::optional<Carry> carry;
+};
+
+absl::StatusOr<ScanEnd> ScanBytes(const Connection& connection, const ScanPart& part, Bytes values, Room room,
+                                  const CallOptions& call);
 absl::StatusOr<Timing> ScanChunks(const Connection& connection, const ScanSpec& spec, ChunkSource& source,
                                   ScanSink sink, const CallOptions& call);
 absl::StatusOr<std::unique_ptr<ScanStream>> OpenScan(const Connection& connection, const ScanSpec& spec,
@@ -73,27 +90,33 @@ absl::StatusOr<Timing> RunChunks(const Connection& connection, const ScanSpec& s
 // As Client::RunOnArrays.
 absl::StatusOr<ResidentReply> RunOnArrays(const ScanSpec& spec, const ArrayPlaces& places, ResultSink sink,
                                           const CallOptions& call);
+absl::StatusOr<ResidentReply> RunOnArrays(const ScanPart& part, const ArrayPlaces& places, ResultSink sink,
+                                          const CallOptions& call);
 
 template <class T, class Out>
-ScanSpec SpecOf(const ScanOptions<Out>& options, uint64_t num_items) {
-  return {.dtype = kDTypeOf<T>,
-          .out_dtype = kOutDType<T, Out>,
-          .op = options.op,
-          .kind = options.kind,
-          .init = ToValue(options.init),
-          .reverse = options.reverse,
-          .algorithm = options.algorithm,
-          .num_items = num_items};
+ScanPart PartOf(const ScanOptions<Out>& options, uint64_t num_items) {
+  return {{.dtype = kDTypeOf<T>,
+           .out_dtype = kOutDType<T, Out>,
+           .op = options.op,
+           .kind = options.kind,
+           .init = ToValue(options.init),
+           .reverse = options.reverse,
+           .algorithm = options.algorithm,
+           .num_items = num_items},
+          options.carry_in,
+          options.return_carry};
 }
 
 template <class T, class Out>
 absl::StatusOr<ScanResult<Out>> Scan(const Connection& connection, absl::Span<const T> values,
                                      const ScanOptions<Out>& options, const CallOptions& call) {
-  const ScanSpec spec = SpecOf<T>(options, values.size());
   ScanResult<Out> result;
   result.values.reserve(values.size());
   const auto room = [&](size_t size_bytes) { return Grow(size_bytes, &result.values); };
-  PREFIXD_ASSIGN_OR_RETURN(result.timing, ScanBytes(connection, spec, AsBytes(values), room, call));
+  PREFIXD_ASSIGN_OR_RETURN(ScanEnd end,
+                           ScanBytes(connection, PartOf<T>(options, values.size()), AsBytes(values), room, call));
+  result.timing = std::move(end.timing);
+  result.carry = std::move(end.carry);
   return result;
 }
 
@@ -103,17 +126,18 @@ absl::StatusOr<ScanResult<Out>> Scan(const ArrayPart& values, const ScanOptions<
   ScanResult<Out> result;
   const auto take = [&](Pieces elements, Pieces /*indices*/) { return Append(elements, &result.values); };
   PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply,
-                           RunOnArrays(SpecOf<T>(options, values.num_items()), {.values = values}, take, call));
+                           RunOnArrays(PartOf<T>(options, values.num_items()), {.values = values}, take, call));
   result.timing = std::move(reply.timing);
+  result.carry = std::move(reply.carry);
   return result;
 }
 
 template <class T, class Out>
 absl::StatusOr<ResidentResult> ScanInto(const ArrayPart& values, const Target& to, const ScanOptions<Out>& options,
                                         const CallOptions& call) {
-  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunOnArrays(SpecOf<T>(options, values.num_items()),
+  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunOnArrays(PartOf<T>(options, values.num_items()),
                                                             {.values = values, .values_to = to}, NoSink, call));
-  return ResidentResult{reply.count, std::move(reply.values), std::move(reply.timing)};
+  return ResidentResult{reply.count, std::move(reply.values), std::move(reply.timing), std::move(reply.carry)};
 }
 
 }  // namespace internal

@@ -18,7 +18,7 @@
 
 namespace prefixd::client {
 
-// take: gets the elements of each reply, as a Payload, and returns a status.
+// take: gets each reply, an ArrayReply, and returns a status.
 template <class Spec, class Take>
 absl::StatusOr<Timing> CallForValues(const Connection& connection, const Spec& spec, ChunkSource& source,
                                      const Lender& lender, const CallOptions& call, Take take) {
@@ -29,7 +29,7 @@ absl::StatusOr<Timing> CallForValues(const Connection& connection, const Spec& s
     timing = TimingOf(reply.message).value_or(std::move(timing));
     received_bytes += reply.values.size();
     PREFIXD_RETURN_IF_ERROR(CheckWholeItems("values", reply.values, item_bytes));
-    return take(reply.values);
+    return take(reply);
   };
   PREFIXD_ASSIGN_OR_RETURN(const uint64_t sent_bytes, CallWithChunks(connection, spec, source, lender, call, on_reply));
   PREFIXD_RETURN_IF_ERROR(CheckLength("values", received_bytes, sent_bytes / SizeOf(spec.dtype) * item_bytes));
@@ -42,7 +42,7 @@ absl::StatusOr<Timing> CallForValues(const Connection& connection, const Spec& s
                                      const CallOptions& call) {
   MemorySource source(values, SizeOf(spec.dtype));
   return CallForValues(connection, spec, source, Lender(connection), call,
-                       [&](const Payload& elements) { return CopyInto(room, elements); });
+                       [&](const auto& reply) { return CopyInto(room, reply.values); });
 }
 
 // Copies the source's chunks, and gives the results to the sink.
@@ -51,7 +51,7 @@ absl::StatusOr<Timing> CallForValues(const Connection& connection, const Spec& s
                                      const CallOptions& call) {
   Joined joined;
   return CallForValues(connection, spec, source, Lender(), call,
-                       [&](const Payload& elements) { return sink(joined(elements)); });
+                       [&](const auto& reply) { return sink(joined(reply.values)); });
 }
 
 // As above, but gives the sink the results in the pieces in which they came.
@@ -59,7 +59,7 @@ template <class Spec>
 absl::StatusOr<Timing> RunForValues(const Connection& connection, const Spec& spec, ChunkSource& source,
                                     ResultSink sink, const CallOptions& call) {
   return CallForValues(connection, spec, source, Lender(), call,
-                       [&](const Payload& elements) { return sink(elements.parts(), {}); });
+                       [&](const auto& reply) { return sink(reply.values.parts(), {}); });
 }
 
 template <class Spec, class Reply>

@@ -3,72 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
-#include <memory>
-#include <optional>
-#include <random>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "client/client.h"
-#include "kernels/device.h"
-#include "server/options.h"
-#include "server/server.h"
+#include "tests/client/resident_fixture.h"
 
 namespace prefixd::client {
 namespace {
-
-// A message's worth of f32 and more, not a multiple of anything.
-constexpr size_t kLong = 300'007;
-
-class ResidentTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    Options options;
-    options.listen = {"127.0.0.1:0"};
-    options.device = "cpu";
-    options.max_connections = 64;
-    absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice("cpu", "auto");
-    ASSERT_TRUE(device.ok()) << device.status();
-    auto server = prefixd::Server::Start(options, *std::move(device), [](auto) {});
-    ASSERT_TRUE(server.ok()) << server.status();
-    g_server = std::move(*server).release();
-  }
-  static void TearDownTestSuite() {
-    delete g_server;
-    g_server = nullptr;
-  }
-
-  static std::string Address() { return absl::StrCat("127.0.0.1:", g_server->ports()[0]); }
-
-  template <class T>
-  static std::vector<T> Values(size_t count) {
-    std::mt19937_64 random(count);
-    std::vector<T> values(count);
-    for (T& value : values) {
-      if constexpr (kIsFloating<T>) {
-        value = static_cast<T>(std::normal_distribution<double>()(random));
-      } else {
-        value = static_cast<T>(random());
-      }
-    }
-    return values;
-  }
-
-  static prefixd::Server* g_server;
-  Client client_{Address()};
-};
-
-prefixd::Server* ResidentTest::g_server = nullptr;
-
-template <class T>
-std::string Bits(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
 
 template <class T>
 struct TypedResidentTest : ResidentTest {};

@@ -82,6 +82,23 @@ TEST(ClientScan, OneMebibyteIsUnaryAndOneElementMoreAStream) {
   EXPECT_EQ(streams, 1);
 }
 
+// A server that does not know of carries would scan a part as if nothing stood before it.
+TEST(ClientScan, ACarryThatDoesNotComeIsAnError) {
+  FakeServer server;
+  server.prefix.scan = [&](auto*, const v1::ScanRequest& request, v1::ScanResponse* response) {
+    EXPECT_TRUE(request.return_carry());
+    *response->mutable_values()->mutable_inline_() = request.values().inline_();
+    return grpc::Status::OK;
+  };
+  server.prefix.stream_scan = [&](auto*, ScanRpc* rpc) { return SumScan(rpc); };
+  Client client(server.address());
+  for (const size_t count : {size_t{3}, kUnaryItems + 1}) {
+    const absl::Status status = client.Scan<int64_t>(std::vector<int64_t>(count), {.return_carry = true}).status();
+    EXPECT_TRUE(absl::IsInternal(status)) << status;
+    EXPECT_NE(status.message().find("carry"), std::string::npos) << status;
+  }
+}
+
 // u8 in, u64 out, as a server of the contract: both messages are at most 1 MiB.
 TEST(ClientScan, WiderOutputStreamsSooner) {
   FakeServer server;
