@@ -266,6 +266,46 @@ class ArrayCliTest(E2ETest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("UNAVAILABLE", done.stderr)
 
+    def large_file(self, *arguments, address=None):
+        return subprocess.run([BIN_DIR / "prefixd_large_file", *map(str, arguments), address or self.server.address],
+                              capture_output=True, text=True, timeout=LIMIT_SECONDS)
+
+    def test_the_example_of_a_large_file(self):
+        x, y = self.folder / "x.bin", self.folder / "y.bin"
+        for count in (1, 1001, 1 << 18, 1_000_003):  # Parts have 2^18 values.
+            with self.subTest(count):
+                numbers(np.float32, count, self.seed).tofile(x)
+                self.ctl("scan", "--type", "f32", x, self.folder / "whole.bin")
+                done = self.large_file(x, y, 1)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(y.read_bytes(), (self.folder / "whole.bin").read_bytes())
+                self.assertEqual(done.stderr.splitlines(), [f"{min(first + (1 << 18), count)} of {count} values"
+                                                            for first in range(0, count, 1 << 18)])
+                total, rates = done.stdout.splitlines()
+                self.assertEqual(np.float32(total.removeprefix("total: ")), np.fromfile(y, np.float32)[-1])
+                self.assertRegex(rates, r"^MB/s: all \S+ download \S+ read \S+ scan \S+ upload \S+ write \S+$")
+
+    def test_what_the_example_of_a_large_file_refuses(self):
+        x, y, cut, empty = (self.folder / name for name in ("x.bin", "y.bin", "cut.bin", "empty.bin"))
+        np.ones(1000, np.float32).tofile(x)
+        cut.write_bytes(bytes(4003))
+        empty.write_bytes(b"")
+        for arguments, says in (
+                ((cut, y, 1), ("cut.bin", "4003 bytes")), ((empty, y, 1), ("empty.bin", "0 bytes")),
+                ((self.folder / "none", y, 1), ("can't read", "none", "No such file")),
+                ((self.folder, y, 1), ("can't read", str(self.folder), "directory")),
+                ((x, "/dev/full", 1), ("can't write /dev/full", "No space left")),
+                ((x, self.folder / "none" / "y", 1), ("can't write", "none/y", "No such file")),
+                ((x, x, 1), ("x.bin is the input",))):
+            with self.subTest(arguments):
+                done = self.large_file(*arguments)
+                self.assertEqual(done.returncode, 1, done)
+                for word in says:
+                    self.assertIn(word, done.stderr)
+        self.assertIn("UNAVAILABLE", self.large_file(x, y, 1, address="127.0.0.1:1").stderr)
+        self.assertEqual((x.read_bytes(), y.exists()), (np.ones(1000, np.float32).tobytes(), False))
+        self.assertEqual(self.large_file(x, y, 0).returncode, 2)
+
 
 if __name__ == "__main__":
     unittest.main()
