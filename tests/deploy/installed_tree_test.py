@@ -8,6 +8,7 @@ import pathlib
 import platform
 import re
 import shutil
+import struct
 import subprocess
 import tarfile
 import tempfile
@@ -139,6 +140,9 @@ class InstalledTreeTest(unittest.TestCase):
         with Server() as server:
             self.assertIn("longest: 4 at 3", run(project / "prefixd_example", server.address))
             self.assertIn("totals: 3 5 9", run(project / "prefixd_resident", server.address))
+            (project / "x.bin").write_bytes(struct.pack("<3f", 3, 1, 2))
+            scanned = run(project / "prefixd_large_file", project / "x.bin", project / "y.bin", "1", server.address)
+            self.assertIn("total: 6", scanned)
             scanned = run(tree / "bin" / "prefixctl", "--server", server.address, "scan", "--type", "i64", "-",
                           input="3\n1\n2\n")
             self.assertEqual(scanned.split(), ["3", "4", "6"])

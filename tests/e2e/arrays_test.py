@@ -16,7 +16,8 @@ import numpy as np
 from foreign_client_test import DTYPES, reason, scan_request
 from harness import E2ETest, Server, grpc, temporary_folder, wait_until
 from resident import Arrays, operand, place
-from prefixd.v1 import admin_pb2, admin_pb2_grpc, arrays_pb2, primitives_pb2, types_pb2
+from prefixd.v1 import (admin_pb2, admin_pb2_grpc, arrays_pb2, primitives_pb2, programs_pb2, programs_pb2_grpc,
+                        types_pb2)
 
 TOKENS = {"alice": "alice-secret-1", "bob": "bob-secret-2"}
 
@@ -295,14 +296,18 @@ class LifeTest(unittest.TestCase):
                              (grpc.StatusCode.PERMISSION_DENIED, "LIST_NEEDS_NAME"))
 
     def test_what_a_killed_caller_had_comes_back(self):
-        with Server() as server:
-            for _ in range(3):
+        with Server("--log-lines-per-second", "0") as server:
+            for _ in range(int(os.environ.get("PREFIXD_KILLED_CALLERS", "3"))):
                 caller = subprocess.Popen([sys.executable, __file__, server.address], stdout=subprocess.PIPE, text=True)
                 self.assertEqual(caller.stdout.readline(), "has 100\n")
                 caller.send_signal(signal.SIGKILL)
                 caller.wait()
                 caller.stdout.close()
             wait_until(lambda: usage(server) == (0, 0))
+            self.assertRegex(server.log(), r'method="Run" .*status="CANCELLED"')  # One was under way.
+            with Arrays(server.address) as arrays:
+                x = np.arange(1000, dtype=np.int32)
+                np.testing.assert_array_equal(arrays.read(place(arrays.upload(x))), x)
 
     def test_many_creations_and_deletions_leave_nothing(self):
         rounds = int(os.environ.get("PREFIXD_ARRAY_ROUNDS", "1000"))
@@ -317,12 +322,37 @@ class LifeTest(unittest.TestCase):
             wait_until(lambda: usage(server) == (0, 0))
 
 
+def long_program(name):
+    """As many steps as a program may have: scans, each of the one before, and a sum, so that little comes back."""
+    program = programs_pb2.RunRequest()
+    program.inputs.add(name="x0").values.CopyFrom(operand(place(name)))
+    for i in range(63):
+        scan = program.steps.add().scan
+        scan.spec.dtype, scan.spec.op, scan.values, scan.out = types_pb2.DTYPE_I32, types_pb2.OP_SUM, f"x{i}", f"x{i + 1}"
+    total = program.steps.add().reduce
+    total.spec.dtype, total.spec.op, total.values, total.out = types_pb2.DTYPE_I32, types_pb2.OP_SUM, "x63", "total"
+    program.outputs.add(name="total")
+    return program
+
+
 def hold_a_hundred(address):
-    """A caller who is killed: arrays, and a call under way that uses one."""
+    """A caller who is killed: arrays, and calls under way that use them: programs, and a write."""
     arrays = Arrays(address)
     lifetime = arrays_pb2.Lifetime()
     lifetime.ttl.FromMilliseconds(1500)
-    names = [arrays.create(np.float32, 10_000, lifetime=lifetime).name for _ in range(100)]
+    names = [arrays.create(np.int32, 10_000, lifetime=lifetime).name for _ in range(99)]
+    names.append(arrays.create(np.int32, 1 << 18, lifetime=lifetime).name)
+    run = programs_pb2_grpc.ProgramServiceStub(arrays.channel).Run
+    one_ran = threading.Event()
+
+    def run_programs():
+        while True:
+            run(long_program(names[-1]), timeout=60)
+            one_ran.set()
+
+    for _ in range(4):
+        threading.Thread(target=run_programs, daemon=True).start()
+    one_ran.wait(60)
 
     def requests():
         yield arrays_pb2.WriteArrayRequest(array=place(names[0]), values=operand(bytes(4)))
