@@ -1,8 +1,10 @@
 #include "client/scan.h"
 
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
+#include "client/memory_source.h"
 #include "client/resident_call.h"
 #include "client/values_call.h"
 #include "prefixd/v1/primitives.pb.h"

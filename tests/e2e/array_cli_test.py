@@ -278,7 +278,8 @@ class ArrayCliTest(E2ETest):
                 self.ctl("scan", "--type", "f32", x, self.folder / "whole.bin")
                 done = self.large_file(x, y, 1)
                 self.assertEqual(done.returncode, 0, done.stderr)
-                np.testing.assert_array_equal(np.fromfile(y, np.uint32), np.fromfile(self.folder / "whole.bin", np.uint32))
+                bits, whole = (np.fromfile(path, np.uint32) for path in (y, self.folder / "whole.bin"))
+                np.testing.assert_array_equal(bits, whole)
                 self.assertEqual(done.stderr.splitlines(), [f"{min(first + (1 << 18), count)} of {count} values"
                                                             for first in range(0, count, 1 << 18)])
                 total, rates = done.stdout.splitlines()

@@ -328,7 +328,8 @@ def long_program(name):
     program.inputs.add(name="x0").values.CopyFrom(operand(place(name)))
     for i in range(63):
         scan = program.steps.add().scan
-        scan.spec.dtype, scan.spec.op, scan.values, scan.out = types_pb2.DTYPE_I32, types_pb2.OP_SUM, f"x{i}", f"x{i + 1}"
+        scan.spec.dtype, scan.spec.op = types_pb2.DTYPE_I32, types_pb2.OP_SUM
+        scan.values, scan.out = f"x{i}", f"x{i + 1}"
     total = program.steps.add().reduce
     total.spec.dtype, total.spec.op, total.values, total.out = types_pb2.DTYPE_I32, types_pb2.OP_SUM, "x63", "total"
     program.outputs.add(name="total")
