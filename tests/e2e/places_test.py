@@ -233,7 +233,8 @@ class PlacesTest(E2ETest):
             spec.kind = self.dice.choice([types_pb2.SCAN_KIND_INCLUSIVE, types_pb2.SCAN_KIND_EXCLUSIVE])
             if self.dice.random() < 0.5:
                 spec.init.int64_value = 3
-            x = self.some(dtype, self.dice.choice([5, 1000, GROUP + 1, self.dice.randrange(5 * GROUP)]))
+            # All of it fits a message, which takes 4 MiB.
+            x = self.some(dtype, self.dice.choice([5, 1000, GROUP + 1, self.dice.randrange(3 * GROUP)]))
             if dtype in FLOATS and spec.op == types_pb2.OP_PROD:
                 x = (1 + x / 1000).astype(dtype)
             expected, _ = self.run_inline("Scan", primitives_pb2.ScanRequest(spec=spec), x, None)
