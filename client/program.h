@@ -96,10 +96,10 @@ class Program {
   }
 
   // ---- Primitives: options and arithmetic are those of the calls ----
-  // (n) from (n)
+  // (n) from (n). Without a carry: a step scans all of its array.
   template <class T, class Out = T>
   Term<Out> Scan(Term<T> values, const ScanOptions<Out>& options = {}) {
-    return Term<Out>(AddStep(internal::SpecOf<T>(options, 0), {values.id_}));
+    return Term<Out>(AddScan(internal::PartOf<T>(options, 0), values.id_));
   }
 
   template <class T, class Out = T>
@@ -258,6 +258,8 @@ class Program {
   // Adds a step that reads these, in the order of its message's fields, and returns the first term of what it makes.
   // The others have the numbers behind it. num_items: a fill's, where it reads nothing.
   Id AddStep(const Operation& operation, std::initializer_list<Id> reads, uint64_t num_items = 0);
+  // Errors: INVALID_ARGUMENT (FIELD_CONFLICT) for a carry.
+  Id AddScan(const internal::ScanPart& part, Id values);
   Id AddFill(DType dtype, const FillSpec& fill, std::initializer_list<Id> reads, uint64_t num_items);
   void AddOutput(Id term, const std::optional<Target>& to);
   internal::ProgramRep& rep();

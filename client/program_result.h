@@ -113,9 +113,8 @@ class ProgramResult {
 
   const Timing& timing() const { return timing_; }                 // All steps together; without an algorithm.
   const std::vector<StepTiming>& steps() const { return steps_; }  // One for each, in the order of their calls.
-  uint64_t peak_bytes() const {
-    return peak_bytes_;
-  }  // Device memory that was charged, beside the arrays that were there.
+  // Device memory that was charged, beside the arrays that were there.
+  uint64_t peak_bytes() const { return peak_bytes_; }
 
   // For the library.
   ProgramResult(Timing timing, std::vector<StepTiming> steps, uint64_t peak_bytes,

@@ -200,6 +200,17 @@ internal::TermId Program::AddStep(const Operation& operation, std::initializer_l
   return program.status.ok() ? first : Id();
 }
 
+internal::TermId Program::AddScan(const internal::ScanPart& part, Id values) {
+  if (part.carry_in || part.return_carry) {
+    const std::string_view field = part.carry_in ? "carry_in" : "return_carry";
+    rep().Fail(InvalidField("FIELD_CONFLICT", StrCat("steps[", rep().request.steps_size(), "].scan.", field),
+                            StrCat(field,
+                                   " is of scans in parts, and a step scans all of its array: "
+                                   "expected none, use Client::Scan for parts")));
+  }
+  return AddStep(part, {values});
+}
+
 internal::TermId Program::AddFill(DType dtype, const FillSpec& fill, std::initializer_list<Id> reads,
                                   uint64_t num_items) {
   internal::ProgramRep& program = rep();

@@ -491,6 +491,18 @@ TEST_F(ProgramTest, TermsAreOfTheirProgram) {
   EXPECT_EQ(result.Value(x).status().code(), absl::StatusCode::kFailedPrecondition);  // It has two elements.
 }
 
+TEST_F(ProgramTest, AStepScansAllOfItsArray) {
+  for (const bool comes_in : {false, true}) {
+    ScanOptions<int32_t> options = {.return_carry = !comes_in};
+    if (comes_in) options.carry_in = Carry::FromBytes("1");
+    Program program;
+    const auto x = program.Input<int32_t>({1, 2});
+    program.Output(program.Scan(program.Abs(x), options));
+    EXPECT_EQ(ErrorReason(RunStatus(program)), "FIELD_CONFLICT");
+    EXPECT_EQ(ErrorField(RunStatus(program)), comes_in ? "steps[1].scan.carry_in" : "steps[1].scan.return_carry");
+  }
+}
+
 TEST_F(ProgramTest, ArraysAreOfOneClientAndThere) {
   const Array array = Uploaded<int32_t>({1, 2});
   Client other(Address());
