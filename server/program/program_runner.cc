@@ -28,6 +28,17 @@ const SlotUse& LengthOf(const PlanStep& step) {
   return step.writes.front();  // A fill's.
 }
 
+// Whether what a step writes there is a scalar of its work, which reaches the device by way of the host.
+bool IsScalar(const PlanStep& step, Role role) {
+  return role == Role::kCountOut || role == Role::kIndexOut || std::holds_alternative<ReduceSpec>(step.operation);
+}
+
+static_assert(kMaxProgramSteps * kMemoryUnitBytes <= kMaxBatchSize * sizeof(ReduceState),
+              "a lane's block has a place for the scalar of each step");
+
+// How much device work may be enqueued before somebody who stops the program is heard.
+constexpr int64_t kMaxUnheardNs = 10'000'000;
+
 bool IsSame(const ArraySlice& a, const ArraySlice& b) {
   return a.name == b.name && a.first_item == b.first_item && a.num_items == b.num_items;
 }
@@ -159,21 +170,17 @@ std::byte* ProgramRunner::Written(const PlanStep& step, Role role) const {
   return use == nullptr ? nullptr : DataOf(use->slot);
 }
 
-absl::Status ProgramRunner::Settle(BorrowedLane& lane, absl::Status status, StageTimes* times) {
-  if (const absl::Status idle = lane.lane->Synchronize(); status.ok()) status = idle;
-  const StageTimes taken = lane.lane->TakeStageTimes();
-  *times += taken;
-  done_.device += taken;
-  return status;
-}
-
 absl::Status ProgramRunner::Run(BorrowedLane& lane, const StopSignal& stop) {
   memory_.resize(plan_.slots.size());
+  is_undecided_.resize(plan_.slots.size());
+  on_host_.resize(plan_.slots.size());
   kept_.resize(static_cast<size_t>(plan_.num_selections));
+  done_.steps.resize(plan_.steps.size());
   done_.peak_bytes = plan_.peak_bytes;
   absl::Status status = RunAll(lane, stop);
-  StageTimes rest;
-  status = Settle(lane, std::move(status), &rest);
+  if (const absl::Status idle = lane.lane->Synchronize(); status.ok()) status = idle;
+  const std::vector<StageTimes> parts = lane.lane->TakeParts();
+  if (status.ok()) Conclude(lane, parts);
   // What is left goes while the lane is here; new arrays have taken theirs.
   memory_.clear();
   scratch_ = Buffer();
@@ -186,18 +193,32 @@ absl::Status ProgramRunner::RunAll(BorrowedLane& lane, const StopSignal& stop) {
   }
   PREFIXD_RETURN_IF_ERROR(BringIn(lane));
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    const PlanStep& step = plan_.steps[i];
+    if (HasToWait(step)) PREFIXD_RETURN_IF_ERROR(Await(lane));
     PREFIXD_RETURN_IF_ERROR(stop.Check());
-    done_.steps.emplace_back();
-    absl::Status status = RunStep(lane, i);
-    status = Settle(lane, std::move(status), &done_.steps[i].device);
-    if (!status.ok()) {
-      return ErrorField(status).empty() ? status : InPart(status, StepPath(i, plan_.steps[i].operation));
+    lane.lane->BeginPart();
+    if (absl::Status status = EnqueueStep(lane, i); !status.ok()) {
+      return ErrorField(status).empty() ? status : InPart(status, StepPath(i, step.operation));
     }
-    for (const int slot : plan_.steps[i].dead) memory_[slot] = Buffer();
+    for (const int slot : step.dead) memory_[slot] = Buffer();
   }
+  lane.lane->BeginPart();
+  if (!pending_.empty()) PREFIXD_RETURN_IF_ERROR(Await(lane));
   PREFIXD_RETURN_IF_ERROR(stop.Check());
   for (size_t i = 0; i < plan_.outputs.size(); ++i) PREFIXD_RETURN_IF_ERROR(Deliver(lane, i));
   return absl::OkStatus();
+}
+
+void ProgramRunner::Conclude(BorrowedLane& lane, const std::vector<StageTimes>& parts) {
+  for (const StageTimes& part : parts) done_.device += part;
+  for (size_t i = 0; i < done_.steps.size(); ++i) done_.steps[i].device = parts[i + 1];  // The first is BringIn's.
+  const char* next = reinterpret_cast<const char*>(lane.values.host.data());
+  for (size_t i = 0; i < done_.outputs.size(); ++i) {
+    if (plan_.outputs[i].delivery != Delivery::kInline) continue;
+    OutputDone& output = done_.outputs[i];
+    output.bytes.assign(next, output.num_items * SizeOf(output.dtype));
+    next += output.bytes.size();
+  }
 }
 
 // Inline inputs, which are small: all of them fit a lane's block.
@@ -216,16 +237,32 @@ absl::Status ProgramRunner::BringIn(BorrowedLane& lane) {
   return absl::OkStatus();
 }
 
-absl::Status ProgramRunner::RunStep(BorrowedLane& lane, size_t number) {
+bool ProgramRunner::HasToWait(const PlanStep& step) const {
+  return enqueued_ns_ > kMaxUnheardNs || std::any_of(step.reads.begin(), step.reads.end(),
+                                                     [&](const SlotUse& read) { return is_undecided_[read.slot]; });
+}
+
+absl::Status ProgramRunner::Await(BorrowedLane& lane) {
+  PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
+  enqueued_ns_ = 0;
+  for (const size_t step : pending_) ReadScalar(step, lane.scalar.host.data() + plan_.steps[step].scratch_first);
+  pending_.clear();
+  is_undecided_.assign(is_undecided_.size(), false);
+  return absl::OkStatus();
+}
+
+absl::Status ProgramRunner::EnqueueStep(BorrowedLane& lane, size_t number) {
   const PlanStep& step = plan_.steps[number];
-  const StepWork& one = works_[number];
+  const Work& work = *works_[number].work;
   StepDone& done = done_.steps[number];
+  for (const SlotUse& read : step.reads) PREFIXD_RETURN_IF_ERROR(PutOnDevice(lane, read.slot));
   const uint64_t num_items = NumItems(plan_.slots[LengthOf(step).slot]);
   done.num_items = num_items;
-  done.algorithm = AlgorithmOf(one.work->operation());
+  done.algorithm = AlgorithmOf(work.operation());
   const SlotUse* const into = Find(step.reads, Role::kInto);
   for (const SlotUse& write : step.writes) {
-    if (outside_[write.slot] != nullptr) continue;
+    is_undecided_[write.slot] = work.shape().is_counted || IsScalar(step, write.role);
+    if (outside_[write.slot] != nullptr || IsScalar(step, write.role)) continue;
     if (step.takes_over) {
       memory_[write.slot] = std::move(memory_[into->slot]);
     } else {
@@ -253,43 +290,48 @@ absl::Status ProgramRunner::RunStep(BorrowedLane& lane, size_t number) {
   } else if (arrays.other != nullptr && Find(step.reads, Role::kIndices) != nullptr) {
     arrays.table_items = NumItems(plan_.slots[Find(step.reads, Role::kValues)->slot]);
   }
-  if (num_items > 0 || step.scratch_bytes > 0) PREFIXD_RETURN_IF_ERROR(one.work->Enqueue(*lane.lane, arrays));
-  return step.scratch_bytes > 0 ? WriteScalars(lane, step, one, num_items) : absl::OkStatus();
+  if (num_items > 0 || step.scratch_bytes > 0) PREFIXD_RETURN_IF_ERROR(work.Enqueue(*lane.lane, arrays));
+  enqueued_ns_ += work.EstimateNs(num_items, /*resident=*/true);
+  if (step.scratch_bytes == 0) return absl::OkStatus();
+  pending_.push_back(number);
+  return lane.lane->CopyToHost(lane.scalar.host.data() + step.scratch_first, arrays.scalar, work.shape().scalar_bytes);
 }
 
-absl::Status ProgramRunner::WriteScalars(BorrowedLane& lane, const PlanStep& step, const StepWork& one,
-                                         uint64_t num_items) {
-  std::byte* const host = lane.scalar.host.data();
-  PREFIXD_RETURN_IF_ERROR(
-      lane.lane->CopyToHost(host, scratch_.data() + step.scratch_first, one.work->shape().scalar_bytes));
-  PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
-  // Small results are written from behind what was read.
-  std::byte* next = host + sizeof(ReduceState);
-  const auto write = [&](Role role, const void* value, uint64_t size_bytes) -> absl::Status {
-    std::byte* const to = Written(step, role);
-    if (to == nullptr) return absl::OkStatus();
-    std::memcpy(next, value, size_bytes);
-    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToDevice(to, next, size_bytes));
-    next += sizeof(uint64_t);
-    return absl::OkStatus();
+void ProgramRunner::ReadScalar(size_t number, const std::byte* scalar) {
+  const PlanStep& step = plan_.steps[number];
+  const Work& work = *works_[number].work;
+  const auto write = [&](Role role, uint64_t bits) {
+    if (const SlotUse* const use = Find(step.writes, role)) on_host_[use->slot] = {.bits = bits};
   };
+  if (std::holds_alternative<ReduceSpec>(step.operation)) {
+    WorkTotals totals = {.num_items = done_.steps[number].num_items};
+    std::memcpy(&totals.scalar.emplace(), scalar, sizeof(ReduceState));
+    Result result;
+    work.Describe(totals, &result);
+    write(Role::kOut, result.value.bits);
+    write(Role::kIndexOut, result.index.value_or(~uint64_t{0}));
+    return;
+  }
   uint64_t count = 0;
-  std::memcpy(&count, host, sizeof(count));
-  if (one.work->shape().is_counted) {
-    if (step.selection) kept_[*step.selection] = count;
-    return write(Role::kCountOut, &count, sizeof(count));
+  std::memcpy(&count, scalar, sizeof(count));
+  if (!work.shape().is_counted) {
+    done_.steps[number].num_bad_indices = count;
+    return;
   }
-  if (!std::holds_alternative<ReduceSpec>(step.operation)) {
-    done_.steps.back().num_bad_indices = count;
-    return absl::OkStatus();
+  if (step.selection) kept_[*step.selection] = count;
+  write(Role::kCountOut, count);
+}
+
+absl::Status ProgramRunner::PutOnDevice(BorrowedLane& lane, int slot) {
+  std::optional<HostElement>& element = on_host_[slot];
+  if (!element || element->is_on_device) return absl::OkStatus();
+  if (outside_[slot] == nullptr) {
+    PREFIXD_ASSIGN_OR_RETURN(memory_[slot], lane.lane->Allocate(plan_.slots[slot].memory_bytes));
   }
-  WorkTotals totals = {.num_items = num_items};
-  std::memcpy(&totals.scalar.emplace(), host, sizeof(ReduceState));
-  Result result;
-  one.work->Describe(totals, &result);
-  const uint64_t index = result.index.value_or(~uint64_t{0});
-  PREFIXD_RETURN_IF_ERROR(write(Role::kOut, &result.value.bits, SizeOf(result.dtype)));
-  return write(Role::kIndexOut, &index, sizeof(index));
+  std::byte* const from = lane.indices.host.data() + static_cast<size_t>(slot) * sizeof(element->bits);
+  std::memcpy(from, &element->bits, sizeof(element->bits));
+  element->is_on_device = true;
+  return lane.lane->CopyToDevice(DataOf(slot), from, SizeOf(plan_.slots[slot].dtype));
 }
 
 absl::Status ProgramRunner::Deliver(BorrowedLane& lane, size_t number) {
@@ -298,22 +340,24 @@ absl::Status ProgramRunner::Deliver(BorrowedLane& lane, size_t number) {
   const uint64_t num_items = NumItems(slot);
   const uint64_t num_bytes = num_items * SizeOf(slot.dtype);
   OutputDone done = {.name = slot.name, .dtype = slot.dtype, .num_items = num_items};
-  StageTimes times;
   const Sink& sink = program_.outputs[number].sink;
+  if (output.delivery != Delivery::kInline) PREFIXD_RETURN_IF_ERROR(PutOnDevice(lane, output.slot));
   switch (output.delivery) {
-    case Delivery::kInline:
+    case Delivery::kInline: {
       if (num_bytes > kMaxReplyPayloadBytes - inline_bytes_) {
         return Error(absl::StatusCode::kOutOfRange, "REPLY_TOO_LARGE", StrCat(OutputPath(number), ".sink"),
                      StrCat("with the ", num_items, " elements of ", slot.name, " the inline outputs have more than ",
                             kMaxReplyPayloadBytes, " bytes: let it go to an array"));
       }
+      std::byte* const to = lane.values.host.data() + inline_bytes_;
       inline_bytes_ += num_bytes;
-      if (num_bytes > 0) {
-        PREFIXD_RETURN_IF_ERROR(
-            Settle(lane, lane.lane->CopyToHost(lane.values.host.data(), DataOf(output.slot), num_bytes), &times));
-        done.bytes.assign(reinterpret_cast<const char*>(lane.values.host.data()), num_bytes);
+      if (const std::optional<HostElement>& element = on_host_[output.slot]) {
+        std::memcpy(to, &element->bits, num_bytes);
+      } else if (num_bytes > 0) {
+        PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(to, DataOf(output.slot), num_bytes));
       }
       break;
+    }
     case Delivery::kInPlace:
       break;
     case Delivery::kCopy:

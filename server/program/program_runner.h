@@ -1,5 +1,6 @@
 // Executes a program on one lane: step by step, in memory that comes before the step that writes it and goes after the
-// step that reads it last.
+// step that reads it last. Steps are enqueued behind each other. The lane is waited for only where the next step needs
+// what the host has to know first: how many elements a compact kept, and the value of a reduce.
 //
 //   std::unique_ptr<ProgramRunner> runner = *ProgramRunner::Create(device, &store, caller, std::move(program));
 //   ... on a lane: PREFIXD_RETURN_IF_ERROR(runner->Run(lane, stop)) ...
@@ -68,8 +69,9 @@ class ProgramRunner {
 
   // Runs all steps, and delivers the outputs. Once. Blocks on the device; on return the lane is idle, also after an
   // error.
-  // Errors: the lane's; those of `stop`, which is asked before each step; OUT_OF_RANGE (SINK_TOO_SMALL,
-  //         REPLY_TOO_LARGE) where a compact decided a length; the store's, for new arrays.
+  // Errors: the lane's; those of `stop`, which is asked before each step and hears within some 10 ms of device work;
+  //         OUT_OF_RANGE (SINK_TOO_SMALL, REPLY_TOO_LARGE) where a compact decided a length; the store's, for new
+  //         arrays.
   absl::Status Run(BorrowedLane& lane, const StopSignal& stop);
 
   // Gives new arrays their names. After Run was OK. Once. Errors: the store's.
@@ -81,6 +83,12 @@ class ProgramRunner {
     uint64_t max_items = 0;
   };
 
+  // The element of an array that has one, as the host knows it: a count, or a reduce's value or index.
+  struct HostElement {
+    uint64_t bits = 0;
+    bool is_on_device = false;
+  };
+
   ProgramRunner(ArrayStore* store, const Caller& caller, Program program)
       : store_(store), caller_(caller), program_(std::move(program)) {}
 
@@ -90,12 +98,17 @@ class ProgramRunner {
 
   absl::Status RunAll(BorrowedLane& lane, const StopSignal& stop);
   absl::Status BringIn(BorrowedLane& lane);
-  absl::Status RunStep(BorrowedLane& lane, size_t step);
+  // Whether the lane has to be waited for before the step can be enqueued.
+  bool HasToWait(const PlanStep& step) const;
+  // Waits for the lane, and reads the scalars that came.
+  absl::Status Await(BorrowedLane& lane);
+  absl::Status EnqueueStep(BorrowedLane& lane, size_t step);
+  void ReadScalar(size_t step, const std::byte* scalar);
+  // Sees to it that what the host knows of an array is where steps read it.
+  absl::Status PutOnDevice(BorrowedLane& lane, int slot);
   absl::Status Deliver(BorrowedLane& lane, size_t output);
-  // The end of what a lane did: waits, and takes its times.
-  absl::Status Settle(BorrowedLane& lane, absl::Status status, StageTimes* times);
-  // Puts host values into a step's small results.
-  absl::Status WriteScalars(BorrowedLane& lane, const PlanStep& step, const StepWork& work, uint64_t num_items);
+  // What is known once the lane is idle: times, and the bytes of inline outputs.
+  void Conclude(BorrowedLane& lane, const std::vector<StageTimes>& parts);
 
   uint64_t NumItems(const Slot& slot) const;
   std::byte* DataOf(int slot) const;
@@ -117,9 +130,13 @@ class ProgramRunner {
   uint64_t charged_bytes_ = 0;
 
   Buffer scratch_;
-  std::vector<Buffer> memory_;                 // By slot.
-  std::vector<std::optional<uint64_t>> kept_;  // By selection: how many elements, once it is known.
-  uint64_t inline_bytes_ = 0;                  // Those of outputs so far.
+  std::vector<Buffer> memory_;                       // By slot.
+  std::vector<bool> is_undecided_;                   // By slot: its length or its element is on its way to the host.
+  std::vector<std::optional<HostElement>> on_host_;  // By slot.
+  std::vector<std::optional<uint64_t>> kept_;        // By selection: how many elements, once it is known.
+  std::vector<size_t> pending_;                      // The steps whose scalars are on their way to the host.
+  int64_t enqueued_ns_ = 0;                          // Estimated, since the lane was waited for.
+  uint64_t inline_bytes_ = 0;                        // Those of outputs so far.
   ProgramDone done_;
 };
 

@@ -1,8 +1,11 @@
-// A device whose work can be scripted: the CPU device behind hooks that delay it, count it or make it fail.
+// A device whose work can be scripted: the CPU device behind hooks that delay it, count it or make it fail. As on a
+// card, what is copied to the host is there once the lane was waited for, and not before.
 #ifndef PREFIXD_TESTS_SERVER_FAKE_DEVICE_H_
 #define PREFIXD_TESTS_SERVER_FAKE_DEVICE_H_
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -29,6 +32,7 @@ class FakeDevice final : public Device {
   void set_direct_bytes(uint64_t direct_bytes) { info_.direct_bytes = direct_bytes; }
 
   int works() const { return works_; }
+  int waits() const { return waits_; }  // Calls of Synchronize.
 
   const DeviceInfo& info() const override { return info_; }
   uint64_t FreeMemoryBytes() const override { return free_memory_bytes; }
@@ -54,7 +58,10 @@ class FakeDevice final : public Device {
       return lane_->CopyToDevice(dst, src, size_bytes);
     }
     absl::Status CopyToHost(void* dst, const void* src, size_t size_bytes) override {
-      return lane_->CopyToHost(dst, src, size_bytes);
+      CopyOut copy = {static_cast<std::byte*>(dst), std::vector<std::byte>(size_bytes)};
+      PREFIXD_RETURN_IF_ERROR(lane_->CopyToHost(copy.bytes.data(), src, size_bytes));
+      copies_out_.push_back(std::move(copy));
+      return absl::OkStatus();
     }
     absl::Status CopyOnDevice(void* dst, const void* src, size_t size_bytes, CopyTiming timing) override {
       return lane_->CopyOnDevice(dst, src, size_bytes, timing);
@@ -86,7 +93,12 @@ class FakeDevice final : public Device {
     absl::Status Transpose(const TransposeArgs& args) override {
       return Work([&] { return lane_->Transpose(args); });
     }
-    absl::Status Synchronize() override { return lane_->Synchronize(); }
+    absl::Status Synchronize() override {
+      ++device_->waits_;
+      for (const CopyOut& copy : copies_out_) std::copy(copy.bytes.begin(), copy.bytes.end(), copy.dst);
+      copies_out_.clear();
+      return lane_->Synchronize();
+    }
     void BeginPart() override { lane_->BeginPart(); }
     std::vector<StageTimes> TakeParts() override {
       std::vector<StageTimes> parts = lane_->TakeParts();
@@ -96,6 +108,11 @@ class FakeDevice final : public Device {
     }
 
    private:
+    struct CopyOut {
+      std::byte* dst = nullptr;
+      std::vector<std::byte> bytes;
+    };
+
     template <class F>
     absl::Status Work(F&& work) {
       ++device_->works_;
@@ -106,11 +123,13 @@ class FakeDevice final : public Device {
     FakeDevice* const device_;
     const std::unique_ptr<Lane> lane_;
     int64_t faked_ns_ = 0;
+    std::vector<CopyOut> copies_out_;  // Since the lane was waited for.
   };
 
   DeviceInfo info_ = {.name = "fake", .memory_bytes = 8, .cache_flush_bytes = 4096};
   const std::unique_ptr<Device> cpu_ = OpenCpuDevice();
   std::atomic<int> works_{0};
+  std::atomic<int> waits_{0};
 };
 
 }  // namespace prefixd

@@ -89,6 +89,75 @@ TEST_F(ProgramRunnerTest, StepsRunAndOutputsAreDelivered) {
   EXPECT_EQ(store_->in_use().bytes, done->outputs[0].new_array->num_bytes + ArrayStore::kBytesPerArray);
 }
 
+TEST_F(ProgramRunnerTest, TheLaneIsWaitedForWhereTheHostHasToKnowAndAtTheEnd) {
+  const int before = device_.waits();
+  ASSERT_TRUE(Run(SomeProgram()).ok());
+  EXPECT_EQ(device_.waits() - before, 3) << "for the length of the scan, for the sum, and for the end";
+  Program glue = SomeProgram();
+  glue.steps.resize(1);
+  glue.steps.push_back({.operation = MapSpec{.op = MapOp::kAbs, .dtype = DType::kI32},
+                        .reads = {{Role::kValues, "x"}},
+                        .writes = {{Role::kOut, "sums"}}});
+  glue.outputs.resize(1);
+  ASSERT_TRUE(Run(std::move(glue)).ok());
+  EXPECT_EQ(device_.waits() - before, 3 + 1);
+}
+
+// Two reduces of one array, the larger less the smaller, and back to the host together with what they made.
+TEST_F(ProgramRunnerTest, StepsReadWhatReducesAndCompactsFound) {
+  const auto reduce = [](Op op, std::string_view name) {
+    return ProgramStep{.operation = ReduceSpec{.dtype = DType::kI32, .op = op},
+                       .reads = {{Role::kValues, "x"}},
+                       .writes = {{Role::kOut, std::string(name)}, {Role::kIndexOut, StrCat(name, "_at")}}};
+  };
+  Program program = SomeProgram();
+  program.steps.resize(2);
+  program.steps[1].writes = {{Role::kOut, "kept"}, {Role::kCountOut, "count"}};
+  program.steps.push_back(reduce(Op::kMin, "least"));
+  program.steps.push_back(reduce(Op::kMax, "most"));
+  program.steps.push_back({.operation = MapSpec{.op = MapOp::kSubtract, .dtype = DType::kI32},
+                           .reads = {{Role::kLeft, "most"}, {Role::kRight, "least"}},
+                           .writes = {{Role::kOut, "range"}}});
+  program.steps.push_back({.operation = GatherSpec{.dtype = DType::kI32, .index_dtype = DType::kU64},
+                           .reads = {{Role::kValues, "x"}, {Role::kIndices, "count"}},
+                           .writes = {{Role::kOut, "behind"}}});
+  program.steps.push_back({.operation = CopySpec{.dtype = DType::kI32},
+                           .reads = {{Role::kValues, "kept"}},
+                           .writes = {{Role::kOut, "copy"}}});
+  program.outputs = {{.name = "range"},
+                     {.name = "most_at"},
+                     {.name = "behind"},
+                     {.name = "least"},
+                     {.name = "most", .sink = {.kind = Sink::Kind::kNewArray}},
+                     {.name = "copy"},
+                     {.name = "least_at"}};
+  const auto done = Run(std::move(program));
+  ASSERT_TRUE(done.ok()) << done.status();
+  const auto int_of = [&](size_t output) {
+    int64_t value = 0;
+    std::memcpy(&value, done->outputs[output].bytes.data(), done->outputs[output].bytes.size());
+    return value;
+  };
+  EXPECT_EQ(int_of(0), int64_t{kItems - 1});
+  EXPECT_EQ(int_of(1), int64_t{kItems - 1});
+  EXPECT_EQ(int_of(2), int64_t{kItems / 2});
+  EXPECT_EQ(int_of(3), 0);
+  EXPECT_EQ(done->outputs[4].new_array->num_items, 1u);
+  ASSERT_EQ(done->outputs[5].bytes.size(), kItems / 2 * sizeof(int32_t));
+  for (size_t i = 0; i < kItems / 2; ++i) {
+    int32_t value = 0;
+    std::memcpy(&value, &done->outputs[5].bytes[i * sizeof(value)], sizeof(value));
+    ASSERT_EQ(value, static_cast<int32_t>(i));
+  }
+  EXPECT_EQ(int_of(6), 0);
+  EXPECT_EQ(done->outputs[6].bytes.size(), sizeof(uint64_t));
+  const auto most = store_->Use({.name = "test"}, {.name = done->outputs[4].new_array->name}, Access::kRead, "array");
+  ASSERT_TRUE(most.ok()) << most.status();
+  int32_t value = 0;
+  std::memcpy(&value, most->data(), sizeof(value));
+  EXPECT_EQ(value, static_cast<int32_t>(kItems - 1));
+}
+
 TEST_F(ProgramRunnerTest, NothingIsLeftOfAProgramWhoseStepFails) {
   for (int failing = 1; failing <= 4; ++failing) {
     int steps = 0;
