@@ -39,6 +39,8 @@ ServerInfo InfoOf(const v1::GetServerInfoResponse& response) {
   info.requests = budget(response.requests());
   info.request_bytes = budget(response.request_bytes());
   info.staging_bytes = budget(response.staging_bytes());
+  info.arrays = budget(response.arrays());
+  info.array_bytes = budget(response.array_bytes());
   info.uptime_seconds = response.uptime_seconds();
   for (const v1::Capability& wire : response.capabilities()) {
     if (const std::optional<Capability> capability = CapabilityOf(wire)) info.capabilities.push_back(*capability);

@@ -44,6 +44,8 @@ struct ServerInfo {
   Budget requests;
   Budget request_bytes;
   Budget staging_bytes;
+  Budget arrays;       // Resident ones.
+  Budget array_bytes;  // What their elements take.
   uint64_t uptime_seconds = 0;
   // Both without what this client does not know.
   std::vector<Capability> capabilities;

@@ -153,6 +153,8 @@ Json ToJson(const client::ServerInfo& info) {
   json["requests"] = budget(info.requests);
   json["request_bytes"] = budget(info.request_bytes);
   json["staging_bytes"] = budget(info.staging_bytes);
+  json["arrays"] = budget(info.arrays);
+  json["array_bytes"] = budget(info.array_bytes);
   json["uptime_seconds"] = info.uptime_seconds;
   json["capabilities"] = Json::array();
   for (const client::Capability& capability : info.capabilities) {
@@ -227,6 +229,8 @@ std::string Table(const client::ServerInfo& info) {
       {"requests", budget(info.requests, count)},
       {"request bytes", budget(info.request_bytes, ShortBytes)},
       {"staging", budget(info.staging_bytes, ShortBytes)},
+      {"arrays", budget(info.arrays, count)},
+      {"array bytes", budget(info.array_bytes, ShortBytes)},
       {"up for", absl::FormatDuration(absl::Seconds(info.uptime_seconds))},
   };
   for (int i = 0; i < kNumPrimitives; ++i) {

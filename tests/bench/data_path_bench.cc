@@ -11,17 +11,14 @@
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -31,142 +28,34 @@
 #include "prefixd/v1/primitives.grpc.pb.h"
 #include "proto/array_message.h"
 #include "tests/bench/server_process.h"
+#include "tests/bench/streams.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using grpc::ByteBuffer;
+using prefixd::Connect;
 using prefixd::Fail;
+using prefixd::FirstRequest;
+using prefixd::kStreamReduce;
+using prefixd::kStreamScan;
+using prefixd::MeasureStreams;
+using prefixd::Median;
+using prefixd::RandomFloats;
 using prefixd::ServerProcess;
+using prefixd::StreamMessages;
+using prefixd::Transfer;
 using Stub = grpc::TemplatedGenericStub<ByteBuffer, ByteBuffer>;
 
 constexpr int kTurns = 3;
 constexpr int kUnaryTurns = 9;  // Short ones: where a caller's threads happen to run changes latency by a quarter.
-constexpr size_t kChunkBytes = size_t{1} << 20;
 constexpr size_t kUnaryItems = 1024;
 constexpr char kScan[] = "/prefixd.v1.PrefixService/Scan";
-constexpr char kStreamScan[] = "/prefixd.v1.PrefixService/StreamScan";
-constexpr char kStreamReduce[] = "/prefixd.v1.PrefixService/StreamReduce";
 
 double Seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
-// ---- Callers -------------------------------------------------------------------------------------------------------
-std::shared_ptr<grpc::Channel> Connect(const ServerProcess& peer) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // A connection of its own.
-  auto channel = grpc::CreateCustomChannel(peer.address, grpc::InsecureChannelCredentials(), arguments);
-  // gRPC 1.51 takes ten seconds to end its callback threads with the last channel: so the first one stays.
-  [[maybe_unused]] static const auto* const first = new std::shared_ptr<grpc::Channel>(channel);
-  return channel;
-}
-
-// One stream: sends the messages of `out` in turn, num_messages in all, and counts what comes back.
-class StreamCall final : public grpc::ClientBidiReactor<ByteBuffer, ByteBuffer> {
- public:
-  StreamCall(const ServerProcess& peer, const std::string& method, std::vector<ByteBuffer> out, size_t num_messages)
-      : out_(std::move(out)), num_messages_(num_messages), stub_(Connect(peer)) {
-    stub_.PrepareBidiStreamingCall(&context_, method, {}, this);
-  }
-  void Start() {
-    StartWrite(&out_[0]);
-    StartRead(&in_);
-    StartCall();
-  }
-  size_t Wait() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    wake_.wait(lock, [&] { return done_; });
-    return received_bytes_;
-  }
-  void OnWriteDone(bool ok) override {
-    // The first message has the spec; the others follow in a circle.
-    if (ok && ++num_sent_ < num_messages_) {
-      StartWrite(&out_[1 + (num_sent_ - 1) % (out_.size() - 1)]);
-    } else {
-      StartWritesDone();
-    }
-  }
-  void OnReadDone(bool ok) override {
-    if (!ok) return;
-    received_bytes_ += in_.Length();
-    in_.Clear();
-    StartRead(&in_);
-  }
-  void OnDone(const grpc::Status& status) override {
-    if (!status.ok()) Fail(status.error_message());
-    const std::lock_guard<std::mutex> lock(mutex_);
-    done_ = true;
-    wake_.notify_one();
-  }
-
- private:
-  std::vector<ByteBuffer> out_;
-  const size_t num_messages_;
-  size_t num_sent_ = 0;
-  size_t received_bytes_ = 0;
-  ByteBuffer in_;
-  grpc::ClientContext context_;
-  Stub stub_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool done_ = false;
-};
-
-// As many floats as fit size_bytes, random: no cache and no compressor can know them.
-prefixd::Payload RandomFloats(std::mt19937& random, size_t size_bytes) {
-  std::uniform_real_distribution<float> numbers(-1.0F, 1.0F);
-  std::string bytes(size_bytes, '\0');
-  for (size_t i = 0; i + sizeof(float) <= size_bytes; i += sizeof(float)) {
-    const float number = numbers(random);
-    std::copy_n(reinterpret_cast<const char*>(&number), sizeof(number), bytes.data() + i);
-  }
-  return prefixd::Payload(std::move(bytes));
-}
-
-template <class Request>
-Request FirstRequest() {
-  Request request;
-  request.mutable_spec()->set_dtype(prefixd::v1::DTYPE_F32);
-  request.mutable_spec()->set_op(prefixd::v1::OP_SUM);
-  return request;
-}
-
-// 64 chunks, so that the caches hold none of them, and in front of them one with the spec. The bare server gets the
-// same bytes.
-template <class Request>
-std::vector<ByteBuffer> StreamMessages() {
-  std::mt19937 random(1);
-  std::vector<ByteBuffer> messages;
-  for (int i = 0; i <= 64; ++i) {
-    messages.push_back(prefixd::SerializeArrayMessage(i == 0 ? FirstRequest<Request>() : Request(),
-                                                      {{100, {}, RandomFloats(random, kChunkBytes)}}));
-  }
-  return messages;
-}
-
-struct Transfer {
-  double gb_per_second = 0;
-  double cpu_seconds_per_gb = 0;
-};
-
-Transfer MeasureStreams(const ServerProcess& peer, const std::string& method, const std::vector<ByteBuffer>& messages,
-                        int num_streams, size_t stream_bytes) {
-  const size_t num_messages = std::max<size_t>(1, stream_bytes / kChunkBytes);
-  std::vector<std::unique_ptr<StreamCall>> calls;
-  for (int i = 0; i < num_streams; ++i) {
-    calls.push_back(std::make_unique<StreamCall>(peer, method, messages, num_messages));
-  }
-  const double cpu_before = peer.CpuSeconds();
-  const auto start = Clock::now();
-  for (auto& call : calls) call->Start();
-  for (auto& call : calls) call->Wait();
-  const double gb = static_cast<double>(num_messages * kChunkBytes * num_streams) / 1e9;
-  return {gb / Seconds(Clock::now() - start), (peer.CpuSeconds() - cpu_before) / gb};
-}
-
+// ---- Unary callers
+// ---------------------------------------------------------------------------------------------------
 ByteBuffer UnaryMessage() {
   std::mt19937 random(2);
   return prefixd::SerializeArrayMessage(FirstRequest<prefixd::v1::ScanRequest>(),

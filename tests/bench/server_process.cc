@@ -28,6 +28,14 @@ double ServerProcess::CpuSeconds() const {
   return static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
+uint64_t ServerProcess::ResidentBytes() const {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/statm");
+  uint64_t size_pages = 0;
+  uint64_t resident_pages = 0;
+  file >> size_pages >> resident_pages;
+  return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
 void ServerProcess::Kill() const {
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct ServerProcess {
 
   // The server's user and system time so far.
   double CpuSeconds() const;
+  // The server's resident memory.
+  uint64_t ResidentBytes() const;
   // Kills the server and waits until it has ended.
   void Kill() const;
 };
