@@ -18,9 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/client.h"
-#include "kernels/device.h"
-#include "server/options.h"
-#include "server/server.h"
+#include "tests/client/resident_fixture.h"
 
 namespace prefixd::client {
 namespace {
@@ -30,31 +28,14 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-class ProgramTest : public ::testing::Test {
+class ProgramTest : public ResidentTest {
  protected:
-  static void SetUpTestSuite() {
-    Options options;
-    options.listen = {"127.0.0.1:0"};
-    options.device = "cpu";
-    absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice("cpu", "auto");
-    ASSERT_TRUE(device.ok()) << device.status();
-    auto server = prefixd::Server::Start(options, *std::move(device), [](auto) {});
-    ASSERT_TRUE(server.ok()) << server.status();
-    g_server = std::move(*server).release();
-  }
-  static void TearDownTestSuite() {
-    delete g_server;
-    g_server = nullptr;
-  }
-
   void SetUp() override {
     const char* const text = std::getenv("PREFIXD_TEST_SEED");
     const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 0) : std::random_device()();
     std::printf("PREFIXD_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
     random_.seed(seed);
   }
-
-  static std::string Address() { return absl::StrCat("127.0.0.1:", g_server->ports()[0]); }
 
   // Whole numbers, so that floats have no roundings in which a loop and a tree differ.
   template <class T>
@@ -91,12 +72,8 @@ class ProgramTest : public ::testing::Test {
 
   absl::Status RunStatus(const Program& program) { return client_.Run(program).status(); }
 
-  static prefixd::Server* g_server;
   std::mt19937_64 random_;
-  Client client_{Address()};
 };
-
-prefixd::Server* ProgramTest::g_server = nullptr;
 
 // Each element from those of one or two arrays.
 template <class Out, class T, class F>

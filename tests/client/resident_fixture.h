@@ -1,4 +1,5 @@
-// A client of a real server in this process, for tests of calls on resident arrays.
+// A client of a real server in this process, for tests of calls on resident arrays: on a card where there is one, else
+// on the CPU.
 #ifndef PREFIXD_TESTS_CLIENT_RESIDENT_FIXTURE_H_
 #define PREFIXD_TESTS_CLIENT_RESIDENT_FIXTURE_H_
 
@@ -29,9 +30,8 @@ class ResidentTest : public ::testing::Test {
   static void SetUpTestSuite() {
     Options options;
     options.listen = {"127.0.0.1:0"};
-    options.device = "cpu";
     options.max_connections = 64;
-    absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice("cpu", "auto");
+    absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice("auto", "auto");
     ASSERT_TRUE(device.ok()) << device.status();
     auto server = prefixd::Server::Start(options, *std::move(device), [](auto) {});
     ASSERT_TRUE(server.ok()) << server.status();
