@@ -189,7 +189,7 @@ LanePool::Task LanePool::NextTask(Worker& worker) {
   while (!worker.task && !stopping_) worker.wake.Wait(mutex_);
   worker.idle = false;
   worker.has_task.store(false, std::memory_order_relaxed);
-  worker.polls = IsFirst(worker) && has_core && Clock::now() - asked < poll_time_;
+  worker.polls = IsALoneCallers(worker) && has_core && Clock::now() - asked < poll_time_;
   return std::exchange(worker.task, nullptr);
 }
 

@@ -11,8 +11,9 @@
 // small requests come, large tasks run on a third of the lanes. A large task that has to wait starts when another large
 // one ends. Yardsticks are below all: one runs at a time, and only where no other task waits and a large one might run.
 //
-// Waking a thread takes longer than a small task. So the first lane's thread polls for poll_time before it sleeps, if
-// its last task came within that time and no other thread wants the core. Without tasks all threads sleep.
+// Waking a thread takes longer than a small task. So the threads to which a lone caller's tasks go, small ones the
+// first lane's and large ones the second's, poll for poll_time before they sleep, if their last task came within that
+// time and no other thread wants the core. Without tasks all threads sleep.
 //
 // Threads: any; tasks run on lane threads, up to num_lanes at once.
 // Bounds:  a session has at most one task in the queue, so Admission bounds its length.
@@ -56,7 +57,7 @@ class LanePool {
   using Task = absl::AnyInvocable<void(BorrowedLane&)>;
 
   // Makes the lanes, with staging_bytes for replies, and starts their threads. The device must outlive the pool.
-  // poll_time: how long the first lane's thread polls; 0: never.
+  // poll_time: how long the threads of the first two lanes poll; 0: never.
   // small_gap: small requests "come" while each follows the one before within this time.
   // Errors: those of the device (no memory).
   static absl::StatusOr<std::unique_ptr<LanePool>> Create(
@@ -112,6 +113,8 @@ class LanePool {
   Task NextTask(Worker& worker);
   bool IsFirst(const Worker& worker) const { return &worker == workers_.front().get(); }
   bool IsReserved(const Worker& worker) const { return workers_.size() > 1 && IsFirst(worker); }
+  // Tasks go to the first lane that is idle and may run them.
+  bool IsALoneCallers(const Worker& worker) const { return IsFirst(worker) || &worker == workers_[1].get(); }
   FairQueue<Task>& QueueOf(TaskSize size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return queues_[static_cast<size_t>(size)];
   }

@@ -3,7 +3,8 @@
 //   resident_bench PREFIXD [--device NAME] [--log2-items N] [--upload-mib N] [--rounds N] [--numpy-peer PATH]
 //
 // Starts the program PREFIXD, and bare_server, which lies beside this program, as gRPC and glibc leave it. Both are
-// called in turns, by one thread; the median of all calls counts. "rest" is a call less its kernels and the echo.
+// called in turns, by one thread; the median of all calls counts. "rest" is a call less its kernels and the echo. What
+// threads take to wake that have slept as long as the kernels run is in it: "paused" shows it for the echo.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +15,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -63,11 +65,13 @@ struct Sample {
   double call_us = 0;
   double kernels_us = 0;
   double server_us = 0;
+  double queue_us = 0;
 };
 
 Sample SampleOf(Clock::duration call, const Timing& timing) {
-  return {Microseconds(call), static_cast<double>(timing.kernel_ns.value_or(0)) / 1e3,
-          static_cast<double>(timing.server_total_ns.value_or(0)) / 1e3};
+  const auto microseconds = [](const std::optional<int64_t>& ns) { return static_cast<double>(ns.value_or(0)) / 1e3; };
+  return {Microseconds(call), microseconds(timing.kernel_ns), microseconds(timing.server_total_ns),
+          microseconds(timing.queue_ns)};
 }
 
 using Call = std::function<Timing()>;
@@ -89,16 +93,24 @@ double MedianOf(const std::vector<Sample>& samples, double Sample::*figure) {
 }
 
 void PrintHead() {
-  std::printf("%-48s %9s %9s %9s %9s %9s  %s\n", "median, us", "call", "server", "kernels", "echo", "rest",
-              "bar of the rest");
+  std::printf("%-48s %8s %8s %8s %8s %8s %8s %8s  %s\n", "median, us", "call", "server", "queue", "kernels", "echo",
+              "paused", "rest", "bar of the rest");
 }
 
-void Print(const std::string& what, const std::vector<Sample>& samples, double echo_us, bool kernels_count,
+// The bare echoes: one after the other, and each after a pause as long as the kernels, in which threads fall asleep.
+struct Echoes {
+  std::vector<Sample> in_a_row;
+  std::vector<Sample> paused;
+};
+
+void Print(const std::string& what, const std::vector<Sample>& calls, const Echoes& echoes, bool kernels_count,
            const char* bar) {
-  const double call = MedianOf(samples, &Sample::call_us);
-  const double kernels = MedianOf(samples, &Sample::kernels_us);
-  std::printf("%-48s %9.1f %9.1f %9.1f %9.1f %9.1f  %s\n", what.c_str(), call, MedianOf(samples, &Sample::server_us),
-              kernels, echo_us, call - echo_us - (kernels_count ? kernels : 0), bar);
+  const double call = MedianOf(calls, &Sample::call_us);
+  const double kernels = MedianOf(calls, &Sample::kernels_us);
+  const double echo = MedianOf(echoes.in_a_row, &Sample::call_us);
+  std::printf("%-48s %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f  %s\n", what.c_str(), call,
+              MedianOf(calls, &Sample::server_us), MedianOf(calls, &Sample::queue_us), kernels, echo,
+              MedianOf(echoes.paused, &Sample::call_us), call - echo - (kernels_count ? kernels : 0), bar);
   std::fflush(stdout);
 }
 
@@ -132,15 +144,20 @@ class ResidentBench {
       return Timing();
     };
     std::vector<Sample> calls;
-    std::vector<Sample> echoes;
+    Echoes echoes;
     for (int turn = 0; turn <= kTurns; ++turn) {
       const std::vector<Sample> some = Repeat(repetitions / kTurns, call);
       const std::vector<Sample> others = Repeat(300, echo);
       if (turn == 0) continue;  // Warms up.
       calls.insert(calls.end(), some.begin(), some.end());
-      echoes.insert(echoes.end(), others.begin(), others.end());
+      echoes.in_a_row.insert(echoes.in_a_row.end(), others.begin(), others.end());
+      for (int i = 0; i < 20; ++i) {
+        std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(MedianOf(some, &Sample::kernels_us)));
+        const std::vector<Sample> one = Repeat(1, echo);
+        echoes.paused.insert(echoes.paused.end(), one.begin(), one.end());
+      }
     }
-    Print(what, calls, MedianOf(echoes, &Sample::call_us), kernels_count, bar);
+    Print(what, calls, echoes, kernels_count, bar);
   }
 
   void Primitives() {
