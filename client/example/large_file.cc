@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iomanip>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <absl/strings/numbers.h>
 #include <prefixd/client.h>
 
 namespace {
@@ -65,7 +65,7 @@ absl::Status Run(const std::string& input, const std::string& output, int part_m
     end("read");
     PREFIXD_RETURN_IF_ERROR(array.Write<float>(part));
     end("upload");
-    const auto room = array.Part(0, part.size());  // Of the values, then of their totals.
+    const auto room = array.Part(0, part.size());  // The values, then their totals.
     PREFIXD_ASSIGN_OR_RETURN(auto scan, client.ScanInto<float>(room, room, {.carry_in = carry, .return_carry = true}));
     carry = std::move(scan.carry);
     end("scan");
@@ -87,8 +87,9 @@ absl::Status Run(const std::string& input, const std::string& output, int part_m
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int part_mib = argc > 3 ? std::atoi(argv[3]) : 256;
-  if (argc < 3 || argc > 5 || part_mib < 1) {
+  int part_mib = 256;
+  const bool is_number = argc <= 3 || absl::SimpleAtoi(argv[3], &part_mib);
+  if (argc < 3 || argc > 5 || !is_number || part_mib < 1) {
     std::cerr << "usage: prefixd_large_file INPUT OUTPUT [PART_MIB [ADDRESS]]\n";
     return 2;
   }

@@ -33,7 +33,6 @@ namespace {
 
 using client::Array;
 using client::Client;
-using client::NewArray;
 using client::Program;
 using Clock = std::chrono::steady_clock;
 
