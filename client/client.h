@@ -168,6 +168,13 @@ class Client {
                                            const CallOptions& call = {}) {
     return internal::Reduce<T, Out>(values, options, call);
   }
+  // The value goes into an array of one element, or the first of a part, too: where a program finds it.
+  template <class T, class Out = T>
+  absl::StatusOr<ResidentReduceResult<Out>> ReduceInto(const ArrayPart& values, const Target& to,
+                                                       const ReduceOptions<Out>& options = {},
+                                                       const CallOptions& call = {}) {
+    return internal::ReduceInto<T, Out>(values, to, options, call);
+  }
 
   // select: a Where<T>, or an ArrayPart with a mask, of u8.
   template <class T>

@@ -105,7 +105,11 @@ absl::StatusOr<ResidentReply> RunOnArrays(const ReduceSpec& spec, const ArrayPla
     return absl::OkStatus();
   }));
   PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReplyOf(last, spec.output()));
+  PREFIXD_ASSIGN_OR_RETURN(Placed placed, PlacedOf(places.values.connection(), places.values_to, last.values()));
+  const size_t value_bytes = SizeOf(spec.output());
+  PREFIXD_RETURN_IF_ERROR(CheckLength("values", placed.num_items.value_or(1) * value_bytes, value_bytes));
   ResidentReply result;
+  result.values = std::move(placed.made);
   result.count = reply.count;
   result.value = reply.value;
   result.index = reply.index;

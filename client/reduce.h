@@ -40,6 +40,12 @@ struct ReduceResult {
   Timing timing;
 };
 
+// What ReduceInto leaves: the value on this side, and in an array.
+template <class T>
+struct ResidentReduceResult : ReduceResult<T> {
+  Array values;  // Made for the value, if that was asked for.
+};
+
 struct ReduceReply {
   Value value;                    // A value of the output type.
   uint64_t count = 0;             // Elements reduced.
@@ -95,6 +101,15 @@ absl::StatusOr<ReduceResult<Out>> Reduce(const ArrayPart& values, const ReduceOp
   PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply,
                            RunOnArrays(SpecOf<T>(options, values.num_items()), {.values = values}, NoSink, call));
   return ReduceResult<Out>{reply.value.As<Out>(), reply.count, reply.index, std::move(reply.timing)};
+}
+
+template <class T, class Out>
+absl::StatusOr<ResidentReduceResult<Out>> ReduceInto(const ArrayPart& values, const Target& to,
+                                                     const ReduceOptions<Out>& options, const CallOptions& call) {
+  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunOnArrays(SpecOf<T>(options, values.num_items()),
+                                                            {.values = values, .values_to = to}, NoSink, call));
+  return ResidentReduceResult<Out>{{reply.value.As<Out>(), reply.count, reply.index, std::move(reply.timing)},
+                                   std::move(reply.values)};
 }
 
 }  // namespace internal

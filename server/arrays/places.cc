@@ -124,11 +124,7 @@ class Places::Taker {
   absl::Status CheckSinks() const {
     const bool has_values_sink = names_.values_sink.kind != Sink::Kind::kInline;
     const bool has_indices_sink = names_.indices_sink.kind != Sink::Kind::kInline;
-    if (has_values_sink && shape_.value_bytes == 0 && !shape_.is_counted) {
-      return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "sink",
-                   "a reduce has one value, which comes in the reply: leave the sink out");
-    }
-    if (has_values_sink && shape_.value_bytes == 0) {
+    if (has_values_sink && shape_.HasItems() && shape_.value_bytes == 0) {
       return InvalidArgument("FIELD_CONFLICT", "values_sink",
                              "no values are returned: leave the sink or omit_values out");
     }
@@ -176,15 +172,19 @@ class Places::Taker {
     return absl::OkStatus();
   }
 
+  // Elements of a result, at most; where that is known.
+  std::optional<uint64_t> MaxOutputs() const { return shape_.HasItems() ? num_items_ : 1; }
+
   absl::Status MakeArray(ArraySpec spec, DType dtype, std::string_view field, std::optional<Destination>* to) {
     spec.dtype = dtype;
     if (!spec.shape.empty()) num_items_ = NumItems(spec.shape);
-    if (!num_items_) {
+    const std::optional<uint64_t> max_outputs = MaxOutputs();
+    if (!max_outputs) {
       return InvalidArgument("FIELD_CONFLICT", "spec.num_items",
                              "the length of a new array has to be known when the stream begins: declare num_items");
     }
     PREFIXD_ASSIGN_OR_RETURN(
-        *to, Destination::Make(store_, caller_, std::move(spec), *num_items_, shape_.is_counted, field));
+        *to, Destination::Make(store_, caller_, std::move(spec), *max_outputs, shape_.is_counted, field));
     return absl::OkStatus();
   }
 
@@ -192,8 +192,8 @@ class Places::Taker {
     PREFIXD_ASSIGN_OR_RETURN(const ArrayInfo info, store_->Get(caller_, slice.name));
     const uint64_t rest = slice.first_item <= info.num_items ? info.num_items - slice.first_item : 0;
     // A result of known length uses no more than it needs. What does not fit is found below.
-    const bool is_known = num_items_ && !shape_.is_counted;
-    if (is_known && *num_items_ <= rest && *num_items_ <= slice.num_items.value_or(kAny)) slice.num_items = num_items_;
+    const std::optional<uint64_t> outputs = shape_.is_counted ? std::nullopt : MaxOutputs();
+    if (outputs && *outputs <= rest && *outputs <= slice.num_items.value_or(kAny)) slice.num_items = outputs;
     const bool in_place = IsInPlace(slice, to);
     if (in_place) values_use_ = ArrayUse();
     absl::StatusOr<ArrayUse> use = store_->Use(caller_, slice, Access::kWrite, field);
@@ -202,10 +202,10 @@ class Places::Taker {
       return Overlaps(slice, end) ? OverlapError(slice, end, field) : std::move(use).status();
     }
     PREFIXD_RETURN_IF_ERROR(CheckType(use->array(), dtype, field));
-    if (is_known && use->num_items() < *num_items_) {
+    if (outputs && use->num_items() < *outputs) {
       return Error(absl::StatusCode::kOutOfRange, "SINK_TOO_SMALL", field,
-                   StrCat("the result has ", *num_items_, " elements and the slice ", use->num_items(),
-                          ": name one that is long enough, or ask for a new array"));
+                   StrCat("elements of the result: ", *outputs, ", of the slice: ", use->num_items(),
+                          "; name one that is long enough, or ask for a new array"));
     }
     if (!shape_.has_input && !num_items_) num_items_ = use->num_items();
     if (in_place) places_.values_ = ItemsOf(*use);

@@ -79,7 +79,7 @@ class Places {
 
   // Takes what the names say into use. num_items: the call's elements, where it is known how many come inline.
   // Errors: the store's; INVALID_ARGUMENT (ARRAY_TYPE, OVERLAP, FIELD_CONFLICT, MASK_LENGTH, COUNT_MISMATCH);
-  //         OUT_OF_RANGE (SINK_TOO_SMALL); UNIMPLEMENTED for a sink of a result that is one value.
+  //         OUT_OF_RANGE (SINK_TOO_SMALL).
   static absl::StatusOr<Places> Take(ArrayStore* store, const Caller& caller, const Work& work, const PlaceNames& names,
                                      std::optional<uint64_t> num_items);
 
@@ -87,6 +87,7 @@ class Places {
   const std::optional<DeviceItems>& values() const { return values_; }
   // A byte for each element, or for eight.
   const std::optional<DeviceItems>& mask() const { return mask_; }
+  // Also that of a reduce's one value.
   std::optional<Destination>& values_sink() { return values_sink_; }
   const std::optional<Destination>& values_sink() const { return values_sink_; }
   std::optional<Destination>& indices_sink() { return indices_sink_; }

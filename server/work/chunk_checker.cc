@@ -22,7 +22,8 @@ std::optional<uint64_t> NumItems(const std::optional<DeviceItems>& items) {
 }
 
 std::optional<uint64_t> CapacityOf(const Work& work, const Places& places) {
-  if (work.shape().is_counted || !places.values_sink()) return std::nullopt;  // What is kept is counted by the runner.
+  // What is kept is counted by the runner, and a reduce has one value.
+  if (work.shape().is_counted || !work.shape().HasItems() || !places.values_sink()) return std::nullopt;
   return places.values_sink()->capacity();
 }
 

@@ -98,7 +98,7 @@ absl::Status PieceRunner::Run(BorrowedLane& lane, const Piece& piece, const Stop
   if (shape.is_counted || (shape.scalar_bytes > 0 && piece.is_last)) {
     AddScalar(shape, lane.scalar.host.data(), &done_.totals);
   }
-  if (piece.is_last && shape.is_counted) PREFIXD_RETURN_IF_ERROR(ConcludeSinks(lane));
+  if (piece.is_last) PREFIXD_RETURN_IF_ERROR(shape.is_counted ? ConcludeSinks(lane) : StoreValue(lane));
   if (!RepliesWithItems()) return absl::OkStatus();
   const uint64_t num_outputs = shape.is_counted ? done_.totals.num_kept - kept_before : piece.num_items;
   *reply = {.values = Take(lane, lane.values, num_outputs * inline_value_bytes_),
@@ -110,6 +110,11 @@ absl::Status PieceRunner::Run(BorrowedLane& lane, const Piece& piece, const Stop
 absl::Status PieceRunner::RunEnd(BorrowedLane& lane, const StopSignal& stop) {
   PREFIXD_RETURN_IF_ERROR(stop.Check());
   if (returns_carry_) return TakeCarry(lane);
+  if (done_.totals.num_items > 0 && !done_.totals.scalar) PREFIXD_RETURN_IF_ERROR(TakeScalar(lane));
+  return StoreValue(lane);
+}
+
+absl::Status PieceRunner::TakeScalar(BorrowedLane& lane) {
   const std::byte* d_scalar = carry_.data();
   absl::Status status;
   if (open_.num_items() > 0) {
@@ -125,6 +130,18 @@ absl::Status PieceRunner::RunEnd(BorrowedLane& lane, const StopSignal& stop) {
   PREFIXD_RETURN_IF_ERROR(Settle(lane, std::move(status)));
   AddScalar(work_->shape(), lane.scalar.host.data(), &done_.totals);
   return absl::OkStatus();
+}
+
+absl::Status PieceRunner::StoreValue(BorrowedLane& lane) {
+  std::optional<Destination>& sink = places_.values_sink();
+  if (work_->shape().HasItems() || !sink) return absl::OkStatus();
+  PREFIXD_RETURN_IF_ERROR(sink->Prepare(*lane.lane));
+  Result result;
+  work_->Describe(done_.totals, &result);
+  const uint64_t value_bytes = SizeOf(result.dtype);
+  std::memcpy(lane.scalar.host.data(), &result.value.bits, value_bytes);
+  is_value_stored_ = true;
+  return Settle(lane, lane.lane->CopyToDevice(sink->room().data, lane.scalar.host.data(), value_bytes));
 }
 
 absl::Status PieceRunner::Resume(BorrowedLane& lane) {
@@ -276,7 +293,7 @@ absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool d
   }
   // Before they run: in place, their output items take their place.
   if (keeps_open_group_) PREFIXD_RETURN_IF_ERROR(open_.Keep(*lane.lane, arrays.in, closed, num_items));
-  if (closed < num_items && HasItems()) {
+  if (closed < num_items && shape.HasItems()) {
     arrays.in += closed * work_->item_bytes();
     arrays.values += closed * shape.value_bytes;
     arrays.num_items = num_items - closed;

@@ -70,10 +70,12 @@ class PieceRunner {
   // Errors: those of the lane, and of `stop`, which is asked before anything is enqueued.
   absl::Status Run(BorrowedLane& lane, const Piece& piece, const StopSignal& stop, std::optional<Reply>* reply);
 
-  // Whether RunEnd has to be run once everything came: no piece was the last, and the result is still on the device.
+  // Whether RunEnd has to be run once everything came: no piece was the last, and the result is still on the device, or
+  // not yet in its array.
   bool NeedsEnd() const {
     if (returns_carry_) return !carry_out_;
-    return !HasItems() && done_.totals.num_items > 0 && !done_.totals.scalar;
+    if (work_->shape().HasItems()) return false;
+    return (done_.totals.num_items > 0 && !done_.totals.scalar) || (places_.values_sink() && !is_value_stored_);
   }
   // Replies may be made that no message pays for: those to values that are resident.
   bool HasUnpaidReplies() const { return RepliesWithItems() && (places_.values() || !work_->shape().has_input); }
@@ -99,15 +101,16 @@ class PieceRunner {
   absl::Status Publish(Result* result);
 
  private:
-  // Whether there are output items, and not only a scalar at the end.
-  bool HasItems() const { return work_->shape().value_bytes > 0 || work_->shape().is_counted; }
-  // Whether there are replies with some of them, or with their count.
+  // Whether there are replies with output items, or with their count.
   bool RepliesWithItems() const {
-    return HasItems() &&
+    return work_->shape().HasItems() &&
            (inline_value_bytes_ > 0 || inline_index_bytes_ > 0 || (!places_.values_sink() && !places_.indices_sink()));
   }
-  // Output items, in all.
-  uint64_t NumOutputs() const { return work_->shape().is_counted ? done_.totals.num_kept : done_.totals.num_items; }
+  // Elements that the result has.
+  uint64_t NumOutputs() const {
+    if (!work_->shape().HasItems()) return 1;
+    return work_->shape().is_counted ? done_.totals.num_kept : done_.totals.num_items;
+  }
 
   // Where a piece's output items are put by the kernel, and where they belong.
   struct Outputs {
@@ -133,6 +136,10 @@ class PieceRunner {
   }
   // Brings in what another call left, once.
   absl::Status Resume(BorrowedLane& lane);
+  // Takes a reduce's scalar, which no piece left on the host.
+  absl::Status TakeScalar(BorrowedLane& lane);
+  // Puts a reduce's value, which the host knows, into its array, if it has one.
+  absl::Status StoreValue(BorrowedLane& lane);
   // Takes what another call will go on with.
   absl::Status TakeCarry(BorrowedLane& lane);
   // Items of open group and piece that are run for good: up to a group's end, or to the array's.
@@ -167,6 +174,7 @@ class PieceRunner {
   OpenGroup open_;
   Buffer carry_;  // Device: of the items before the open group. Allocated when there is one.
   bool has_carry_ = false;
+  bool is_value_stored_ = false;
   WorkDone done_;
 };
 

@@ -36,6 +36,9 @@ struct WorkShape {
   std::optional<MaskKind> mask = {};  // A mask comes with the items.
   bool has_input = true;              // Else its items are made of nothing.
   bool in_place = false;              // The output items may go where the input items are, if both have one size.
+
+  // Else there is one value, at the end.
+  bool HasItems() const { return value_bytes > 0 || is_counted; }
 };
 
 // Where the arrays are: all in device memory, or all in pinned host memory. Batches as in device.h.

@@ -66,6 +66,13 @@ TEST_F(ArrayTest, AReduceByHandle) {
     response->mutable_value()->set_int64_value(6);
     response->set_count(10);
     response->set_index(4);
+    if (request.sink().has_new_array()) {
+      response->mutable_values()->mutable_new_array()->set_name("arrays/made");
+      response->mutable_values()->mutable_new_array()->set_dtype(v1::DTYPE_I32);
+      response->mutable_values()->mutable_new_array()->set_num_items(1);
+    } else if (request.sink().has_array()) {
+      *response->mutable_values()->mutable_array() = request.sink().array();
+    }
     return grpc::Status::OK;
   };
   const auto reduced = client_.Reduce<int32_t>(array, {.op = Op::kMax});
@@ -73,6 +80,14 @@ TEST_F(ArrayTest, AReduceByHandle) {
   EXPECT_EQ(reduced->value, 6);
   EXPECT_EQ(reduced->count, 10u);
   EXPECT_EQ(reduced->index, 4u);
+  auto made = client_.ReduceInto<int32_t>(array, NewArray{}, {.op = Op::kMax});
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->value, 6);
+  EXPECT_EQ(made->index, 4u);
+  EXPECT_EQ(made->values.Release(), "arrays/made");
+  const Array other = Made(10);
+  EXPECT_FALSE(client_.ReduceInto<int32_t>(array, other.Part(3, 1))->values.exists());
+  EXPECT_TRUE(absl::IsInternal(client_.ReduceInto<int32_t>(array, other.Part(3, 2)).status()));  // Two elements.
 }
 
 TEST_F(ArrayTest, ACompactByHandleHasTwoResultsAndAMask) {

@@ -80,6 +80,14 @@ TYPED_TEST(TypedResidentTest, ReduceAndCompactWhateverThePlaces) {
       EXPECT_EQ(Bits(std::vector<T>{reduced->value}), Bits(std::vector<T>{expected->value}));
       EXPECT_EQ(reduced->count, count);
       EXPECT_EQ(reduced->index, expected->index);
+      const auto made = client.ReduceInto<T>(*array, NewArray{}, {.op = op});
+      ASSERT_TRUE(made.ok()) << made.status();
+      EXPECT_EQ(Bits(*made->values.template Read<T>()), Bits(std::vector<T>{expected->value}));
+      EXPECT_EQ(made->count, count);
+      const auto room = client.CreateArray<T>(std::vector<T>(3));
+      const auto into = client.ReduceInto<T>(*array, room->Part(1), {.op = op});
+      ASSERT_TRUE(into.ok()) << into.status();
+      EXPECT_EQ(Bits(*room->template Read<T>()), Bits(std::vector<T>{T{0}, expected->value, T{0}}));
     }
     const Where<T> where = {Comparison::kGreater, T{1}};
     std::vector<uint8_t> mask(count);

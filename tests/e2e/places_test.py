@@ -114,7 +114,8 @@ class PlacesTest(E2ETest):
         message.values.CopyFrom(operand(values))
         n = len(x)
         sinks = {}
-        fields = {"Scan": {"values": "sink"}, "Difference": {"values": "sink"}, "Reduce": {},
+        length = 1 if primitive == "Reduce" else n
+        fields = {"Scan": {"values": "sink"}, "Difference": {"values": "sink"}, "Reduce": {"values": "sink"},
                   "Compact": {"values": "values_sink", "indices": "indices_sink"}}[primitive]
         for result, field in fields.items():
             if primitive == "Compact" and (result == "values" and request.spec.omit_values or
@@ -131,9 +132,9 @@ class PlacesTest(E2ETest):
                 getattr(message, field).new_array.SetInParent()
             elif kind == "slice":
                 before, after = self.dice.randrange(9), self.dice.randrange(9)
-                around = self.some(dtype.type, before + n + after)
+                around = self.some(dtype.type, before + length + after)
                 name = self.arrays.upload(around)
-                num_items = self.dice.choice([n, n + after, None])
+                num_items = self.dice.choice([length, length + after, None])
                 getattr(message, field).array.CopyFrom(place(name, before, num_items))
                 sinks[result] = (name, around, before)
             elif kind == "in place":
@@ -183,6 +184,9 @@ class PlacesTest(E2ETest):
                 mask = self.numbers.integers(0, 256 if bits else 2, -(-n // 8) if bits else n).astype(np.uint8)
             expected, last = self.run_inline(primitive, request, x, mask)
             got, result, what = self.run_in_places(primitive, request, x, mask, out)
+            if primitive == "Reduce":  # The value comes in the reply in any case.
+                value = getattr(last.value, last.value.WhichOneof("value"))
+                expected["values"] = b"" if "values inline" in what else np.array([value], out).tobytes()
             with self.subTest(seed=self.seed, what=what):
                 self.assertEqual({name: data.hex()[:200] for name, data in got.items()},
                                  {name: data.hex()[:200] for name, data in expected.items()})
@@ -329,6 +333,12 @@ class PlacesTest(E2ETest):
         difference.spec.dtype = types_pb2.DTYPE_I32
         difference.sink.array.CopyFrom(place(name))
         self.assert_refused(difference, invalid, "OVERLAP")  # It has no place of its own to read from.
+        reduce = primitives_pb2.ReduceRequest(values=operand(place(name)))
+        reduce.spec.dtype, reduce.spec.op = types_pb2.DTYPE_I32, types_pb2.OP_SUM
+        for sink, code, expected in ((place(floats), invalid, "ARRAY_TYPE"), (place(name, 99, 1), invalid, "OVERLAP"),
+                                     (place(other, 10), range_error, "SINK_TOO_SMALL")):
+            reduce.sink.array.CopyFrom(sink)
+            self.assert_refused(reduce, code, expected)
         compact = primitives_pb2.CompactRequest(values=operand(place(name)))
         compact.spec.dtype = types_pb2.DTYPE_I32
         compact.spec.predicate.comparison = primitives_pb2.COMPARISON_LESS

@@ -106,6 +106,30 @@ TEST_F(SessionPlacesTest, NothingIsLeftOfACallThatFails) {
   EXPECT_EQ(NumArrays(), 2u);
 }
 
+TEST_F(SessionPlacesTest, AReducesValueGoesIntoItsArrayHoweverItsElementsCome) {
+  const std::string name = MakeIota(3);
+  const std::vector<std::vector<int32_t>> streams = {{}, {4}, Iota(kItems), Iota(10)};
+  for (const std::vector<int32_t>& items : streams) {
+    SCOPED_TRACE(items.size());
+    const int32_t sum = items.empty() ? 0 : InclusiveSum(items).back();
+    for (const bool is_new : {false, true}) {
+      const Sink sink = is_new ? NewArray() : Into({.name = name, .first_item = 1});
+      std::vector<Message> messages;
+      messages.push_back(Begin(ReduceOf(), {.values_sink = sink}, Bytes(items)));
+      messages.push_back({});
+      ASSERT_TRUE(Run(Stream(), std::move(messages)).ok());
+      EXPECT_EQ(result().value.As<int32_t>(), sum);
+      EXPECT_EQ(Read(is_new ? result().new_values->name : name),
+                is_new ? std::vector<int32_t>{sum} : (std::vector<int32_t>{0, sum, 2}));
+    }
+  }
+  const Admission::Use before = store_->in_use();
+  device_.before_work = [] { return absl::InternalError("it broke"); };
+  const PlaceNames places = {.values = ArraySlice{.name = name}, .values_sink = NewArray()};
+  EXPECT_EQ(RunOne(Unary(), Begin(ReduceOf(), places)).message(), "it broke");
+  EXPECT_EQ(store_->in_use().requests, before.requests);
+}
+
 TEST_F(SessionPlacesTest, TheScratchOfAResultOfUnknownLengthIsInTheBudget) {
   MakeStore(kItems * sizeof(int32_t) * 3 / 2 + 4096);
   const std::string name = MakeIota(kItems);
