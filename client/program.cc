@@ -8,6 +8,7 @@
 #include "client/attempts.h"
 #include "client/connection.h"
 #include "client/grpc_status.h"
+#include "client/polling_call.h"
 #include "client/program_rep.h"
 #include "client/resident_call.h"
 #include "client/rpc.h"
@@ -150,7 +151,8 @@ absl::StatusOr<ProgramResult> Program::Run(const Connection& connection, const C
   PREFIXD_RETURN_IF_ERROR(RunOnce(to, call, deadline, [&](const Server& server) {
     if (rep_->connection == nullptr) home = to.To(server);
     AttemptContext context(server, call, deadline);
-    return UnaryStatus(FromGrpc(v1::ProgramService::NewStub(server.channel())->Run(context.get(), request, &response)));
+    return UnaryStatus(
+        FromGrpc(CallPolling(server, "/prefixd.v1.ProgramService/Run", context.get(), request, &response)));
   }));
   return ResultOf(*rep_, std::move(response), home);
 }

@@ -20,6 +20,7 @@
 #include "client/attempts.h"
 #include "client/caller_stream.h"
 #include "client/chunk_call.h"
+#include "client/polling_call.h"
 #include "client/rpc.h"
 #include "proto/wire_array.h"
 
@@ -98,8 +99,8 @@ absl::Status CallResident(const Spec& spec, const ArrayPlaces& places, const Cal
     return run([&](const Server& server) -> Outcome {
       AttemptContext context(server, call, deadline);
       grpc::ByteBuffer bytes;
-      absl::Status status = UnaryStatus(FromGrpc(CallMethod(*server.channel(), Contract<Spec>::kUnary, context.get(),
-                                                            SerializeArrayMessage(request, {}), &bytes)));
+      absl::Status status = UnaryStatus(FromGrpc(
+          CallPolling(server, Contract<Spec>::kUnary, context.get(), SerializeArrayMessage(request, {}), &bytes)));
       if (!status.ok()) return {std::move(status), true};
       ArrayReply<Response> reply;
       status = ParseReply(bytes, &reply);
