@@ -6,6 +6,8 @@
 //   replies         the arrival of a message, for they    none is owed any more; then what gRPC may have of the last
 //                   are made whatever the budgets say     one, to the end
 //   an open group   the first elements of a stream        the end
+//   a carry         the message that brings it or asks    the end; then what goes out
+//                   for it
 //
 // Threads: one at a time.
 #ifndef PREFIXD_SERVER_CALL_HELD_BYTES_H_
@@ -23,7 +25,8 @@ class HeldBytes {
  public:
   // What a stream may be charged for at most. With less no stream would go on.
   static constexpr uint64_t MostOfStream(uint64_t max_message_bytes) {
-    return (Flow::kMaxIncoming + 1) * max_message_bytes + 2 * kMaxReplyPayloadBytes + kMaxOpenGroupBytes;
+    return (Flow::kMaxIncoming + 1) * max_message_bytes + 2 * kMaxReplyPayloadBytes +
+           2 * kMaxOpenGroupBytes;  // In a carry are the elements of an open group.
   }
 
   explicit HeldBytes(CallShape shape) : shape_(shape) {}
@@ -34,6 +37,10 @@ class HeldBytes {
   // charged.
   uint64_t AddOpenGroup(uint64_t num_bytes) { return open_group_ = num_bytes; }
   bool has_open_group() const { return open_group_ > 0; }
+
+  // The carry that came in or will go out has so much at most, beside what every call is charged for. Once. Returns
+  // what is to be charged.
+  uint64_t AddCarry(uint64_t num_bytes) { return carry_ = num_bytes; }
 
   // Replies will be made that no message pays for: to elements that are resident. Once. Returns what is to be charged.
   uint64_t AddReplies();
@@ -48,12 +55,15 @@ class HeldBytes {
 
   // A reply of so many bytes is handed to gRPC.
   void AddSent(uint64_t num_bytes) { sent_ += num_bytes; }
+  // A carry of so many bytes is handed to gRPC with the end.
+  void AddSentCarry(uint64_t num_bytes) { sent_carry_ += num_bytes; }
   // No reply is owed, and none is on its way.
   void SettleReplies() { replies_ = KeptOfSent(); }
 
-  uint64_t num_bytes() const { return arrived_ + queued_ + replies_ + open_group_; }
-  // What gRPC may still hold when the call has ended: the reply of a unary call, what has not left of a stream's last.
-  uint64_t AtEnd() const { return shape_ == CallShape::kStream ? KeptOfSent() : sent_; }
+  uint64_t num_bytes() const { return arrived_ + queued_ + replies_ + open_group_ + carry_; }
+  // What gRPC may still hold when the call has ended: the reply of a unary call, what has not left of a stream's last,
+  // the carry.
+  uint64_t AtEnd() const { return (shape_ == CallShape::kStream ? KeptOfSent() : sent_) + sent_carry_; }
 
  private:
   uint64_t MostReplyBytes(uint64_t message_bytes) const;
@@ -64,6 +74,8 @@ class HeldBytes {
   uint64_t queued_ = 0;
   uint64_t replies_ = 0;
   uint64_t open_group_ = 0;
+  uint64_t carry_ = 0;
+  uint64_t sent_carry_ = 0;
   uint64_t sent_ = 0;  // In all replies so far.
 };
 

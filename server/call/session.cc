@@ -250,6 +250,9 @@ absl::Status Session::Begin(Message& message) {
                                           message.return_carry);
   // What runs as one piece is no stream to the work.
   if (shape == CallShape::kStream && runner_->IsStaged()) PREFIXD_RETURN_IF_ERROR(runner_->work().CheckStream());
+  if (message.carry_in || message.return_carry) {
+    PREFIXD_RETURN_IF_ERROR(call_.Charge(held_.AddCarry(runner_->open_group_bytes())));
+  }
   if (!runner_->HasUnpaidReplies()) return absl::OkStatus();
   return call_.Charge(held_.AddReplies());
 }
@@ -416,6 +419,10 @@ void Session::Finish() {
     // The device memory, the place and most of the bytes go back now, not when the transport is done with the session:
     // that may be thousands of small requests later.
     runner_.reset();
+    if (end.result.carry_out) {
+      held_.AddSentCarry(end.result.carry_out->size());
+      call_.CountSent(end.result.carry_out->size());
+    }
     end.kept_bytes = held_.AtEnd();
     ++progress_;
   }

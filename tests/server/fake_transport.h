@@ -55,6 +55,8 @@ class FakeTransport final : public Transport {
   std::function<void(size_t)> before_read = [](size_t) {};
   // Called inside write number i. The write returns after it.
   std::function<void(size_t)> in_write = [](size_t) {};
+  // Called when the request has ended, before the session is told that its caller has the answer.
+  std::function<void()> before_done = [] {};
   // Called before the session is told that write number i is done.
   std::function<void(size_t)> before_write_done = [](size_t) {};
 
@@ -116,6 +118,7 @@ class FakeTransport final : public Transport {
   void Finish(const Result& result) override {
     if (inside_write_) broke_in_ = true;
     result_ = result;
+    before_done();
     session_->OnDone(/*delivered=*/true);
     done_.Arrive();
   }

@@ -49,6 +49,20 @@ TEST(HeldBytesTest, AUnaryCallKeepsItsReply) {
   EXPECT_EQ(held.AtEnd(), kMaxReplyPayloadBytes);
 }
 
+TEST(HeldBytesTest, ACarryIsHeldAllTheTimeAndToTheEndWhereItGoesOut) {
+  for (const CallShape shape : {CallShape::kStream, CallShape::kUnary}) {
+    HeldBytes held(shape);
+    held.AddArrival(1000);
+    EXPECT_EQ(held.AddCarry(700), 700);
+    held.DropArrival();
+    held.SettleReplies();
+    EXPECT_EQ(held.num_bytes(), 700);
+    EXPECT_EQ(held.AtEnd(), 0);
+    held.AddSentCarry(650);
+    EXPECT_EQ(held.AtEnd(), 650);
+  }
+}
+
 // Whatever comes: what was charged covers what is held, and a stream with a budget of the most that one holds goes on.
 TEST(HeldBytesTest, AStreamNeverHoldsMoreThanIsChargedNorThanTheMost) {
   const uint32_t seed = std::random_device{}();
@@ -56,7 +70,7 @@ TEST(HeldBytesTest, AStreamNeverHoldsMoreThanIsChargedNorThanTheMost) {
   std::mt19937 random(seed);
   HeldBytes held(CallShape::kStream);
   std::vector<uint64_t> queue;
-  uint64_t charged = held.AddOpenGroup(kMaxOpenGroupBytes);
+  uint64_t charged = held.AddOpenGroup(kMaxOpenGroupBytes) + held.AddCarry(kMaxOpenGroupBytes);
   for (int i = 0; i < 100'000; ++i) {
     if (!held.has_arrival()) {
       charged += held.AddArrival(1 + random() % kMaxMessageBytes);

@@ -43,14 +43,18 @@ class SessionPlacesTest : public SessionTest {
     return {.kind = Sink::Kind::kArray, .field = "sink.array", .array = std::move(slice)};
   }
 
+  static Sink NewOf(std::vector<uint64_t> shape) {
+    Sink sink = NewArray();
+    sink.to_make.shape = std::move(shape);
+    return sink;
+  }
+
   // An array of 0, 1, 2 ...
   std::string MakeIota(uint64_t num_items) {
     FillSpec fill;
     fill.kind = FillKind::kIota;
     fill.step = Value::Of<int32_t>(1);
-    Sink sink = NewArray();
-    sink.to_make.shape = {num_items};
-    const absl::Status status = RunOne(Unary(), Begin(fill, {.values_sink = sink}));
+    const absl::Status status = RunOne(Unary(), Begin(fill, {.values_sink = NewOf({num_items})}));
     EXPECT_TRUE(status.ok()) << status;
     return status.ok() ? result().new_values->name : "";
   }
@@ -139,6 +143,43 @@ TEST_F(SessionPlacesTest, TheScratchOfAResultOfUnknownLengthIsInTheBudget) {
   const PlaceNames half = {.values = ArraySlice{.name = name, .num_items = kItems / 3}, .values_sink = NewArray()};
   ASSERT_TRUE(RunOne(Unary(), Begin(compact, half)).ok());
   EXPECT_EQ(result().new_values->num_bytes, 256u);
+}
+
+// A carry of doubles has the elements since the last whole group: up to 1 MiB, which few bytes ask for.
+TEST_F(SessionPlacesTest, CarriesAreChargedWhileTheyAreHeld) {
+  constexpr uint64_t kOpenItems = 131'071;
+  const ScanSpec scan = ScanOf({}, DType::kF64);
+  ASSERT_TRUE(RunOne(Unary(), Begin(FillSpec{.dtype = DType::kF64}, {.values_sink = NewOf({kOpenItems})})).ok());
+  const PlaceNames places = {.values = ArraySlice{.name = result().new_values->name}, .values_sink = NewArray()};
+  const uint64_t before = admission_->in_use().bytes;  // That call's, which is not destroyed yet.
+  Message asks = Begin(scan, places);
+  asks.return_carry = true;
+  std::vector<Message> messages;
+  messages.push_back(std::move(asks));
+  auto first = std::make_unique<FakeTransport>(&context_, Unary(), std::move(messages));
+  uint64_t at_end = 0;
+  first->before_done = [&] { at_end = admission_->in_use().bytes; };
+  ASSERT_TRUE(first->Run());
+  ASSERT_TRUE(first->result().status.ok()) << first->result().status;
+  const Payload carry = *first->result().carry_out;
+  EXPECT_GE(carry.size(), kOpenItems * sizeof(double));
+  EXPECT_GE(at_end - before, carry.size());
+  first.reset();
+  EXPECT_EQ(admission_->in_use().bytes, before);
+
+  Message brings = Begin(scan, {});
+  brings.carry_in = carry;
+  messages.clear();
+  messages.push_back(std::move(brings));
+  messages.push_back(MakeMessage(std::nullopt, ""));
+  FakeTransport second(&context_, Stream(), std::move(messages));
+  uint64_t waiting = 0;
+  second.before_read = [&](size_t i) {
+    if (i == 1) waiting = admission_->in_use().bytes;
+  };
+  ASSERT_TRUE(second.Run());
+  EXPECT_TRUE(second.result().status.ok()) << second.result().status;
+  EXPECT_GE(waiting - before, carry.size());
 }
 
 TEST_F(SessionPlacesTest, ACallThatIsCancelledLetsGoOfItsArrays) {
