@@ -400,6 +400,11 @@ absl::Status ProgramRunner::Deliver(BorrowedLane& lane, size_t number) {
   return absl::OkStatus();
 }
 
+uint64_t ProgramRunner::MostReplyBytes() const {
+  constexpr uint64_t kMostBytesOfOne = 512;  // What a step took; a name, and where the output is.
+  return inline_bytes_ + (done_.steps.size() + done_.outputs.size() + 1) * kMostBytesOfOne;
+}
+
 absl::StatusOr<ProgramDone> ProgramRunner::Finish() {
   for (size_t i = 0; i < made_.size(); ++i) {
     if (made_[i] == nullptr) continue;

@@ -69,10 +69,14 @@ class ProgramRunner {
 
   // Runs all steps, and delivers the outputs. Once. Blocks on the device; on return the lane is idle, also after an
   // error.
-  // Errors: the lane's; those of `stop`, which is asked before each step and hears within some 10 ms of device work;
+  // Errors: the lane's; those of `stop`, which is asked before each step, and hears within some 10 ms of device work
+  //         and one step;
   //         OUT_OF_RANGE (SINK_TOO_SMALL, REPLY_TOO_LARGE) where a compact decided a length; the store's, for new
   //         arrays.
   absl::Status Run(BorrowedLane& lane, const StopSignal& stop);
+
+  // What a reply has at most, with the inline outputs. After Run was OK.
+  uint64_t MostReplyBytes() const;
 
   // Gives new arrays their names. After Run was OK. Once. Errors: the store's.
   absl::StatusOr<ProgramDone> Finish();

@@ -111,6 +111,7 @@ class ProgramReactor final : public ReadingReactor {
   }
 
   absl::Status Respond(grpc::ByteBuffer* bytes) {
+    PREFIXD_RETURN_IF_ERROR(call().Charge(runner_->MostReplyBytes()));  // Before there are arrays that would be left.
     PREFIXD_ASSIGN_OR_RETURN(ProgramDone done, runner_->Finish());
     v1::RunResponse response;
     timing_.host_to_device_ns = done.device.host_to_device_ns;
@@ -128,7 +129,6 @@ class ProgramReactor final : public ReadingReactor {
     timing_.server_total_ns = NanosecondsSince(started_);
     *response.mutable_timing() = prefixd::ToWire(timing_);
     *bytes = SerializeArrayMessage(response, {});
-    PREFIXD_RETURN_IF_ERROR(call().Charge(bytes->Length()));
     call().CountSent(bytes->Length());
     return absl::OkStatus();
   }
