@@ -109,7 +109,7 @@ struct NewArray {
 };
 
 // Where a result goes. A part has room for the result; what is behind it there stays as it is. The part that has the
-// values may be the result's, exactly: the call then works in place, which a compact and a difference do not.
+// values may be the result's, exactly: the call then works in place, which only a scan does.
 using Target = std::variant<NewArray, ArrayPart>;
 
 // ---- Handles -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@
 #include "client/program_rep.h"
 #include "client/resident_call.h"
 #include "client/rpc.h"
-#include "prefixd/v1/programs.grpc.pb.h"
+#include "prefixd/v1/programs.pb.h"
 #include "proto/program_limits.h"
 #include "proto/wire_array.h"
 #include "proto/wire_values.h"
@@ -145,15 +145,20 @@ absl::StatusOr<ProgramResult> Program::Run(const Connection& connection, const C
         StrCat("the program has ", request.ByteSizeLong(), " bytes with its inline inputs: expected at most ",
                kMaxProgramBytes, ", let inputs be arrays"));
   }
+  const grpc::ByteBuffer bytes = SerializeArrayMessage(request, {});
+  grpc::ByteBuffer answer;
   // Never tried again where it has begun: it may have written into arrays.
-  v1::RunResponse response;
   std::shared_ptr<const Connection> home = rep_->connection;
   PREFIXD_RETURN_IF_ERROR(RunOnce(to, call, deadline, [&](const Server& server) {
     if (rep_->connection == nullptr) home = to.To(server);
     AttemptContext context(server, call, deadline);
     return UnaryStatus(
-        FromGrpc(CallPolling(server, "/prefixd.v1.ProgramService/Run", context.get(), request, &response)));
+        FromGrpc(CallPolling(server.channel(), "/prefixd.v1.ProgramService/Run", context.get(), bytes, &answer)));
   }));
+  v1::RunResponse response;
+  if (const absl::Status status = ParseMessage(answer, answer.Length(), &response); !status.ok()) {
+    return absl::InternalError(StrCat("the server's reply: ", status.message()));
+  }
   return ResultOf(*rep_, std::move(response), home);
 }
 

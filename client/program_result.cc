@@ -27,6 +27,10 @@ StepTiming StepTimingOf(const v1::StepTiming& wire) {
 absl::StatusOr<ProgramOutput> DecodeOutput(const std::string& name, const internal::DueOutput& due,
                                            v1::ProgramResult wire,
                                            const std::shared_ptr<const Connection>& connection) {
+  Placed placed;
+  if (due.to) {  // First: what was made has an owner then, whatever else the output is.
+    PREFIXD_ASSIGN_OR_RETURN(placed, PlacedOf(connection, due.to, wire.values()));
+  }
   if (wire.name() != name) return absl::InternalError("it has another name");
   if (wire.dtype() != EncodeEnum<v1::DType>(due.dtype)) {
     return absl::InternalError(StrCat("it is not of type ", Name(due.dtype)));
@@ -42,7 +46,6 @@ absl::StatusOr<ProgramOutput> DecodeOutput(const std::string& name, const intern
     return absl::InternalError(StrCat("it has ", output.elements.size(), " bytes for ", output.num_items,
                                       " elements of ", item_bytes, " bytes"));
   }
-  PREFIXD_ASSIGN_OR_RETURN(Placed placed, PlacedOf(connection, due.to, wire.values()));
   output.place = placed.made.exists() ? ProgramOutput::Place::kNewArray : ProgramOutput::Place::kPart;
   output.made = std::move(placed.made);
   if (placed.num_items != output.num_items) {

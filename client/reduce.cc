@@ -104,8 +104,9 @@ absl::StatusOr<ResidentReply> RunOnArrays(const ReduceSpec& spec, const ArrayPla
     last = std::move(reply.message);
     return absl::OkStatus();
   }));
-  PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReplyOf(last, spec.output()));
+  // First: what was made has an owner then, whatever else the reply is.
   PREFIXD_ASSIGN_OR_RETURN(Placed placed, PlacedOf(places.values.connection(), places.values_to, last.values()));
+  PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReplyOf(last, spec.output()));
   const size_t value_bytes = SizeOf(spec.output());
   PREFIXD_RETURN_IF_ERROR(CheckLength("values", placed.num_items.value_or(1) * value_bytes, value_bytes));
   ResidentReply result;

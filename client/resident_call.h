@@ -99,8 +99,8 @@ absl::Status CallResident(const Spec& spec, const ArrayPlaces& places, const Cal
     return run([&](const Server& server) -> Outcome {
       AttemptContext context(server, call, deadline);
       grpc::ByteBuffer bytes;
-      absl::Status status = UnaryStatus(FromGrpc(
-          CallPolling(server, Contract<Spec>::kUnary, context.get(), SerializeArrayMessage(request, {}), &bytes)));
+      absl::Status status = UnaryStatus(FromGrpc(CallPolling(server.channel(), Contract<Spec>::kUnary, context.get(),
+                                                             SerializeArrayMessage(request, {}), &bytes)));
       if (!status.ok()) return {std::move(status), true};
       ArrayReply<Response> reply;
       status = ParseReply(bytes, &reply);

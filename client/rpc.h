@@ -1,7 +1,7 @@
 // What every call needs: its deadline, and the context of one attempt. Private to the library.
 //
-// The library uses only gRPC's synchronous API: in gRPC 1.51 a process that used the callback API pauses for ten
-// seconds when its last channel goes, and a command line tool must end at once.
+// The library does not use gRPC's callback API: in gRPC 1.51 a process that did pauses for ten seconds when its last
+// channel goes, and a command line tool must end at once.
 #ifndef PREFIXD_CLIENT_RPC_H_
 #define PREFIXD_CLIENT_RPC_H_
 

@@ -207,7 +207,7 @@ std::variant<Options, int> ParseOptions(int argc, char** argv) {
       ->check(CLI::Range(uint64_t{0}, uint64_t{100'000}));
   app.add_option("--lane-poll-us", options.lane_poll_us,
                  "How long a thread of the first two lanes looks for its next request before it sleeps, in "
-                 "microseconds, while requests come as close as that: sooner replies for most of a core. 0: never")
+                 "microseconds, while requests come as close as that: sooner replies for most of a core each. 0: never")
       ->check(CLI::Range(uint64_t{0}, uint64_t{10'000}));
   app.add_option("--port-file", options.port_file,
                  "File to write the bound TCP port to once the server is ready, for --listen HOST:0");
