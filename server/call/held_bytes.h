@@ -5,9 +5,9 @@
 //   a message       its arrival                           its last element was run
 //   replies         the arrival of a message, for they    none is owed any more; then what gRPC may have of the last
 //                   are made whatever the budgets say     one, to the end
-//   an open group   the first elements of a stream        the end
-//   a carry         the message that brings it or asks    the end; then what goes out
-//                   for it
+//   an open group   the first elements of a stream, or    the end; then, if it goes out in a carry, until that has
+//                   the message that brings a carry, or   left
+//                   asks for one
 //
 // Threads: one at a time.
 #ifndef PREFIXD_SERVER_CALL_HELD_BYTES_H_
@@ -25,22 +25,17 @@ class HeldBytes {
  public:
   // What a stream may be charged for at most. With less no stream would go on.
   static constexpr uint64_t MostOfStream(uint64_t max_message_bytes) {
-    return (Flow::kMaxIncoming + 1) * max_message_bytes + 2 * kMaxReplyPayloadBytes +
-           2 * kMaxOpenGroupBytes;  // In a carry are the elements of an open group.
+    return (Flow::kMaxIncoming + 1) * max_message_bytes + 2 * kMaxReplyPayloadBytes + kMaxOpenGroupBytes;
   }
 
   explicit HeldBytes(CallShape shape) : shape_(shape) {}
 
   // A message of so many bytes arrived. Returns what is to be charged for it, and for the replies it may have.
   uint64_t AddArrival(uint64_t num_bytes);
-  // A stream's elements begin, and so much device memory will be kept between them. Once. Returns what is to be
-  // charged.
+  // A stream's elements begin, and so much device memory will be kept between them; or a carry, whose elements these
+  // are. Once. Returns what is to be charged.
   uint64_t AddOpenGroup(uint64_t num_bytes) { return open_group_ = num_bytes; }
   bool has_open_group() const { return open_group_ > 0; }
-
-  // The carry that came in or will go out has so much at most, beside what every call is charged for. Once. Returns
-  // what is to be charged.
-  uint64_t AddCarry(uint64_t num_bytes) { return carry_ = num_bytes; }
 
   // Replies will be made that no message pays for: to elements that are resident. Once. Returns what is to be charged.
   uint64_t AddReplies();
@@ -60,7 +55,7 @@ class HeldBytes {
   // No reply is owed, and none is on its way.
   void SettleReplies() { replies_ = KeptOfSent(); }
 
-  uint64_t num_bytes() const { return arrived_ + queued_ + replies_ + open_group_ + carry_; }
+  uint64_t num_bytes() const { return arrived_ + queued_ + replies_ + open_group_; }
   // What gRPC may still hold when the call has ended: the reply of a unary call, what has not left of a stream's last,
   // the carry.
   uint64_t AtEnd() const { return (shape_ == CallShape::kStream ? KeptOfSent() : sent_) + sent_carry_; }
@@ -74,7 +69,6 @@ class HeldBytes {
   uint64_t queued_ = 0;
   uint64_t replies_ = 0;
   uint64_t open_group_ = 0;
-  uint64_t carry_ = 0;
   uint64_t sent_carry_ = 0;
   uint64_t sent_ = 0;  // In all replies so far.
 };

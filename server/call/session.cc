@@ -251,7 +251,7 @@ absl::Status Session::Begin(Message& message) {
   // What runs as one piece is no stream to the work.
   if (shape == CallShape::kStream && runner_->IsStaged()) PREFIXD_RETURN_IF_ERROR(runner_->work().CheckStream());
   if (message.carry_in || message.return_carry) {
-    PREFIXD_RETURN_IF_ERROR(call_.Charge(held_.AddCarry(runner_->open_group_bytes())));
+    PREFIXD_RETURN_IF_ERROR(call_.Charge(AddOpenGroup()));
   }
   if (!runner_->HasUnpaidReplies()) return absl::OkStatus();
   return call_.Charge(held_.AddReplies());

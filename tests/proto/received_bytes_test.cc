@@ -90,7 +90,7 @@ void Send(const std::string& address, absl::BlockingCounter* sent, const absl::N
 TEST(ReceivedBytes, GoOnAnyThreadWhileGrpcWaitsForMemory) {
   Keeper keeper;
   grpc::ServerBuilder builder;
-  builder.SetResourceQuota(grpc::ResourceQuota("test").Resize(2 * kMessageBytes));
+  builder.SetResourceQuota(grpc::ResourceQuota("test").Resize(4 * kMessageBytes));
   builder.RegisterCallbackGenericService(&keeper);
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);

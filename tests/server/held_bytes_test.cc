@@ -53,7 +53,7 @@ TEST(HeldBytesTest, ACarryIsHeldAllTheTimeAndToTheEndWhereItGoesOut) {
   for (const CallShape shape : {CallShape::kStream, CallShape::kUnary}) {
     HeldBytes held(shape);
     held.AddArrival(1000);
-    EXPECT_EQ(held.AddCarry(700), 700);
+    EXPECT_EQ(held.AddOpenGroup(700), 700);
     held.DropArrival();
     held.SettleReplies();
     EXPECT_EQ(held.num_bytes(), 700);
@@ -70,7 +70,7 @@ TEST(HeldBytesTest, AStreamNeverHoldsMoreThanIsChargedNorThanTheMost) {
   std::mt19937 random(seed);
   HeldBytes held(CallShape::kStream);
   std::vector<uint64_t> queue;
-  uint64_t charged = held.AddOpenGroup(kMaxOpenGroupBytes) + held.AddCarry(kMaxOpenGroupBytes);
+  uint64_t charged = held.AddOpenGroup(kMaxOpenGroupBytes);
   for (int i = 0; i < 100'000; ++i) {
     if (!held.has_arrival()) {
       charged += held.AddArrival(1 + random() % kMaxMessageBytes);
