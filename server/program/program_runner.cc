@@ -188,7 +188,10 @@ absl::Status ProgramRunner::Run(BorrowedLane& lane, const StopSignal& stop) {
 }
 
 absl::Status ProgramRunner::RunAll(BorrowedLane& lane, const StopSignal& stop) {
-  if (plan_.scratch_bytes > 0) {
+  const bool needs_scratch = std::any_of(works_.begin(), works_.end(), [](const StepWork& step) {
+    return step.work->shape().scalar_bytes > 0 && !step.work->WritesScalarOnce();
+  });
+  if (needs_scratch) {
     PREFIXD_ASSIGN_OR_RETURN(scratch_, lane.lane->Allocate(plan_.scratch_bytes));
   }
   PREFIXD_RETURN_IF_ERROR(BringIn(lane));
@@ -279,7 +282,10 @@ absl::Status ProgramRunner::EnqueueStep(BorrowedLane& lane, size_t number) {
     arrays.in = Read(step, Role::kLeft);
     arrays.other = Read(step, Role::kRight);
   }
-  if (step.scratch_bytes > 0) arrays.scalar = scratch_.data() + step.scratch_first;
+  std::byte* const scalar = lane.scalar.host.data() + step.scratch_first;
+  if (step.scratch_bytes > 0) {
+    arrays.scalar = work.WritesScalarOnce() ? scalar : scratch_.data() + step.scratch_first;
+  }
   if (into != nullptr) {
     const uint64_t table_items = NumItems(plan_.slots[into->slot]);
     arrays.table_items = table_items;
@@ -294,7 +300,8 @@ absl::Status ProgramRunner::EnqueueStep(BorrowedLane& lane, size_t number) {
   enqueued_ns_ += work.EstimateNs(num_items, /*resident=*/true);
   if (step.scratch_bytes == 0) return absl::OkStatus();
   pending_.push_back(number);
-  return lane.lane->CopyToHost(lane.scalar.host.data() + step.scratch_first, arrays.scalar, work.shape().scalar_bytes);
+  if (work.WritesScalarOnce()) return absl::OkStatus();
+  return lane.lane->CopyToHost(scalar, arrays.scalar, work.shape().scalar_bytes);
 }
 
 void ProgramRunner::ReadScalar(size_t number, const std::byte* scalar) {

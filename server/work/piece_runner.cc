@@ -281,7 +281,7 @@ absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool d
   PREFIXD_RETURN_IF_ERROR(PlaceOutputs(lane, piece, direct, outputs));
   WorkArrays arrays = {.values = outputs->values.data,
                        .indices = outputs->indices.data,
-                       .scalar = lane.scalar.data(direct),
+                       .scalar = lane.scalar.data(direct || work_->WritesScalarOnce()),
                        .num_items = closed,
                        .first_item = done_.totals.num_items - open_.num_items()};
   PREFIXD_RETURN_IF_ERROR(BringIn(lane, piece, direct, &arrays));
@@ -312,7 +312,9 @@ absl::Status PieceRunner::EnqueueCopiesOut(BorrowedLane& lane, const Piece& piec
     if (direct || size_bytes == 0) return absl::OkStatus();
     return lane.lane->CopyToHost(block.host.data(), block.device.data() + first_byte, size_bytes);
   };
-  if (shape.is_counted || piece.is_last) PREFIXD_RETURN_IF_ERROR(copy_out(lane.scalar, 0, shape.scalar_bytes));
+  if ((shape.is_counted || piece.is_last) && !work_->WritesScalarOnce()) {
+    PREFIXD_RETURN_IF_ERROR(copy_out(lane.scalar, 0, shape.scalar_bytes));
+  }
   uint64_t num_outputs = piece.num_items;
   const bool needs_count = !direct || outputs.values.IsElsewhere() || outputs.indices.IsElsewhere();
   if (shape.is_counted && needs_count) {  // Only what was kept moves on.

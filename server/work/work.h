@@ -84,6 +84,9 @@ class Work {
 
   // Whether the algorithm is there to be compared with.
   bool is_yardstick() const { return spec_ && !device_.IsDefault(PrimitiveOf(*spec_), AlgorithmOf(*spec_)); }
+  // Whether the scalar may go straight to pinned memory, however long the arrays are: the kernel writes it once, at its
+  // end. That saves a copy, which takes longer than the write.
+  bool WritesScalarOnce() const { return spec_ && shape_.scalar_bytes > 0 && !is_yardstick(); }
   // How long a lane is likely to have a piece of so many items: a rough guess, made of the work alone, so that the same
   // work counts the same whatever else runs.
   // resident: what goes in and what comes out stays on the device.

@@ -1,5 +1,6 @@
 // A device whose work can be scripted: the CPU device behind hooks that delay it, count it or make it fail. As on a
-// card, what is copied to the host is there once the lane was waited for, and not before.
+// card, what is copied to the host, or written there by a reduce or a compact, is there once the lane was waited for,
+// and not before.
 #ifndef PREFIXD_TESTS_SERVER_FAKE_DEVICE_H_
 #define PREFIXD_TESTS_SERVER_FAKE_DEVICE_H_
 
@@ -7,7 +8,9 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -42,7 +45,19 @@ class FakeDevice final : public Device {
   }
   absl::StatusOr<Buffer> AllocatePinned(size_t size_bytes) override {
     PREFIXD_RETURN_IF_ERROR(memory_status);
-    return cpu_->AllocatePinned(size_bytes);
+    absl::StatusOr<Buffer> block = cpu_->AllocatePinned(size_bytes);
+    if (!block.ok()) return block;
+    auto kept = std::make_shared<Buffer>(*std::move(block));
+    const std::byte* const data = kept->data();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pinned_[data] = size_bytes;
+    return Buffer(kept->data(), size_bytes, [this, kept, data](void*) mutable {
+      {
+        const std::lock_guard<std::mutex> release_lock(mutex_);
+        pinned_.erase(data);
+      }
+      kept.reset();
+    });
   }
   const std::vector<AlgorithmInfo>& Algorithms() const override { return cpu_->Algorithms(); }
 
@@ -70,10 +85,14 @@ class FakeDevice final : public Device {
       return Work([&] { return lane_->Scan(args); });
     }
     absl::Status Reduce(const ReduceArgs& args) override {
-      return Work([&] { return lane_->Reduce(args); });
+      ReduceArgs late = args;
+      LateScalar<ReduceState> states(this, &late.state_out, args.num_arrays);
+      return Work([&] { return lane_->Reduce(late); });
     }
     absl::Status Compact(const CompactArgs& args) override {
-      return Work([&] { return lane_->Compact(args); });
+      CompactArgs late = args;
+      LateScalar<uint64_t> counts(this, &late.count, args.num_arrays);
+      return Work([&] { return lane_->Compact(late); });
     }
     absl::Status Difference(const DifferenceArgs& args) override {
       return Work([&] { return lane_->Difference(args); });
@@ -113,6 +132,29 @@ class FakeDevice final : public Device {
       std::vector<std::byte> bytes;
     };
 
+    // Where work writes its scalars that belong into pinned memory, until the lane is waited for.
+    template <class T>
+    class LateScalar {
+     public:
+      LateScalar(FakeLane* lane, T** scalars, uint64_t count) : lane_(lane) {
+        if (!lane->device_->IsPinned(*scalars)) return;
+        values_.resize(count);
+        to_ = reinterpret_cast<std::byte*>(std::exchange(*scalars, values_.data()));
+      }
+      ~LateScalar() {
+        if (to_ == nullptr) return;
+        const auto* const bytes = reinterpret_cast<const std::byte*>(values_.data());
+        lane_->copies_out_.push_back({to_, {bytes, bytes + values_.size() * sizeof(T)}});
+      }
+      LateScalar(const LateScalar&) = delete;
+      LateScalar& operator=(const LateScalar&) = delete;
+
+     private:
+      FakeLane* const lane_;
+      std::byte* to_ = nullptr;
+      std::vector<T> values_;
+    };
+
     template <class F>
     absl::Status Work(F&& work) {
       ++device_->works_;
@@ -126,6 +168,14 @@ class FakeDevice final : public Device {
     std::vector<CopyOut> copies_out_;  // Since the lane was waited for.
   };
 
+  bool IsPinned(const void* data) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::any_of(pinned_.begin(), pinned_.end(),
+                       [&](const auto& block) { return data >= block.first && data < block.first + block.second; });
+  }
+
+  std::mutex mutex_;
+  std::map<const std::byte*, size_t> pinned_;  // Its blocks, and their sizes.
   DeviceInfo info_ = {.name = "fake", .memory_bytes = 8, .cache_flush_bytes = 4096};
   const std::unique_ptr<Device> cpu_ = OpenCpuDevice();
   std::atomic<int> works_{0};
