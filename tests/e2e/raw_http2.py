@@ -121,7 +121,8 @@ def read_frames(connection):
         kind, flags, stream = struct.unpack(">BBI", held[3:9])
         payload, held = held[9:9 + length], held[9 + length:]
         if kind in (SETTINGS, PING) and not flags & ACK:
-            connection.sendall(frame(kind, ACK, payload=payload if kind == PING else b""))
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # What had come is read all the same.
+                connection.sendall(frame(kind, ACK, payload=payload if kind == PING else b""))
         yield kind, flags, stream, payload
 
 
