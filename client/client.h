@@ -169,6 +169,7 @@ class Client {
     return internal::Reduce<T, Out>(values, options, call);
   }
   // The value goes into an array of one element, or the first of a part, too: where a program finds it.
+  // Errors: INVALID_ARGUMENT (OVERLAP) for a part of the values themselves: a reduce does not work in place.
   template <class T, class Out = T>
   absl::StatusOr<ResidentReduceResult<Out>> ReduceInto(const ArrayPart& values, const Target& to,
                                                        const ReduceOptions<Out>& options = {},

@@ -15,7 +15,10 @@
 
 namespace prefixd::client {
 
-// As CallMethod.
+// A unary call of any method, with bytes for its messages, on the channel.
+// Blocks until the call has ended: with a reply, or by the context's deadline or cancellation.
+// Errors: the call's; UNIMPLEMENTED where it ended well and without a reply, as gRPC's own blocking call says.
+// Cost: up to 2 ms of a core, and two calls of the system each time that it looks.
 grpc::Status CallPolling(const std::shared_ptr<grpc::Channel>& channel, const char* method,
                          grpc::ClientContext* context, const grpc::ByteBuffer& request, grpc::ByteBuffer* response);
 

@@ -204,8 +204,8 @@ class Places::Taker {
     PREFIXD_RETURN_IF_ERROR(CheckType(use->array(), dtype, field));
     if (outputs && use->num_items() < *outputs) {
       return Error(absl::StatusCode::kOutOfRange, "SINK_TOO_SMALL", field,
-                   StrCat("elements of the result: ", *outputs, ", of the slice: ", use->num_items(),
-                          "; name one that is long enough, or ask for a new array"));
+                   StrCat("the slice has ", use->num_items(), " elements and the result ", *outputs,
+                          ": name one that is long enough, or ask for a new array"));
     }
     if (!shape_.has_input && !num_items_) num_items_ = use->num_items();
     if (in_place) places_.values_ = ItemsOf(*use);

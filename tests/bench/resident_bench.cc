@@ -151,7 +151,8 @@ class ResidentBench {
       calls.insert(calls.end(), some.begin(), some.end());
       echoes.in_a_row.insert(echoes.in_a_row.end(), others.begin(), others.end());
       for (int i = 0; i < 20; ++i) {
-        std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(MedianOf(some, &Sample::kernels_us)));
+        const double kernels_us = MedianOf(some, &Sample::kernels_us);
+        std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(kernels_us));  // The pause is measured.
         const std::vector<Sample> one = Repeat(1, echo);
         echoes.paused.insert(echoes.paused.end(), one.begin(), one.end());
       }
@@ -272,7 +273,7 @@ class ResidentBench {
     const auto start = Clock::now();
     create_and_delete(options_.rounds);
     const double each_us = Microseconds(Clock::now() - start) / static_cast<double>(options_.rounds);
-    std::this_thread::sleep_for(std::chrono::seconds(2));
+    std::this_thread::sleep_for(std::chrono::seconds(2));  // As before.
     create_and_delete(1);
     look("after ");
     std::printf("%llu creations and deletions of up to 400 kB, %.0f us each\n",
