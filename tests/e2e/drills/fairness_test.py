@@ -1,7 +1,7 @@
 """Callers who want more than their share of the lanes, by a slow algorithm or by many large scans, and honest ones.
 
-What it asks for is about lanes. TLS and a proxy take cores beside them, which no lane shares out: over TLS it is not
-tried, behind a proxy not every day.
+What it asks for is about lanes. TLS and a proxy take cores beside them, which no lane shares out: with either it is not
+tried every day.
 """
 
 import pathlib

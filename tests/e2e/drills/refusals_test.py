@@ -1,5 +1,6 @@
 """Callers whose calls are refused, and who never read it: an answer that can't leave takes what a call takes, and nobody
-is charged for it. Beside them those who are refused as often, and read it."""
+is charged for it. Beside them those who are refused as often, and read it. A proxy reads them itself: behind one it is
+not tried."""
 
 import collections
 import contextlib
@@ -12,9 +13,9 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import raw_http2  # noqa: E402
-from drills.front import HOSTILE_HOST  # noqa: E402
+from drills.front import HOSTILE_HOST, channel, over_tls, server_flags  # noqa: E402
 from drills.honest import Honest  # noqa: E402
-from harness import grpc, wait_until  # noqa: E402
+from harness import wait_until  # noqa: E402
 from metrics_test import MeteredServer  # noqa: E402
 from prefixd.v1 import admin_pb2, admin_pb2_grpc  # noqa: E402
 
@@ -39,6 +40,7 @@ def silent_connection(address, from_host):
             connection.bind((from_host, 0))
     connection.settimeout(10)
     connection.connect(place)
+    connection = over_tls(connection, address)
     with contextlib.suppress(OSError):  # The server has ended it.
         connection.sendall(raw_http2.PREFACE + raw_http2.frame(raw_http2.SETTINGS) + b"".join(
             raw_http2.frame(raw_http2.HEADERS, raw_http2.END_HEADERS, stream, raw_http2.headers(PATH))
@@ -51,7 +53,7 @@ class Readers:
     ended."""
 
     def __init__(self, address):
-        self._channel = grpc.insecure_channel(address)
+        self._channel = channel(address)
         self._start = admin_pb2_grpc.AdminServiceStub(self._channel).RunBenchmark
         self._stopping = False
         self.ends = collections.Counter()
@@ -107,7 +109,7 @@ class RefusalsDrill(unittest.TestCase):
         self.assertEqual(set(readers.ends), {refusal})
 
     def test_refusals_that_another_address_does_not_read(self):
-        with MeteredServer("--no-benchmark") as server, Honest(server.address) as honest:
+        with MeteredServer(*server_flags(), "--no-benchmark") as server, Honest(server.address) as honest:
             self.assert_bounded(server, server.address, "PERMISSION_DENIED")
         self.assertEqual(honest.failures, 0, honest.errors)
 
@@ -115,12 +117,12 @@ class RefusalsDrill(unittest.TestCase):
         tokens = self.folder / "tokens"
         tokens.write_text(f"alice {'0' * 64}\n")
         self.hostile_host = None
-        with MeteredServer("--token-file", tokens) as server:
+        with MeteredServer(*server_flags(), "--token-file", tokens) as server:
             self.assert_bounded(server, server.address, "UNAUTHENTICATED")
 
     def test_refusals_that_are_not_read_from_a_unix_socket(self):
         socket_address = f"unix:{self.folder}/prefixd.sock"
-        with MeteredServer("--no-benchmark", "--listen", socket_address) as server:
+        with MeteredServer(*server_flags(), "--no-benchmark", "--listen", socket_address) as server:
             with Honest(server.address) as honest, Honest(socket_address) as neighbour:
                 self.assert_bounded(server, socket_address, "PERMISSION_DENIED")
             for caller in (honest, neighbour):
