@@ -6,40 +6,27 @@
 
 #include <atomic>
 #include <chrono>
-#include <thread>
+
+#include "base/polling.h"
 
 namespace prefixd::client {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::chrono::milliseconds kPollTime{2};
-// If a thread that yields has not got its core back by then, others have work for it.
-constexpr std::chrono::microseconds kMaxYield{50};
-
-// False: it gave up, for the time is up or others want the core.
-bool Poll(grpc::CompletionQueue* queue) {
-  void* tag = nullptr;
-  bool ok = false;
-  for (const auto end = Clock::now() + kPollTime;;) {
-    if (queue->AsyncNext(&tag, &ok, gpr_inf_past(GPR_CLOCK_MONOTONIC)) == grpc::CompletionQueue::GOT_EVENT) return true;
-    const auto before = Clock::now();
-    if (before >= end) return false;
-    std::this_thread::yield();
-    if (Clock::now() - before >= kMaxYield) return false;
-  }
-}
 
 // Blocks until the queue's only event has come. Leaves the queue shut down.
 void Await(grpc::CompletionQueue* queue) {
   static std::atomic<bool> somebody_polls = false;
-  bool has_come = false;
-  if (!somebody_polls.exchange(true, std::memory_order_relaxed)) {
-    has_come = Poll(queue);
-    somebody_polls.store(false, std::memory_order_relaxed);
-  }
   void* tag = nullptr;
   bool ok = false;
+  bool has_come = false;
+  if (!somebody_polls.exchange(true, std::memory_order_relaxed)) {
+    has_come =
+        Poll(kPollTime, [&] {
+          return queue->AsyncNext(&tag, &ok, gpr_inf_past(GPR_CLOCK_MONOTONIC)) == grpc::CompletionQueue::GOT_EVENT;
+        }) == Polled::kFound;
+    somebody_polls.store(false, std::memory_order_relaxed);
+  }
   if (!has_come) queue->Next(&tag, &ok);
   queue->Shutdown();
   while (queue->Next(&tag, &ok)) continue;

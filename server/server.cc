@@ -44,6 +44,8 @@ constexpr absl::Duration kProxyTakesReplies = absl::Milliseconds(200);  // For a
 // For what is no connection: the device, the log, files that libraries open.
 constexpr uint64_t kReservedDescriptors = 64;
 constexpr uint64_t kMinConnections = 16;
+// How long a lone caller's next call is looked for: as long as many a call takes, and its kernel.
+constexpr std::chrono::milliseconds kCallPollTime{2};
 
 // Zero: any. A connection that ends for its age loses no call, and one that ends with the server may: so all of them
 // move while everything is still served. A proxy has asked for the server's health, and HAProxy 2.6 may lose last
@@ -221,6 +223,7 @@ absl::Status Server::Listen(const Options& options) {
     AddDiagnosticsMethods(context, methods);
     AddReflectionMethods(context, methods);
   };
+  queue_threads_.emplace(options.lane_poll_us > 0 ? kCallPollTime : std::chrono::milliseconds(0), Rpc::Deliver);
   if (options.admin_listen.empty()) {
     const auto add_all = [=](ServerContext* context, Methods* methods) {
       add_primitives(context, methods);
@@ -255,7 +258,7 @@ absl::Status Server::Serve(const Options& options, const std::vector<std::string
                                                                       .quota = std::move(quota),
                                                                       .tcp = tls_ != nullptr ? tls_->grpc() : nullptr,
                                                                       .add = add_with_health},
-                                                &*acceptor_));
+                                                &*acceptor_, &*queue_threads_));
   for (const std::string& address : addresses) {
     if (!IsLoopback(address)) WarnOfCallers(address, options);
     PREFIXD_ASSIGN_OR_RETURN(

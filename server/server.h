@@ -37,6 +37,7 @@
 #include "server/rpc/health_service.h"
 #include "server/rpc/identities.h"
 #include "server/rpc/methods.h"
+#include "server/rpc/queue_threads.h"
 #include "server/rpc/tls_credentials.h"
 
 namespace prefixd {
@@ -115,6 +116,7 @@ class Server {
   HealthService health_;
   std::unique_ptr<TlsCredentials> tls_;             // Null: TCP addresses are served without TLS.
   absl::Status tls_status_;                         // What was wrong when its files were last read.
+  std::optional<QueueThreads> queue_threads_;       // Those of all gRPC servers.
   std::vector<std::unique_ptr<GrpcServers>> grpc_;  // For --listen, and for --admin-listen if there is one.
   std::optional<Acceptor> acceptor_;                // Hands connections to them.
   std::shared_ptr<absl::Notification> closed_;      // Drain's: when they have shut down.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/polling.h"
 #include "base/status.h"
 #include "server/request.h"
 
@@ -10,21 +11,6 @@ namespace prefixd {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// If a thread that yields has not got its core back by then, others have work for it.
-constexpr std::chrono::microseconds kMaxYield{50};
-
-// Looks at the flag until it is set or the time is up. False: it gave up, for others want the core.
-bool Poll(const std::atomic<bool>& flag, std::chrono::microseconds time) {
-  const auto start = Clock::now();
-  for (auto last = start; !flag.load(std::memory_order_relaxed) && last - start < time;) {
-    std::this_thread::yield();
-    const auto now = Clock::now();
-    if (now - last >= kMaxYield) return false;
-    last = now;
-  }
-  return true;
-}
 
 constexpr size_t kScalarBytes = kMaxBatchSize * sizeof(ReduceState);
 
@@ -184,7 +170,8 @@ LanePool::Task LanePool::NextTask(Worker& worker) {
   }
   for (Worker* other : given) other->wake.NotifyOne();
   if (task) return task;
-  const bool has_core = !worker.polls || Poll(worker.has_task, poll_time_);
+  const auto has_task = [&] { return worker.has_task.load(std::memory_order_relaxed); };
+  const bool has_core = !worker.polls || Poll(poll_time_, has_task) != Polled::kOthersWantTheCore;
   MutexLock lock(mutex_);
   while (!worker.task && !stopping_) worker.wake.Wait(mutex_);
   worker.idle = false;

@@ -1,7 +1,7 @@
 #include "server/rpc/call_queues.h"
 
 #include <algorithm>
-#include <thread>
+#include <thread>  // For the number of cores.
 
 namespace prefixd {
 namespace {
@@ -19,12 +19,6 @@ int NumQueues() {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / kCoresPerQueue, 1, kMaxQueues);
 }
 
-void DeliverAll(grpc::CompletionQueue* queue) {
-  void* event = nullptr;
-  bool ok = false;
-  while (queue->Next(&event, &ok)) Rpc::Deliver(event, ok);
-}
-
 }  // namespace
 
 void CallQueues::AddTo(grpc::ServerBuilder* builder) {
@@ -38,12 +32,13 @@ void CallQueues::AddTo(grpc::ServerBuilder* builder) {
 
 void CallQueues::Start(const std::function<Reactor*(Rpc*)>& make, const CallerEvents& events) {
   for (const auto& source : sources_) {
-    source->make = make;
+    source->make = [this, make](Rpc* rpc) {
+      threads_.NoteCall();
+      return make(rpc);
+    };
     source->events = events;
     for (int i = 0; i < kAwaited; ++i) Rpc::Await(source.get());
-    for (int i = 0; i < kThreadsPerQueue; ++i) {
-      threads_.emplace_back([queue = source->queue.get()] { DeliverAll(queue); });
-    }
+    threads_.Start(source->queue.get(), kThreadsPerQueue);
   }
 }
 
@@ -51,11 +46,8 @@ void CallQueues::Stop() {
   for (const auto& source : sources_) {
     source->Release();
     source->released.WaitForNotification();
-    source->queue->Shutdown();
+    threads_.Stop(source->queue.get());
   }
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
-  for (const auto& source : sources_) DeliverAll(source->queue.get());  // Where no thread was started.
   sources_.clear();
 }
 

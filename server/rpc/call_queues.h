@@ -1,6 +1,7 @@
-// The completion queues of a gRPC server, and the threads that deliver their events to reactors.
+// The completion queues of a gRPC server, whose events go to reactors.
 //
-//   CallQueues queues;
+//   QueueThreads threads(poll_time, Rpc::Deliver);
+//   CallQueues queues(&threads);
 //   queues.AddTo(&builder);
 //   auto server = builder.BuildAndStart();
 //   queues.Start([](Rpc* rpc) -> Reactor* { return new Echo(rpc); }, CallerEvents());
@@ -15,18 +16,19 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server_builder.h"
+#include "server/rpc/queue_threads.h"
 #include "server/rpc/reactor.h"
 
 namespace prefixd {
 
 class CallQueues {
  public:
-  CallQueues() = default;
+  // The threads, which other servers' queues may have too, outlive it.
+  explicit CallQueues(QueueThreads* threads) : threads_(*threads) {}
   ~CallQueues() { Stop(); }
   CallQueues(const CallQueues&) = delete;
   CallQueues& operator=(const CallQueues&) = delete;
@@ -35,6 +37,7 @@ class CallQueues {
   void AddTo(grpc::ServerBuilder* builder);
 
   // Once the server is built. `make`, for each call, and the events are called on the threads.
+  // Throws std::system_error where there can be no more threads.
   void Start(const std::function<Reactor*(Rpc*)>& make, const CallerEvents& events);
 
   // Waits for the reactors that there are, and ends the threads. Needs: the server's Shutdown has returned, or it was
@@ -42,9 +45,9 @@ class CallQueues {
   void Stop();
 
  private:
+  QueueThreads& threads_;
   grpc::AsyncGenericService service_;
   std::vector<std::unique_ptr<CallSource>> sources_;
-  std::vector<std::thread> threads_;
 };
 
 }  // namespace prefixd

@@ -43,7 +43,7 @@ bool HasUnboundedWindows() { return !grpc::Version().starts_with("1.51."); }
 }  // namespace
 
 struct GrpcServers::One {
-  explicit One(ServerContext its) : context(std::move(its)) {}
+  One(ServerContext its, QueueThreads* threads) : context(std::move(its)), queues(threads) {}
   ServerContext context;
   Methods methods{&context};
   CallQueues queues;
@@ -52,8 +52,8 @@ struct GrpcServers::One {
   std::shared_ptr<grpc::Server> grpc;
 };
 
-GrpcServers::GrpcServers(ServerContext context, Settings settings, Acceptor* acceptor)
-    : context_(std::move(context)), settings_(std::move(settings)), acceptor_(acceptor) {}
+GrpcServers::GrpcServers(ServerContext context, Settings settings, Acceptor* acceptor, QueueThreads* threads)
+    : context_(std::move(context)), settings_(std::move(settings)), acceptor_(acceptor), threads_(threads) {}
 
 GrpcServers::~GrpcServers() = default;
 
@@ -85,7 +85,7 @@ Acceptor::Door* GrpcServers::NewDoorOf(const std::string& user) {
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServers::One>> GrpcServers::Build(const std::string& user) {
-  auto one = std::make_unique<One>(context_);
+  auto one = std::make_unique<One>(context_, threads_);
   one->context.user = user;
   settings_.add(&one->context, &one->methods);
   grpc::ServerBuilder builder;

@@ -35,6 +35,7 @@
 #include "server/call/server_context.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/methods.h"
+#include "server/rpc/queue_threads.h"
 
 namespace prefixd {
 
@@ -48,8 +49,8 @@ class GrpcServers {
     std::function<void(ServerContext*, Methods*)> add;  // What is served. The context outlives the methods.
   };
 
-  // The acceptor is used as long as DoorOf may be called.
-  GrpcServers(ServerContext context, Settings settings, Acceptor* acceptor);
+  // The acceptor is used as long as DoorOf may be called, the threads, which may serve others too, until Stop.
+  GrpcServers(ServerContext context, Settings settings, Acceptor* acceptor, QueueThreads* threads);
   ~GrpcServers();  // Needs: Stop was called, or nothing was started.
 
   // Errors: INTERNAL: gRPC can't start.
@@ -76,6 +77,7 @@ class GrpcServers {
   const ServerContext context_;
   const Settings settings_;
   Acceptor* const acceptor_;
+  QueueThreads* const threads_;
   std::vector<std::unique_ptr<One>> servers_;                // The first is anybody's.
   absl::flat_hash_map<std::string, Acceptor::Door*> doors_;  // By user.
 };

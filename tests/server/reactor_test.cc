@@ -47,7 +47,8 @@ int NumCancelled(Ender ender) {
   std::atomic<int> num_cancelled = 0;
   Gate came;
   Gate done;
-  CallQueues queues;
+  QueueThreads threads(std::chrono::microseconds(0), Rpc::Deliver);
+  CallQueues queues(&threads);
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
