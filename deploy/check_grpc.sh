@@ -93,8 +93,13 @@ make_root() {
 copy_tree() {
   local tree=$root/src/prefixd
   mkdir -p "$tree"
-  find "$tree" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
-  (cd "$source" && git ls-files -z | xargs -0 cp --parents -p -t "$tree")
+  # A file that differs is new: with the time of its last change, an older build would pass for newer than it.
+  (cd "$source" && git ls-files -z) | while IFS= read -r -d '' file; do
+    cmp -s "$source/$file" "$tree/$file" || (cd "$source" && cp --parents --preserve=mode -t "$tree" "$file")
+  done
+  (cd "$tree" && find . -path ./build -prune -o -type f -print0) | while IFS= read -r -d '' file; do
+    [[ -e $source/$file ]] || rm "$tree/$file"
+  done
 }
 
 # From 2.42 on glibc declares rsqrt too, and says that it throws nothing; CUDA 13.0 does not say so.

@@ -21,11 +21,11 @@ constexpr std::chrono::milliseconds kWorkWindow{2};
 constexpr std::chrono::microseconds kIdleLook{50};
 // How long it may not look, until the others take over.
 constexpr std::chrono::milliseconds kMaxStuck{1};
-// How long nobody polls after these, or where the others can't be called; and after a thread that yielded has not got
-// its core back at once, which on virtual machines also happens when nobody wants it.
-constexpr std::chrono::milliseconds kPauseForLoad{250};
-constexpr std::chrono::milliseconds kPauseForTheCore{5};
+// How long nobody polls after a poller gave up: twice as long each time, unless it had lasted.
 constexpr std::chrono::milliseconds kNoPause{0};
+constexpr std::chrono::milliseconds kMinPause{5};
+constexpr std::chrono::milliseconds kMaxPause{250};
+constexpr std::chrono::milliseconds kLasting{50};
 
 }  // namespace
 
@@ -99,14 +99,18 @@ void QueueThreads::PollAlone(Queue* own) {
   int num_others = 0;
   const uint64_t poller = CallOutside(own, &queues, &num_others);
   if (poller == 0) return;
+  const auto start = Clock::now();
   const Polled are_outside = Poll(kMaxCalling, [&] {
     last_look_.store(Clock::now(), std::memory_order_relaxed);
     return num_outside_.load(std::memory_order_relaxed) == num_others;
   });
-  std::chrono::milliseconds pause = are_outside == Polled::kTimeIsUp ? kPauseForLoad : kPauseForTheCore;
-  if (are_outside == Polled::kFound) pause = DeliverAlone(queues, poller);
+  const bool gave_up = are_outside != Polled::kFound || !DeliverAlone(queues, poller);
   MutexLock lock(mutex_);
-  if (poller_ == poller) EndPolling(pause);
+  if (poller_ == poller) {
+    if (!gave_up || Clock::now() - start > kLasting) pause_ = kNoPause;
+    if (gave_up) pause_ = std::clamp(2 * pause_, kMinPause, kMaxPause);
+    EndPolling(pause_);
+  }
   --num_looking_;
   is_gone_.NotifyAll();
 }
@@ -121,7 +125,7 @@ uint64_t QueueThreads::CallOutside(const Queue* own, std::vector<Queue*>* queues
     num_threads += queue->num_threads;
   }
   if (num_threads > kMaxThreads) {
-    not_before_ = Clock::now() + kPauseForLoad;
+    not_before_ = Clock::now() + kMaxPause;
     return 0;
   }
   *num_others = num_threads - 1;
@@ -138,7 +142,7 @@ uint64_t QueueThreads::CallOutside(const Queue* own, std::vector<Queue*>* queues
   return poller_;
 }
 
-std::chrono::milliseconds QueueThreads::DeliverAlone(const std::vector<Queue*>& queues, uint64_t poller) {
+bool QueueThreads::DeliverAlone(const std::vector<Queue*>& queues, uint64_t poller) {
   int num_finds = 0;  // In a row.
   auto window_start = Clock::now();
   Clock::duration work{0};  // Since then.
@@ -160,10 +164,9 @@ std::chrono::milliseconds QueueThreads::DeliverAlone(const std::vector<Queue*>& 
   while (!has_ended()) {
     const Polled polled = Poll(TimeLeft(), look);
     if (polled == Polled::kTimeIsUp) break;
-    if (polled == Polled::kOthersWantTheCore) return kPauseForTheCore;
-    if (num_finds > kMaxFinds || work > kWorkWindow / 2) return kPauseForLoad;
+    if (polled == Polled::kOthersWantTheCore || num_finds > kMaxFinds || work > kWorkWindow / 2) return false;
   }
-  return kNoPause;
+  return true;
 }
 
 bool QueueThreads::DeliverSome(const std::vector<Queue*>& queues) {
@@ -186,7 +189,7 @@ bool QueueThreads::DeliverSome(const std::vector<Queue*>& queues) {
 }
 
 void QueueThreads::EndPolling(std::chrono::milliseconds pause) {
-  if (pause != kNoPause) not_before_ = Clock::now() + pause;
+  not_before_ = Clock::now() + pause;
   poller_ = 0;
   num_outside_ = 0;
   let_in_.NotifyAll();
@@ -211,7 +214,7 @@ void QueueThreads::StayOutside(Queue* queue) {
     let_in_.WaitFor(mutex_, kMaxStuck);
     has_watcher_ = false;
     if (poller_ == poller && Clock::now() - last_look_.load(std::memory_order_relaxed) > kMaxStuck) {
-      EndPolling(kPauseForLoad);
+      EndPolling(kMaxPause);
     }
   }
 }
