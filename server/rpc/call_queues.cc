@@ -14,6 +14,8 @@ constexpr int kCoresPerQueue = 4;
 constexpr int kMaxQueues = 8;
 // Calls that each queue awaits. One that comes while none is awaited waits until one is.
 constexpr int kAwaited = 64;
+// Of a queue that are under way: where there are more, nobody is a lone caller. Those who do not read are many.
+constexpr int kManyCalls = 64;
 
 int NumQueues() {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / kCoresPerQueue, 1, kMaxQueues);
@@ -32,8 +34,8 @@ void CallQueues::AddTo(grpc::ServerBuilder* builder) {
 
 void CallQueues::Start(const std::function<Reactor*(Rpc*)>& make, const CallerEvents& events) {
   for (const auto& source : sources_) {
-    source->make = [this, make](Rpc* rpc) {
-      threads_.NoteCall();
+    source->make = [this, make, &num_holds = source->num_holds](Rpc* rpc) {
+      threads_.NoteCall(/*beside_many=*/num_holds.load(std::memory_order_relaxed) > kManyCalls);
       return make(rpc);
     };
     source->events = events;

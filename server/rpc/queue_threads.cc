@@ -41,10 +41,10 @@ void QueueThreads::Start(grpc::CompletionQueue* queue, int num_threads) {
   for (int i = 0; i < num_threads; ++i) started->threads.emplace_back([this, started] { Run(started); });
 }
 
-void QueueThreads::NoteCall() {
+void QueueThreads::NoteCall(bool beside_many) {
   const auto now = Clock::now();
   const auto last = last_call_.exchange(now, std::memory_order_relaxed);
-  calls_are_close_.store(now - last < poll_time_, std::memory_order_relaxed);
+  calls_are_close_.store(!beside_many && now - last < poll_time_, std::memory_order_relaxed);
 }
 
 void QueueThreads::Stop(grpc::CompletionQueue* queue) {
@@ -161,7 +161,7 @@ bool QueueThreads::DeliverAlone(const std::vector<Queue*>& queues, uint64_t poll
     if (is_work) work += took;
     return is_work || has_ended();
   };
-  while (!has_ended()) {
+  while (!has_ended() && calls_are_close_.load(std::memory_order_relaxed)) {
     const Polled polled = Poll(TimeLeft(), look);
     if (polled == Polled::kTimeIsUp) break;
     if (polled == Polled::kOthersWantTheCore || num_finds > kMaxFinds || work > kWorkWindow / 2) return false;

@@ -45,8 +45,8 @@ class QueueThreads {
   // then.
   void Start(grpc::CompletionQueue* queue, int num_threads);
 
-  // A call has come.
-  void NoteCall();
+  // A call has come, beside others or beside so many that nobody is to poll.
+  void NoteCall(bool beside_many);
 
   // Ends the queue, whether it was started or not, and its threads when all its events are delivered.
   void Stop(grpc::CompletionQueue* queue);

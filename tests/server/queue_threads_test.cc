@@ -49,7 +49,7 @@ class Queues {
 
   // As if a call had come, of which the event tells. The event stays until Stop.
   void Call(int queue, Event event) {
-    threads_.NoteCall();
+    threads_.NoteCall(/*beside_many=*/false);
     events_.push_back(std::make_unique<Event>(std::move(event)));
     alarms_.push_back(std::make_unique<grpc::Alarm>());
     alarms_.back()->Set(queues_[queue].get(), gpr_inf_past(GPR_CLOCK_MONOTONIC), events_.back().get());
