@@ -14,7 +14,7 @@ constexpr int kCoresPerQueue = 4;
 constexpr int kMaxQueues = 8;
 // Calls that each queue awaits. One that comes while none is awaited waits until one is.
 constexpr int kAwaited = 64;
-// Of a queue that are under way: where there are more, nobody is a lone caller. Those who do not read are many.
+// Calls of a queue that are under way. Where there are more, nobody is a lone caller: those who do not read are many.
 constexpr int kManyCalls = 64;
 
 int NumQueues() {
