@@ -9,7 +9,7 @@
 //
 // Polling ends when no call has come for poll_time, so long streams are not delivered by one thread; when there is more
 // to deliver than one thread can, or something takes long; and when others want the core. In the last two cases nobody
-// polls for 5 to 250 ms.
+// polls for 5 to 250 ms. Nobody polls either while many calls are under way, as those who do not read have.
 //
 // Threads: Start and Stop one thread; NoteCall any.
 // Cost:    a core while calls come within poll_time of each other, whoever makes them, refused ones too; else two reads
@@ -45,7 +45,7 @@ class QueueThreads {
   // then.
   void Start(grpc::CompletionQueue* queue, int num_threads);
 
-  // A call has come, beside others or beside so many that nobody is to poll.
+  // A call has come. beside_many: others are under way, so many that nobody is to poll.
   void NoteCall(bool beside_many);
 
   // Ends the queue, whether it was started or not, and its threads when all its events are delivered.
