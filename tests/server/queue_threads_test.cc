@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::microseconds kPollTime{2000};
-constexpr std::chrono::seconds kLimit{60};
+constexpr std::chrono::minutes kLimit{5};  // A poller gives way to others: beside them it may take seconds to be one.
 constexpr int kQueues = 3;
 constexpr int kThreadsPerQueue = 2;
 
@@ -97,7 +97,7 @@ TEST(QueueThreadsTest, ALoneCallersEventsGoToOneThread) {
 
 TEST(QueueThreadsTest, AQueueThatStartsLaterIsOneOfThem) {
   Queues queues(kPollTime);
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(GoToOneThread(&queues));
     queues.Start();  // Mostly while one thread polls.
   }
@@ -138,7 +138,7 @@ TEST(QueueThreadsTest, ManyThreadsStayAtTheirQueues) {
 
 // The first event is the poller's, and waits for the second.
 TEST(QueueThreadsTest, OneThatTakesLongHoldsUpNoOther) {
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < kQueues; ++round) {
     Queues queues(kPollTime);
     ASSERT_TRUE(GoToOneThread(&queues));
     Gate second;

@@ -2,6 +2,8 @@
 #ifndef PREFIXD_TESTS_SERVER_SERVICE_FIXTURE_H_
 #define PREFIXD_TESTS_SERVER_SERVICE_FIXTURE_H_
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -85,8 +87,18 @@ class ServiceTest : public testing::Test {
   }
   // Waits, with a limit, until the server holds no request and no bytes: it notices some ends a moment later.
   bool BecomesIdle() {
+    return Becomes([&] { return Info().requests().used() == 0 && Info().request_bytes().used() == 0; });
+  }
+  // The bytes that calls under way are charged for. Calls that have ended, questions too, may count a moment longer:
+  // asks until it is `expected`, with a limit.
+  uint64_t ChargedBytes(uint64_t expected) {
+    uint64_t charged = 0;
+    Becomes([&] { return (charged = Info().request_bytes().used()) == expected; });
+    return charged;
+  }
+  static bool Becomes(const std::function<bool()>& is_so) {
     for (int i = 0; i < 2000; ++i) {
-      if (Info().requests().used() == 0 && Info().request_bytes().used() == 0) return true;
+      if (is_so()) return true;
       absl::SleepFor(absl::Milliseconds(5));  // Until the next look.
     }
     return false;
