@@ -129,13 +129,64 @@ void SetBudget(uint64_t limit, uint64_t used, v1::Budget* budget) {
   budget->set_used(used);
 }
 
+// What the server says of itself. The lists of what it serves take long to encode and never change: they are encoded
+// once, and all answers share their bytes. Threads: any.
+class InfoWriter {
+ public:
+  explicit InfoWriter(const ServerContext* context) : context_(*context), lists_(EncodeLists(*context->device)) {}
+
+  grpc::ByteBuffer Write(Admission::Use use) const {
+    std::vector<grpc::Slice> parts;
+    SerializeArrayMessage(Describe(use), {}).Dump(&parts);
+    parts.push_back(lists_);  // Fields of a message come in any order.
+    return grpc::ByteBuffer(parts.data(), parts.size());
+  }
+
+ private:
+  static grpc::Slice EncodeLists(const Device& device) {
+    v1::GetServerInfoResponse lists;
+    EncodeAlgorithms(device, &lists);
+    EncodeCapabilities(device, &lists);
+    return grpc::Slice(lists.SerializeAsString());
+  }
+  v1::GetServerInfoResponse Describe(Admission::Use use) const;
+
+  const ServerContext& context_;
+  const absl::Time started_ = absl::Now();
+  const grpc::Slice lists_;
+};
+
+v1::GetServerInfoResponse InfoWriter::Describe(Admission::Use use) const {
+  v1::GetServerInfoResponse response;
+  const DeviceInfo& device = context_.device->info();
+  const Admission::Limits limits = context_.admission->limits();
+  response.set_version(kVersion);
+  response.set_numerics_version(kNumericsVersion);
+  response.set_device(device.name);
+  response.set_device_memory_bytes(device.memory_bytes);
+  response.set_device_memory_free_bytes(context_.lanes->free_memory_bytes());
+  response.set_lanes(context_.lanes->num_lanes());
+  response.set_max_message_bytes(context_.max_message_bytes);
+  response.set_max_reply_payload_bytes(kMaxReplyPayloadBytes);
+  SetBudget(limits.requests, use.requests, response.mutable_requests());
+  SetBudget(limits.bytes, use.bytes, response.mutable_request_bytes());
+  SetBudget(context_.lanes->staging_bytes(), context_.lanes->used_staging_bytes(), response.mutable_staging_bytes());
+  response.set_uptime_seconds(absl::ToInt64Seconds(absl::Now() - started_));
+  if (context_.arrays != nullptr) {
+    const Admission::Use arrays = context_.arrays->in_use();
+    SetBudget(context_.arrays->limits().arrays, arrays.requests, response.mutable_arrays());
+    SetBudget(context_.arrays->limits().bytes, arrays.bytes, response.mutable_array_bytes());
+  }
+  return response;
+}
+
 // Answers with bytes, so that no message is kept until they have left, and charges them: some tens of KiB.
 class InfoReactor final : public ReadingReactor {
  public:
-  InfoReactor(ServerContext* context, Rpc* rpc, absl::Time started)
+  InfoReactor(ServerContext* context, Rpc* rpc, std::shared_ptr<const InfoWriter> writer)
       : ReadingReactor(context, rpc, InfoOf(*context, rpc), Admission::Kind::kQuestion),
-        context_(context),
-        started_(started) {}
+        admission_(*context->admission),
+        writer_(std::move(writer)) {}
 
  private:
   static CallInfo InfoOf(const ServerContext& context, Rpc* rpc) {
@@ -145,52 +196,25 @@ class InfoReactor final : public ReadingReactor {
   }
 
   void OnRequest(const grpc::ByteBuffer& /*request*/) override {
-    Admission::Use use = context_->admission->in_use();
+    Admission::Use use = admission_.in_use();
     use.bytes -= Call::kBytes + charged_bytes();  // Without this call.
-    grpc::ByteBuffer response = SerializeArrayMessage(Describe(*context_, use, started_), {});
+    grpc::ByteBuffer response = writer_->Write(use);
     absl::Status status = call().Charge(response.Length());
     if (status.ok()) call().CountSent(response.Length());
     End(std::move(status), response);
   }
 
-  static v1::GetServerInfoResponse Describe(const ServerContext& context, Admission::Use use, absl::Time started);
-
-  ServerContext* const context_;
-  const absl::Time started_;
+  const Admission& admission_;
+  const std::shared_ptr<const InfoWriter> writer_;
 };
-
-v1::GetServerInfoResponse InfoReactor::Describe(const ServerContext& context, Admission::Use use, absl::Time started) {
-  v1::GetServerInfoResponse response;
-  const DeviceInfo& device = context.device->info();
-  const Admission::Limits limits = context.admission->limits();
-  response.set_version(kVersion);
-  response.set_numerics_version(kNumericsVersion);
-  response.set_device(device.name);
-  response.set_device_memory_bytes(device.memory_bytes);
-  response.set_device_memory_free_bytes(context.lanes->free_memory_bytes());
-  response.set_lanes(context.lanes->num_lanes());
-  response.set_max_message_bytes(context.max_message_bytes);
-  response.set_max_reply_payload_bytes(kMaxReplyPayloadBytes);
-  SetBudget(limits.requests, use.requests, response.mutable_requests());
-  SetBudget(limits.bytes, use.bytes, response.mutable_request_bytes());
-  SetBudget(context.lanes->staging_bytes(), context.lanes->used_staging_bytes(), response.mutable_staging_bytes());
-  response.set_uptime_seconds(absl::ToInt64Seconds(absl::Now() - started));
-  if (context.arrays != nullptr) {
-    const Admission::Use arrays = context.arrays->in_use();
-    SetBudget(context.arrays->limits().arrays, arrays.requests, response.mutable_arrays());
-    SetBudget(context.arrays->limits().bytes, arrays.bytes, response.mutable_array_bytes());
-  }
-  EncodeAlgorithms(*context.device, &response);
-  EncodeCapabilities(*context.device, &response);
-  return response;
-}
 
 }  // namespace
 
 void AddAdminMethods(ServerContext* context, Methods* methods) {
   constexpr const char* kService = v1::AdminService::service_full_name();
-  methods->Add(kService, "GetServerInfo",
-               [=, started = absl::Now()](Rpc* rpc) { return new InfoReactor(context, rpc, started); });
+  methods->Add(kService, "GetServerInfo", [=, writer = std::make_shared<const InfoWriter>(context)](Rpc* rpc) {
+    return new InfoReactor(context, rpc, writer);
+  });
   methods->Add(kService, "RunBenchmark", [=](Rpc* rpc) { return new BenchmarkReactor(context, rpc); });
 }
 
