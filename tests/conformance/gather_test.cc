@@ -7,8 +7,8 @@
 namespace prefixd::conformance {
 namespace {
 
-enum class Pattern { kIdentity, kRandom, kSomeBad, kAllBad };
-constexpr int kNumPatterns = 4;
+enum class IndexPattern { kIdentity, kRandom, kSomeBad, kAllBad };
+constexpr int kNumIndexPatterns = 4;
 
 class GatherTest : public DeviceTest<DTypeParam> {
  protected:
@@ -30,15 +30,15 @@ class GatherTest : public DeviceTest<DTypeParam> {
 
   // Distinct indices below `bound`, but for the bad ones. Needs: num_items <= bound.
   template <class Index>
-  std::vector<Index> MakeIndices(Pattern pattern, size_t num_items, size_t bound) {
+  std::vector<Index> MakeIndices(IndexPattern pattern, size_t num_items, size_t bound) {
     std::vector<Index> indices(bound);
     std::iota(indices.begin(), indices.end(), Index{0});
-    if (pattern != Pattern::kIdentity) {
+    if (pattern != IndexPattern::kIdentity) {
       for (size_t i = bound; i > 1; --i) std::swap(indices[i - 1], indices[random().Below(i)]);
     }
     indices.resize(num_items);
     for (Index& index : indices) {
-      if (pattern == Pattern::kAllBad || (pattern == Pattern::kSomeBad && random().OneIn(50)))
+      if (pattern == IndexPattern::kAllBad || (pattern == IndexPattern::kSomeBad && random().OneIn(50)))
         index = BadIndex<Index>(bound);
     }
     return indices;
@@ -52,11 +52,11 @@ class GatherTest : public DeviceTest<DTypeParam> {
   }
 
   template <class T, class Index>
-  testing::AssertionResult Gathers(Pattern pattern, size_t num_items, size_t offset) {
+  testing::AssertionResult Gathers(IndexPattern pattern, size_t num_items, size_t offset) {
     const size_t in_items = num_items + random().Below(10);
     const std::vector<T> in = AnyBits<T>(in_items);
     auto indices = MakeIndices<Index>(pattern, num_items, in_items);
-    for (size_t i = 0; i < num_items && pattern == Pattern::kRandom; i += 7) indices[i] = indices[num_items / 2];
+    for (size_t i = 0; i < num_items && pattern == IndexPattern::kRandom; i += 7) indices[i] = indices[num_items / 2];
     std::vector<T> want(num_items);
     uint64_t want_bad = 0;
     for (size_t i = 0; i < num_items; ++i) {
@@ -80,7 +80,7 @@ class GatherTest : public DeviceTest<DTypeParam> {
   }
 
   template <class T, class Index>
-  testing::AssertionResult Scatters(Pattern pattern, size_t num_items, size_t offset) {
+  testing::AssertionResult Scatters(IndexPattern pattern, size_t num_items, size_t offset) {
     const size_t out_items = num_items + random().Below(10);
     const std::vector<T> in = AnyBits<T>(num_items);
     const auto indices = MakeIndices<Index>(pattern, num_items, out_items);
@@ -128,9 +128,9 @@ TEST_P(GatherTest, EveryPatternAndSize) {
     using T = decltype(zero);
     using Index = decltype(index);
     for (const size_t size : Sizes()) {
-      for (int form = 0; form < 2 * kNumPatterns; ++form) {
+      for (int form = 0; form < 2 * kNumIndexPatterns; ++form) {
         if (!Takes(size)) continue;
-        const auto pattern = static_cast<Pattern>(form / 2);
+        const auto pattern = static_cast<IndexPattern>(form / 2);
         const size_t offset = random().OneIn(2) ? 0 : random().Below(9);
         ASSERT_TRUE((Gathers<T, Index>(pattern, size, offset))) << size << " items, pattern " << form / 2;
         ASSERT_TRUE((Scatters<T, Index>(pattern, size, offset))) << size << " items, pattern " << form / 2;
@@ -143,9 +143,10 @@ TEST_P(GatherTest, ManyTiles) {
   WithTypes([&](auto zero, auto index) {
     using T = decltype(zero);
     using Index = decltype(index);
-    for (int pattern = 0; pattern < kNumPatterns; ++pattern) {
-      ASSERT_TRUE((Gathers<T, Index>(static_cast<Pattern>(pattern), ManyTilesSize(), 0))) << "pattern " << pattern;
-      ASSERT_TRUE((Scatters<T, Index>(static_cast<Pattern>(pattern), ManyTilesSize(), 0))) << "pattern " << pattern;
+    for (int pattern = 0; pattern < kNumIndexPatterns; ++pattern) {
+      ASSERT_TRUE((Gathers<T, Index>(static_cast<IndexPattern>(pattern), ManyTilesSize(), 0))) << "pattern " << pattern;
+      ASSERT_TRUE((Scatters<T, Index>(static_cast<IndexPattern>(pattern), ManyTilesSize(), 0)))
+          << "pattern " << pattern;
     }
   });
 }

@@ -72,8 +72,22 @@ std::string ParamName(const OpParam& param) {
 std::string ParamName(const DTypeParam& param) { return std::string(Name(param.dtype)); }
 std::string ParamName(const DeviceParam& param) { return param.device; }
 
-bool TakesAShare(const OpParam& param) { return param.out_dtype != param.dtype || SizeOf(param.dtype) < 4; }
-bool TakesAShare(const DTypeParam& param) { return SizeOf(param.dtype) < 4; }
+namespace {
+
+bool RunsTakeAShare() {
+#ifdef __SANITIZE_ADDRESS__
+  return true;
+#else
+  return std::getenv(kCpuIsa) != nullptr;
+#endif
+}
+
+}  // namespace
+
+bool TakesAShare(const OpParam& param) {
+  return param.out_dtype != param.dtype || SizeOf(param.dtype) < 4 || RunsTakeAShare();
+}
+bool TakesAShare(const DTypeParam& param) { return SizeOf(param.dtype) < 4 || RunsTakeAShare(); }
 
 std::vector<OpParam> EveryOp(const std::string& device) {
   std::vector<OpParam> params;

@@ -9,12 +9,10 @@
 #include <vector>
 
 #include "kernels/cpu/isa.h"
+#include "tests/kernels/guard.h"
 
 namespace prefixd::cpu {
 namespace {
-
-constexpr unsigned char kGuard = 0xfe;
-constexpr size_t kGuardBytes = 128;
 
 class SimdGlueTest : public testing::TestWithParam<Isa> {
  protected:

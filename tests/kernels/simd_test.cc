@@ -11,12 +11,10 @@
 
 #include "base/status.h"
 #include "kernels/cpu/isa.h"
+#include "tests/kernels/guard.h"
 
 namespace prefixd::cpu {
 namespace {
-
-constexpr unsigned char kGuard = 0xfe;
-constexpr size_t kGuardBytes = 128;
 
 class SimdTest : public testing::TestWithParam<Isa> {
  protected:

@@ -7,15 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/status.h"
 #include "server/call/admission.h"
+#include "tests/server/callers.h"
 
 namespace prefixd {
-
-inline Caller At(const std::string& name, int connection = 0) {
-  return {.name = name, .connection = StrCat(name, ":", connection)};
-}
-inline Caller Named(const std::string& name) { return {.name = name, .connection = "x", .is_address = false}; }
 
 // One caller may have all.
 inline Admission::Limits Whole(uint64_t requests, uint64_t bytes, uint64_t bytes_per_request = 0) {

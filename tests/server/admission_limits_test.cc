@@ -34,21 +34,21 @@ Caller On(const std::string& connection, const std::string& name) {
 TEST(AdmissionLimitsTest, RequestsOfACaller) {
   Admission admission(Whole(100, 100));
   admission.SetCallerLimits(Table({{"alice", {.requests = 2}}, {"*", {.requests = 3}}, {"root", {}}}));
-  const auto alice = TakeAll(admission, Named("alice"));
+  const auto alice = TakeAll(admission, Known("alice"));
   EXPECT_EQ(alice.size(), 2u);
-  const absl::Status refused = admission.Admit(Named("alice")).status();
+  const absl::Status refused = admission.Admit(Known("alice")).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ErrorReason(refused), "CALLER_REQUESTS");
   EXPECT_EQ(QuotaSubject(refused), "alice");
-  EXPECT_EQ(TakeAll(admission, Named("bob")).size(), 3u);  // Gone at once, as the others are below.
+  EXPECT_EQ(TakeAll(admission, Known("bob")).size(), 3u);  // Gone at once, as the others are below.
   EXPECT_EQ(TakeAll(admission, At("10.0.0.1")).size(), 3u);
-  EXPECT_EQ(TakeAll(admission, Named("root")).size(), 98u);  // A line without limits: he is not everybody.
+  EXPECT_EQ(TakeAll(admission, Known("root")).size(), 98u);  // A line without limits: he is not everybody.
 }
 
 TEST(AdmissionLimitsTest, WhoHasNothingDoesNotGetMoreThanHisLimit) {
   Admission admission({.requests = 64, .bytes = 1000, .share_percent = 50});
   admission.SetCallerLimits(Table({{"*", {.bytes = 300}}}));
-  for (const Caller& caller : {Named("alice"), At("10.0.0.1")}) {
+  for (const Caller& caller : {Known("alice"), At("10.0.0.1")}) {
     auto ticket = admission.Admit(caller);
     ASSERT_TRUE(ticket.ok());
     const absl::Status refused = ticket->Charge(301);
@@ -70,14 +70,14 @@ TEST(AdmissionLimitsTest, TheLeastOfLimitAndShare) {
                                    {"whole", {.share_percent = 100}},
                                    {"10.0.0.2", {.share_percent = 100}},
                                    {"tenth", {.share_percent = 10}}}));
-  EXPECT_EQ(TakeAll(admission, Named("small")).size(), 10u);
-  EXPECT_EQ(TakeAll(admission, Named("large")).size(), 32u);
+  EXPECT_EQ(TakeAll(admission, Known("small")).size(), 10u);
+  EXPECT_EQ(TakeAll(admission, Known("large")).size(), 32u);
   EXPECT_EQ(TakeAll(admission, At("10.0.0.1", 1)).size(), 8u);  // A connection has a share of its caller's limit.
-  EXPECT_EQ(TakeAll(admission, Named("whole")).size(), 64u);
+  EXPECT_EQ(TakeAll(admission, Known("whole")).size(), 64u);
   EXPECT_EQ(TakeAll(admission, At("10.0.0.2")).size(), 64u);
-  EXPECT_EQ(TakeAll(admission, Named("tenth")).size(), 7u);
-  const auto held = TakeAll(admission, Named("large"));
-  EXPECT_EQ(ErrorReason(admission.Admit(Named("large")).status()), "REQUEST_BUDGET");
+  EXPECT_EQ(TakeAll(admission, Known("tenth")).size(), 7u);
+  const auto held = TakeAll(admission, Known("large"));
+  EXPECT_EQ(ErrorReason(admission.Admit(Known("large")).status()), "REQUEST_BUDGET");
 }
 
 TEST(AdmissionLimitsTest, ConnectionsWithRequestsOfACaller) {
@@ -111,7 +111,7 @@ TEST(AdmissionLimitsTest, RequestsOfASecondWithTheTimeUntilTheNext) {
   const FakeClock clock;
   Admission admission(Whole(100, 100), clock);
   admission.SetCallerLimits(Table({{"alice", {.requests_per_second = 4}}}));
-  const auto refusal = [&] { return admission.Admit(Named("alice")).status(); };
+  const auto refusal = [&] { return admission.Admit(Known("alice")).status(); };
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(refusal().ok());
   absl::Status refused = refusal();
   EXPECT_EQ(ErrorReason(refused), "CALLER_RATE");
@@ -123,8 +123,8 @@ TEST(AdmissionLimitsTest, RequestsOfASecondWithTheTimeUntilTheNext) {
   EXPECT_TRUE(refusal().ok());
   EXPECT_EQ(RetryDelay(refusal()), std::chrono::milliseconds(250));
   clock.Pass(std::chrono::hours(1));  // No more than a second's worth is saved.
-  EXPECT_EQ(TakeAll(admission, Named("alice")).size(), 4u);
-  EXPECT_TRUE(admission.Admit(Named("bob")).ok());
+  EXPECT_EQ(TakeAll(admission, Known("alice")).size(), 4u);
+  EXPECT_TRUE(admission.Admit(Known("bob")).ok());
 }
 
 TEST(AdmissionLimitsTest, WhoIsRefusedForAnotherReasonKeepsHisRate) {
@@ -132,11 +132,11 @@ TEST(AdmissionLimitsTest, WhoIsRefusedForAnotherReasonKeepsHisRate) {
   Admission admission(Whole(100, 100), clock);
   admission.SetCallerLimits(Table({{"alice", {.requests = 1, .requests_per_second = 2}}}));
   {
-    auto ticket = admission.Admit(Named("alice"));
-    for (int i = 0; i < 5; ++i) EXPECT_EQ(ErrorReason(admission.Admit(Named("alice")).status()), "CALLER_REQUESTS");
+    auto ticket = admission.Admit(Known("alice"));
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(ErrorReason(admission.Admit(Known("alice")).status()), "CALLER_REQUESTS");
   }
-  EXPECT_TRUE(admission.Admit(Named("alice")).ok());
-  EXPECT_EQ(ErrorReason(admission.Admit(Named("alice")).status()), "CALLER_RATE");
+  EXPECT_TRUE(admission.Admit(Known("alice")).ok());
+  EXPECT_EQ(ErrorReason(admission.Admit(Known("alice")).status()), "CALLER_RATE");
 }
 
 TEST(AdmissionLimitsTest, QuestionsAreAnsweredWhateverTheLimits) {
@@ -163,19 +163,19 @@ TEST(AdmissionLimitsTest, QuestionsAreAnsweredWhateverTheLimits) {
 TEST(AdmissionLimitsTest, OtherLimitsHoldAtOnce) {
   const FakeClock clock;
   Admission admission(Whole(100, 100), clock);
-  auto tickets = TakeAll(admission, Named("alice"));
+  auto tickets = TakeAll(admission, Known("alice"));
   ASSERT_EQ(tickets.size(), 100u);
   tickets.resize(5);
   admission.SetCallerLimits(Table({{"alice", {.requests = 4}}}));
-  EXPECT_EQ(ErrorReason(admission.Admit(Named("alice")).status()), "CALLER_REQUESTS");
+  EXPECT_EQ(ErrorReason(admission.Admit(Known("alice")).status()), "CALLER_REQUESTS");
   tickets.resize(3);
-  EXPECT_TRUE(admission.Admit(Named("alice")).ok());
+  EXPECT_TRUE(admission.Admit(Known("alice")).ok());
   admission.SetCallerLimits(Table({{"*", {.requests_per_second = 1}}}));
-  EXPECT_EQ(TakeAll(admission, Named("alice")).size(), 1u);
+  EXPECT_EQ(TakeAll(admission, Known("alice")).size(), 1u);
   admission.SetCallerLimits(Table({{"alice", {.requests_per_second = 1000}}}));
-  EXPECT_EQ(RetryDelay(admission.Admit(Named("alice")).status()), std::chrono::milliseconds(1));
+  EXPECT_EQ(RetryDelay(admission.Admit(Known("alice")).status()), std::chrono::milliseconds(1));
   admission.SetCallerLimits({});
-  EXPECT_EQ(TakeAll(admission, Named("alice")).size(), 97u);
+  EXPECT_EQ(TakeAll(admission, Known("alice")).size(), 97u);
 }
 
 TEST(AdmissionLimitsTest, AStreamWaitsForBytesOfItsLimit) {
@@ -188,7 +188,7 @@ TEST(AdmissionLimitsTest, AStreamWaitsForBytesOfItsLimit) {
   EXPECT_FALSE(waiter->ChargeOrWait(50, [&] { granted.Arrive(); }));
   EXPECT_EQ(ErrorReason(holder->Charge(10)), "CALLER_BYTES");  // Who waits comes first.
   holder->ShrinkTo(51);
-  auto other = admission.Admit(Named("bob"));
+  auto other = admission.Admit(Known("bob"));
   EXPECT_TRUE(other->ChargeOrWait(500, [] { FAIL(); }));
   EXPECT_EQ(granted.arrived(), 0);
   admission.SetCallerLimits(Table({{"alice", {.bytes = 101}}}));  // What there is more of, those who wait get.
@@ -201,12 +201,12 @@ TEST(AdmissionLimitsTest, AStreamThatWaitsDoesNotGetMoreThanItsLimitEither) {
   Admission admission({.requests = 64, .bytes = 1000, .bytes_per_request = 10, .share_percent = 50});
   admission.SetCallerLimits(Table({{"alice", {.bytes = 100}}, {"bob", {.bytes = 100}}}));
   std::vector<Admission::Ticket> idle;
-  for (int i = 0; i < 8; ++i) idle.push_back(*admission.Admit(Named("alice")));
+  for (int i = 0; i < 8; ++i) idle.push_back(*admission.Admit(Known("alice")));
   Gate granted, done;
   EXPECT_FALSE(idle.front().ChargeOrWait(30, [&] { granted.Arrive(); }));
   // Another's wait comes behind it, and is over once both were looked at.
-  auto holder = admission.Admit(Named("bob"));
-  auto waiter = admission.Admit(Named("bob"));
+  auto holder = admission.Admit(Known("bob"));
+  auto waiter = admission.Admit(Known("bob"));
   ASSERT_TRUE(holder->Charge(80).ok());
   EXPECT_FALSE(waiter->ChargeOrWait(50, [&] { done.Arrive(); }));
   holder->ShrinkTo(0);
@@ -222,16 +222,16 @@ TEST(AdmissionLimitsTest, ManyOthersDoNotRenewARateAndAreForgotten) {
   const FakeClock clock;
   Admission admission(Whole(100, 100), clock);
   admission.SetCallerLimits(Table({{"*", {.requests_per_second = 1}}}));
-  EXPECT_TRUE(admission.Admit(Named("alice")).ok());
+  EXPECT_TRUE(admission.Admit(Known("alice")).ok());
   for (int i = 0; i < 10'000; ++i) ASSERT_TRUE(admission.Admit(At(StrCat("10.0.0.", i))).ok());
-  EXPECT_EQ(ErrorReason(admission.Admit(Named("alice")).status()), "CALLER_RATE");
+  EXPECT_EQ(ErrorReason(admission.Admit(Known("alice")).status()), "CALLER_RATE");
   EXPECT_GE(admission.num_known_callers(), 10'000u);
   for (int i = 0; i < 100'000; ++i) {
     clock.Pass(std::chrono::milliseconds(10));  // So 100 of them are within a second.
     ASSERT_TRUE(admission.Admit(At(StrCat("10.1.0.", i))).ok());
   }
   EXPECT_LE(admission.num_known_callers(), 500u);
-  EXPECT_TRUE(admission.Admit(Named("alice")).ok());
+  EXPECT_TRUE(admission.Admit(Known("alice")).ok());
 }
 
 // Any callers, limits that change, any order: nobody gets more than his limits, all is given back.

@@ -109,13 +109,13 @@ TEST(AdmissionTest, NeverExceedsItsBudgetsUnderThreads) {
 // ---- Shares --------------------------------------------------------------------------------------------------------
 TEST(AdmissionShareTest, EachCallerGetsHalfOfWhatTheOthersLeave) {
   Admission admission({.requests = 64, .bytes = 1 << 20, .share_percent = 50});
-  const auto first = TakeAll(admission, Named("first"));
-  const auto second = TakeAll(admission, Named("second"));
-  const auto third = TakeAll(admission, Named("third"));
+  const auto first = TakeAll(admission, Known("first"));
+  const auto second = TakeAll(admission, Known("second"));
+  const auto third = TakeAll(admission, Known("third"));
   EXPECT_EQ(first.size(), 32u);
   EXPECT_EQ(second.size(), 16u);
   EXPECT_EQ(third.size(), 8u);
-  const absl::Status refused = admission.Admit(Named("first")).status();
+  const absl::Status refused = admission.Admit(Known("first")).status();
   EXPECT_EQ(ErrorReason(refused), "REQUEST_BUDGET");
   EXPECT_EQ(QuotaSubject(refused), "first");
 }

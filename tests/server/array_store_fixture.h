@@ -18,18 +18,12 @@
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/device.h"
 #include "server/arrays/array_store.h"
-#include "server/call/caller.h"
+#include "tests/server/callers.h"
 
 namespace prefixd {
 
 inline constexpr uint64_t kPlenty = uint64_t{1} << 30;
 inline constexpr uint64_t kHuge = std::numeric_limits<uint64_t>::max();
-
-// A caller with a name of his own, and one without, by one of his connections.
-inline Caller Known(const std::string& name) { return {.name = name, .connection = "x", .is_address = false}; }
-inline Caller At(const std::string& name, int connection = 0) {
-  return {.name = name, .connection = StrCat(name, ":", connection)};
-}
 
 // Waits until the store has so many arrays: its thread may still hold one that it has taken away. Whether it had them
 // within a limit, for hangs.

@@ -18,7 +18,6 @@
 namespace prefixd {
 namespace {
 
-constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
 constexpr ScanSpec kScan = {.dtype = DType::kI32};
 
 // One request, and how it ended.

@@ -19,8 +19,6 @@
 
 namespace prefixd {
 
-inline constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
-
 // Keeps what was measured, and answers each write on a thread of its own.
 class FakeBenchmarkTransport final : public BenchmarkTransport {
  public:

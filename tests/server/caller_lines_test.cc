@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kMinBytes = 1000;
 
 absl::StatusOr<CallerLimitsTable> Read(const std::string& text) { return ReadLimitsFile(text, kMinBytes); }
-std::string Error(const std::string& text) { return std::string(Read(text).status().message()); }
+std::string ErrorOf(const std::string& text) { return std::string(Read(text).status().message()); }
 
 TEST(CallerLinesTest, ALineIsANameAndItsLimits) {
   const auto table = Read(
@@ -41,16 +41,16 @@ TEST(CallerLinesTest, WhatIsWrongIsSaidWithItsLine) {
        {"rqeuests=1", "requests", "requests=", "=1", "requests=0", "requests=-1", "requests=1x", "requests=1.5",
         "requests= 1", "requests=99999999999999999999", "requests=1048577", "bytes=999", "bytes=1G", "connections=0",
         "requests_per_second=0", "requests_per_second=1000001", "share_percent=0", "share_percent=101", "secret"}) {
-    const std::string error = Error(absl::StrCat("bob requests=1\n\nalice ", wrong));
+    const std::string error = ErrorOf(absl::StrCat("bob requests=1\n\nalice ", wrong));
     EXPECT_TRUE(error.starts_with("line 3: expected ")) << wrong << ": " << error;
     EXPECT_EQ(error.find("secret"), std::string::npos);
   }
-  EXPECT_EQ(Error("alice requests=1 bytes=1000 requests=2"), "line 1: has requests= twice");
-  EXPECT_EQ(Error("alice requests=1\n\"alice\" bytes=1000"), "line 2: the name has a line already");
-  EXPECT_EQ(Error("*\n*"), "line 2: the name has a line already");
+  EXPECT_EQ(ErrorOf("alice requests=1 bytes=1000 requests=2"), "line 1: has requests= twice");
+  EXPECT_EQ(ErrorOf("alice requests=1\n\"alice\" bytes=1000"), "line 2: the name has a line already");
+  EXPECT_EQ(ErrorOf("*\n*"), "line 2: the name has a line already");
   for (const std::string wrong :
        {"\"alice requests=1", "\"alice\"requests=1", "\"", "\"\"", "\"alice\\", "a\x01z", "\xc3\xa4"}) {
-    EXPECT_TRUE(Error(wrong).starts_with("line 1: expected ")) << wrong;
+    EXPECT_TRUE(ErrorOf(wrong).starts_with("line 1: expected ")) << wrong;
   }
   EXPECT_FALSE(Read(std::string(257, 'a')).ok());
   EXPECT_TRUE(Read(std::string(256, 'a')).ok());
@@ -60,7 +60,7 @@ TEST(CallerLinesTest, LinesAreBounded) {
   std::string text;
   for (int i = 0; i < 10'000; ++i) absl::StrAppend(&text, "caller", i, "\n");
   EXPECT_TRUE(Read(text).ok());
-  EXPECT_TRUE(Error(text + "one more").starts_with("line 10001: "));
+  EXPECT_TRUE(ErrorOf(text + "one more").starts_with("line 10001: "));
 }
 
 TEST(CallerLinesTest, NoBytesAreTooStrange) {

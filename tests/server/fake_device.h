@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,8 +19,13 @@
 #include "base/status.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/device.h"
+#include "server/request.h"
 
 namespace prefixd {
+
+// What the lanes of tests have, and how long they look for the next task.
+inline constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
+inline constexpr std::chrono::microseconds kLanePollTime{250};
 
 class FakeDevice final : public Device {
  public:

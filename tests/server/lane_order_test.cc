@@ -16,15 +16,12 @@
 namespace prefixd {
 namespace {
 
-constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
-constexpr std::chrono::microseconds kPollTime{250};
-
 TEST(LaneOrderTest, SmallTasksRunWhileLargeOnesHoldEveryLaneTheyMay) {
   FakeDevice device;
   constexpr int kLanes = 3;
   // Several rounds: no large task may come to the first lane, whether that lane is idle already or about to be idle.
   for (int round = 0; round < 20; ++round) {
-    auto pool = LanePool::Create(device, kLanes, kStagingBytes, kPollTime);
+    auto pool = LanePool::Create(device, kLanes, kStagingBytes, kLanePollTime);
     ASSERT_TRUE(pool.ok());
     Gate large_started;
     Gate go_on;
@@ -59,7 +56,7 @@ TEST(LaneOrderTest, SmallTasksRunWhileLargeOnesHoldEveryLaneTheyMay) {
 // Each small task submits the next, so that there is always one.
 TEST(LaneOrderTest, SmallTasksWithoutEndDoNotHoldUpALargeOne) {
   FakeDevice device;
-  auto pool = LanePool::Create(device, 2, kStagingBytes, kPollTime);
+  auto pool = LanePool::Create(device, 2, kStagingBytes, kLanePollTime);
   ASSERT_TRUE(pool.ok());
   std::atomic<bool> stop{false};
   Gate chains_ended;
@@ -87,7 +84,7 @@ constexpr std::chrono::hours kLongGap{1};
 TEST(LaneOrderTest, LargeTasksRunOnAThirdOfTheLanesWhileSmallRequestsCome) {
   FakeDevice device;
   constexpr int kLanes = 6;
-  auto pool = LanePool::Create(device, kLanes, kStagingBytes, kPollTime, kLongGap);
+  auto pool = LanePool::Create(device, kLanes, kStagingBytes, kLanePollTime, kLongGap);
   ASSERT_TRUE(pool.ok());
   Gate started;
   Gate ended;
@@ -116,7 +113,7 @@ TEST(LaneOrderTest, LargeTasksRunOnAThirdOfTheLanesWhileSmallRequestsCome) {
 TEST(LaneOrderTest, LargeTasksGoOnWhenSmallRequestsHaveStopped) {
   FakeDevice device;
   constexpr int kLanes = 6;
-  auto pool = LanePool::Create(device, kLanes, kStagingBytes, kPollTime);
+  auto pool = LanePool::Create(device, kLanes, kStagingBytes, kLanePollTime);
   ASSERT_TRUE(pool.ok());
   NoteSmallRequests(**pool);
   Gate go_on;
@@ -141,7 +138,7 @@ TEST(LaneOrderTest, DestructionRunsWhatIsHeldBack) {
   FakeDevice device;
   std::atomic<int> ran{0};
   {
-    auto pool = LanePool::Create(device, 6, kStagingBytes, kPollTime);
+    auto pool = LanePool::Create(device, 6, kStagingBytes, kLanePollTime);
     ASSERT_TRUE(pool.ok());
     NoteSmallRequests(**pool);
     for (int i = 0; i < 50; ++i) (*pool)->Submit({TaskSize::kLarge}, [&](BorrowedLane&) { ++ran; });
@@ -153,7 +150,8 @@ TEST(LaneOrderTest, DestructionRunsWhatIsHeldBack) {
 TEST(LaneOrderTest, MeasurementsAndYardsticksTakeNoLargeTasksPlace) {
   for (const TaskSize size : {TaskSize::kMeasurement, TaskSize::kYardstick}) {
     FakeDevice device;
-    auto pool = LanePool::Create(device, 3, kStagingBytes, kPollTime, kLongGap);  // Large tasks then have one of them.
+    auto pool =
+        LanePool::Create(device, 3, kStagingBytes, kLanePollTime, kLongGap);  // Large tasks then have one of them.
     ASSERT_TRUE(pool.ok());
     NoteSmallRequests(**pool);
     Gate running;
@@ -173,7 +171,7 @@ TEST(LaneOrderTest, MeasurementsAndYardsticksTakeNoLargeTasksPlace) {
 // ---- Yardsticks ----------------------------------------------------------------------------------------------------
 TEST(LaneOrderTest, OneYardstickRunsAtATime) {
   FakeDevice device;
-  auto pool = LanePool::Create(device, 6, kStagingBytes, kPollTime);
+  auto pool = LanePool::Create(device, 6, kStagingBytes, kLanePollTime);
   ASSERT_TRUE(pool.ok());
   std::atomic<int> running{0};
   Gate ended;
@@ -191,7 +189,7 @@ TEST(LaneOrderTest, OneYardstickRunsAtATime) {
 
 TEST(LaneOrderTest, AYardstickDoesNotStartBesideAsManyLargeTasksAsMay) {
   FakeDevice device;
-  auto pool = LanePool::Create(device, 6, kStagingBytes, kPollTime, kLongGap);
+  auto pool = LanePool::Create(device, 6, kStagingBytes, kLanePollTime, kLongGap);
   ASSERT_TRUE(pool.ok());
   NoteSmallRequests(**pool);
   Gate running, go_on, compared;
@@ -218,7 +216,7 @@ TEST(LaneOrderTest, AYardstickDoesNotStartBesideAsManyLargeTasksAsMay) {
 class QueuedTasksTest : public testing::Test {
  protected:
   // With one lane, which runs all.
-  QueuedTasksTest() : pool_(*LanePool::Create(device_, 1, kStagingBytes, kPollTime)) {
+  QueuedTasksTest() : pool_(*LanePool::Create(device_, 1, kStagingBytes, kLanePollTime)) {
     pool_->Submit({TaskSize::kLarge}, [this](BorrowedLane&) {
       held_.Arrive();
       EXPECT_TRUE(go_on_.WaitFor(1));

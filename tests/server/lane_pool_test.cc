@@ -17,12 +17,9 @@
 namespace prefixd {
 namespace {
 
-constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
-constexpr std::chrono::microseconds kPollTime{250};
-
 TEST(LanePoolTest, TwoLanesRunTwoTasksAtTheSameTime) {
   FakeDevice device;
-  auto pool = LanePool::Create(device, 2, kStagingBytes, kPollTime);
+  auto pool = LanePool::Create(device, 2, kStagingBytes, kLanePollTime);
   ASSERT_TRUE(pool.ok()) << pool.status();
   Gate started;
   Gate ended;
@@ -40,7 +37,7 @@ TEST(LanePoolTest, TwoLanesRunTwoTasksAtTheSameTime) {
 
 TEST(LanePoolTest, OneLaneRunsTasksInTheOrderSubmitted) {
   FakeDevice device;
-  auto pool = LanePool::Create(device, 1, kStagingBytes, kPollTime);
+  auto pool = LanePool::Create(device, 1, kStagingBytes, kLanePollTime);
   ASSERT_TRUE(pool.ok());
   std::vector<int> order;
   Gate ended;
@@ -82,10 +79,10 @@ TEST(LanePoolTest, TasksThatComeOneByOneRunWhenever) {
   FakeDevice device;
   for (const int lanes : {1, 2}) {
     Gate ran;
-    auto pool = LanePool::Create(device, lanes, kStagingBytes, kPollTime);
+    auto pool = LanePool::Create(device, lanes, kStagingBytes, kLanePollTime);
     ASSERT_TRUE(pool.ok());
     for (int i = 0; i < 1000; ++i) {
-      const auto next = std::chrono::steady_clock::now() + i % 7 * kPollTime / 3;
+      const auto next = std::chrono::steady_clock::now() + i % 7 * kLanePollTime / 3;
       while (std::chrono::steady_clock::now() < next) std::this_thread::yield();
       (*pool)->Submit({static_cast<TaskSize>(i % 4)}, [&](BorrowedLane&) { ran.Arrive(); });
       ASSERT_TRUE(ran.WaitFor(i + 1)) << "task " << i;
@@ -98,7 +95,7 @@ TEST(LanePoolTest, TasksThatComeOneByOneRunWhenever) {
 TEST(LanePoolTest, WithoutTasksThreadsSleep) {
   FakeDevice device;
   Gate ran;
-  auto pool = LanePool::Create(device, 2, kStagingBytes, kPollTime);
+  auto pool = LanePool::Create(device, 2, kStagingBytes, kLanePollTime);
   ASSERT_TRUE(pool.ok());
   for (int i = 0; i < 200; ++i) {
     (*pool)->Submit({TaskSize::kSmall}, [&](BorrowedLane&) { ran.Arrive(); });
@@ -113,7 +110,7 @@ TEST(LanePoolTest, WithoutTasksThreadsSleep) {
 TEST(LanePoolTest, ALaneIsBorrowedByOneTaskAtATime) {
   FakeDevice device;
   constexpr int kLanes = 3;
-  auto pool = LanePool::Create(device, kLanes, kStagingBytes, kPollTime);
+  auto pool = LanePool::Create(device, kLanes, kStagingBytes, kLanePollTime);
   ASSERT_TRUE(pool.ok());
   std::atomic<int> running{0};
   std::atomic<int> most{0};
@@ -135,7 +132,7 @@ TEST(LanePoolTest, ALaneIsBorrowedByOneTaskAtATime) {
 
 TEST(LanePoolTest, MemoryIsLookedAtAfterTasks) {
   FakeDevice device;
-  auto pool = LanePool::Create(device, 1, kStagingBytes, kPollTime);
+  auto pool = LanePool::Create(device, 1, kStagingBytes, kLanePollTime);
   ASSERT_TRUE(pool.ok());
   device.free_memory_bytes = 1234;
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -151,7 +148,7 @@ TEST(LanePoolTest, DestructionRunsWhatIsQueued) {
   FakeDevice device;
   std::atomic<int> ran{0};
   {
-    auto pool = LanePool::Create(device, 2, kStagingBytes, kPollTime);
+    auto pool = LanePool::Create(device, 2, kStagingBytes, kLanePollTime);
     ASSERT_TRUE(pool.ok());
     for (int i = 0; i < 50; ++i) (*pool)->Submit({TaskSize::kLarge}, [&](BorrowedLane&) { ++ran; });
   }
@@ -171,7 +168,7 @@ TEST(LanePoolTest, StagingIsMadeAtStartUpForEveryLane) {
 TEST(LanePoolTest, CreateFailsAsTheDeviceDoes) {
   FakeDevice device;
   device.memory_status = absl::ResourceExhaustedError("no memory");
-  EXPECT_EQ(LanePool::Create(device, 2, kStagingBytes, kPollTime).status().code(),
+  EXPECT_EQ(LanePool::Create(device, 2, kStagingBytes, kLanePollTime).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 

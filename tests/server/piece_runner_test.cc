@@ -18,8 +18,6 @@
 namespace prefixd {
 namespace {
 
-constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
-
 // Values whose sums and products round at every step, and stay finite.
 template <class T>
 std::vector<T> RoughItems(std::mt19937& random, size_t n, Op op) {

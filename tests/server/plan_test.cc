@@ -16,9 +16,9 @@
 namespace prefixd {
 namespace {
 
-constexpr uint64_t kItems = 1000;
+constexpr uint64_t kPlanItems = 1000;
 
-// x, y of f32 and mask of u8, each of kItems; outputs as new arrays.
+// x, y of f32 and mask of u8, each of kPlanItems; outputs as new arrays.
 Case CaseOf(std::vector<ProgramStep> steps, const std::vector<std::string>& outputs) {
   Case c;
   c.program.steps = std::move(steps);
@@ -29,7 +29,7 @@ Case CaseOf(std::vector<ProgramStep> steps, const std::vector<std::string>& outp
   for (const auto& [name, dtype] : {std::pair{"x", DType::kF32}, {"y", DType::kF32}, {"mask", DType::kU8}}) {
     if (reads.count(name) == 0) continue;
     c.program.inputs.push_back(Slice(name));
-    c.arrays.inputs.push_back({dtype, kItems});
+    c.arrays.inputs.push_back({dtype, kPlanItems});
   }
   for (const std::string& name : outputs) c.program.outputs.push_back(New(name));
   c.arrays.sinks.resize(outputs.size());
@@ -50,7 +50,7 @@ TEST(Plan, TypesLengthsAndDeathsOfAWholeProgram) {
                         {"running", "total"});
   const Plan plan = c.Planned().value();
   const Slot& positive = SlotNamed(plan, "positive");
-  EXPECT_EQ(positive.length.max_items, kItems);
+  EXPECT_EQ(positive.length.max_items, kPlanItems);
   EXPECT_FALSE(positive.length.IsKnown());
   EXPECT_TRUE(SlotNamed(plan, "running").length == positive.length);
   EXPECT_EQ(SlotNamed(plan, "total").dtype, DType::kF64);
@@ -120,7 +120,7 @@ TEST(Plan, AScatterTakesOverWhatIsReadNoMore) {
     EXPECT_EQ(plan.peak_bytes, MaxOf(NaiveMemory(c.program, plan)));
     return plan.steps.back().takes_over;
   };
-  const ProgramStep at = FillOf(DType::kU32, kItems, "at");
+  const ProgramStep at = FillOf(DType::kU32, kPlanItems, "at");
   const ProgramStep zeros = FillOf(DType::kF32, 5, "zeros");
   EXPECT_TRUE(takes_over({at, zeros, ScatterInto("x", "at", "zeros", "z")}, {"z"}));
   EXPECT_FALSE(takes_over({at, zeros, ScatterInto("x", "at", "zeros", "z")}, {"z", "zeros"}));
@@ -134,10 +134,11 @@ TEST(Plan, OutputsGoWhereTheyAreToGo) {
                   {});
   c.program.outputs = {{.name = "a", .sink = Into(ArraySlice{.name = "arrays/1"})},
                        {.name = "b", .sink = Into(ArraySlice{.name = "arrays/x"})},
-                       {.name = "c", .sink = Into(ArraySlice{.name = "arrays/1", .first_item = kItems})},
+                       {.name = "c", .sink = Into(ArraySlice{.name = "arrays/1", .first_item = kPlanItems})},
                        {.name = "d", .sink = Into(ArraySlice{.name = "arrays/2"})},
                        {.name = "e"}};
-  c.arrays.sinks = {{DType::kF32, kItems}, {DType::kF32, kItems}, {DType::kF32, kItems}, {DType::kF32, 3}, {}};
+  c.arrays.sinks = {
+      {DType::kF32, kPlanItems}, {DType::kF32, kPlanItems}, {DType::kF32, kPlanItems}, {DType::kF32, 3}, {}};
   const Plan plan = c.Planned().value();
   const Delivery wanted[] = {Delivery::kInPlace, Delivery::kCopy, Delivery::kInPlace, Delivery::kCopy,
                              Delivery::kInline};
@@ -274,7 +275,7 @@ const Refusal kRefusals[] = {
      "UNSUPPORTED_COMBINATION", "steps[0].scan.spec.op"},
     {"a type that is not served", [](Case* c) { c->arrays.inputs[0].dtype = DType::kF16; }, "NOT_IMPLEMENTED",
      "inputs[0].dtype", absl::StatusCode::kUnimplemented},
-    {"a declared length", [](Case* c) { SpecOf<ScanSpec>(c, 0).num_items = kItems; }, "FIELD_CONFLICT",
+    {"a declared length", [](Case* c) { SpecOf<ScanSpec>(c, 0).num_items = kPlanItems; }, "FIELD_CONFLICT",
      "steps[0].scan.spec.num_items"},
     {"no mask", [](Case* c) { c->program.steps[2].reads.pop_back(); }, "FIELD_CONFLICT", "steps[2].compact.mask"},
     {"a mask beside a predicate", [](Case* c) { SpecOf<CompactSpec>(c, 2).predicate = Predicate(); }, "FIELD_CONFLICT",
@@ -316,35 +317,35 @@ const Refusal kRefusals[] = {
     {"a sink of another type",
      [](Case* c) {
        c->program.outputs[0].sink = Into(ArraySlice{.name = "arrays/1"});
-       c->arrays.sinks[0] = {DType::kI32, kItems};
+       c->arrays.sinks[0] = {DType::kI32, kPlanItems};
      },
      "ARRAY_TYPE", "outputs[0].sink.array"},
     {"a sink that overlaps an input in part",
      [](Case* c) {
        c->program.outputs[0].sink = Into(ArraySlice{.name = "arrays/x", .first_item = 1});
-       c->arrays.sinks[0] = {DType::kF32, kItems};
+       c->arrays.sinks[0] = {DType::kF32, kPlanItems};
      },
      "OVERLAP", "outputs[0].sink.array"},
     {"a sink whose last element is an input's first",
      [](Case* c) {
-       std::get<ArraySlice>(c->program.inputs[0].values).first_item = kItems - 1;
+       std::get<ArraySlice>(c->program.inputs[0].values).first_item = kPlanItems - 1;
        c->program.outputs[0].sink = Into(ArraySlice{.name = "arrays/x"});
-       c->arrays.sinks[0] = {DType::kF32, kItems};
+       c->arrays.sinks[0] = {DType::kF32, kPlanItems};
      },
      "OVERLAP", "outputs[0].sink.array"},
     {"two sinks that overlap",
      [](Case* c) {
        c->program.steps.push_back(One("x", CopySpec(), "z"));
        c->program.outputs = {{.name = "c", .sink = Into(ArraySlice{.name = "arrays/1"})},
-                             {.name = "z", .sink = Into(ArraySlice{.name = "arrays/1", .first_item = kItems - 1})}};
-       c->arrays.sinks.assign(2, {DType::kF32, kItems});
+                             {.name = "z", .sink = Into(ArraySlice{.name = "arrays/1", .first_item = kPlanItems - 1})}};
+       c->arrays.sinks.assign(2, {DType::kF32, kPlanItems});
      },
      "OVERLAP", "outputs[1].sink.array"},
     {"a sink that is too small",
      [](Case* c) {
        c->program.steps.push_back(One("x", CopySpec(), "z"));
        c->program.outputs.push_back({.name = "z", .sink = Into(ArraySlice{.name = "arrays/1"})});
-       c->arrays.sinks.push_back({DType::kF32, kItems - 1});
+       c->arrays.sinks.push_back({DType::kF32, kPlanItems - 1});
      },
      "SINK_TOO_SMALL", "outputs[1].sink.array", absl::StatusCode::kOutOfRange},
     {"too much inline",

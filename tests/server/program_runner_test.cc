@@ -16,7 +16,7 @@
 namespace prefixd {
 namespace {
 
-constexpr uint64_t kItems = 50'000;
+constexpr uint64_t kManyItems = 50'000;
 
 class ProgramRunnerTest : public testing::Test {
  protected:
@@ -34,9 +34,9 @@ class ProgramRunnerTest : public testing::Test {
     fill.step = Value::Of<int32_t>(1);
     const CompactSpec compact = {
         .dtype = DType::kI32,
-        .predicate = Predicate{Comparison::kLess, Value::Of<int32_t>(static_cast<int32_t>(kItems / 2))}};
+        .predicate = Predicate{Comparison::kLess, Value::Of<int32_t>(static_cast<int32_t>(kManyItems / 2))}};
     Program program;
-    program.steps = {{.operation = fill, .writes = {{Role::kOut, "x"}}, .num_items = kItems},
+    program.steps = {{.operation = fill, .writes = {{Role::kOut, "x"}}, .num_items = kManyItems},
                      {.operation = compact, .reads = {{Role::kValues, "x"}}, .writes = {{Role::kOut, "kept"}}},
                      {.operation = ScanSpec{.dtype = DType::kI32},
                       .reads = {{Role::kValues, "kept"}},
@@ -77,14 +77,14 @@ TEST_F(ProgramRunnerTest, StepsRunAndOutputsAreDelivered) {
   const auto done = Run(SomeProgram());
   ASSERT_TRUE(done.ok()) << done.status();
   ASSERT_EQ(done->outputs.size(), 2u);
-  EXPECT_EQ(done->outputs[0].num_items, kItems / 2);
-  EXPECT_EQ(done->outputs[0].new_array->num_items, kItems / 2);
+  EXPECT_EQ(done->outputs[0].num_items, kManyItems / 2);
+  EXPECT_EQ(done->outputs[0].new_array->num_items, kManyItems / 2);
   int32_t sum = 0;
   ASSERT_EQ(done->outputs[1].bytes.size(), sizeof(sum));
   std::memcpy(&sum, done->outputs[1].bytes.data(), sizeof(sum));
-  EXPECT_EQ(sum, static_cast<int32_t>(kItems * (kItems - 1) / 2));
+  EXPECT_EQ(sum, static_cast<int32_t>(kManyItems * (kManyItems - 1) / 2));
   EXPECT_EQ(done->steps.size(), 4u);
-  EXPECT_EQ(done->steps[2].num_items, kItems / 2);
+  EXPECT_EQ(done->steps[2].num_items, kManyItems / 2);
   EXPECT_EQ(store_->in_use().requests, 1u);  // The new array, and nothing else.
   EXPECT_EQ(store_->in_use().bytes, done->outputs[0].new_array->num_bytes + ArrayStore::kBytesPerArray);
 }
@@ -138,13 +138,13 @@ TEST_F(ProgramRunnerTest, StepsReadWhatReducesAndCompactsFound) {
     std::memcpy(&value, done->outputs[output].bytes.data(), done->outputs[output].bytes.size());
     return value;
   };
-  EXPECT_EQ(int_of(0), int64_t{kItems - 1});
-  EXPECT_EQ(int_of(1), int64_t{kItems - 1});
-  EXPECT_EQ(int_of(2), int64_t{kItems / 2});
+  EXPECT_EQ(int_of(0), int64_t{kManyItems - 1});
+  EXPECT_EQ(int_of(1), int64_t{kManyItems - 1});
+  EXPECT_EQ(int_of(2), int64_t{kManyItems / 2});
   EXPECT_EQ(int_of(3), 0);
   EXPECT_EQ(done->outputs[4].new_array->num_items, 1u);
-  ASSERT_EQ(done->outputs[5].bytes.size(), kItems / 2 * sizeof(int32_t));
-  for (size_t i = 0; i < kItems / 2; ++i) {
+  ASSERT_EQ(done->outputs[5].bytes.size(), kManyItems / 2 * sizeof(int32_t));
+  for (size_t i = 0; i < kManyItems / 2; ++i) {
     int32_t value = 0;
     std::memcpy(&value, &done->outputs[5].bytes[i * sizeof(value)], sizeof(value));
     ASSERT_EQ(value, static_cast<int32_t>(i));
@@ -155,7 +155,7 @@ TEST_F(ProgramRunnerTest, StepsReadWhatReducesAndCompactsFound) {
   ASSERT_TRUE(most.ok()) << most.status();
   int32_t value = 0;
   std::memcpy(&value, most->data(), sizeof(value));
-  EXPECT_EQ(value, static_cast<int32_t>(kItems - 1));
+  EXPECT_EQ(value, static_cast<int32_t>(kManyItems - 1));
 }
 
 TEST_F(ProgramRunnerTest, NothingIsLeftOfAProgramWhoseStepFails) {
@@ -185,7 +185,7 @@ TEST_F(ProgramRunnerTest, NothingIsLeftWhereTheDeviceIsFullInTheMiddle) {
 TEST_F(ProgramRunnerTest, AProgramThatIsStoppedEndsBeforeItsNextStep) {
   auto runner = ProgramRunner::Create(device_, store_.get(), {.name = "test"}, SomeProgram());
   ASSERT_TRUE(runner.ok()) << runner.status();
-  EXPECT_GT(store_->in_use().bytes, kItems * sizeof(int32_t));  // It is charged before it runs.
+  EXPECT_GT(store_->in_use().bytes, kManyItems * sizeof(int32_t));  // It is charged before it runs.
   StopSignal stop(absl::InfiniteFuture());
   device_.before_work = [&] {
     stop.Cancel();

@@ -22,8 +22,6 @@
 
 namespace prefixd {
 
-inline constexpr uint64_t kStagingBytes = 4 * kMaxReplyPayloadBytes;
-
 inline constexpr uint64_t kMaxMessageBytes = uint64_t{4} << 20;
 inline constexpr size_t kPieceItems = kMaxReplyPayloadBytes / sizeof(int32_t);
 

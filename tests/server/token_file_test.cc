@@ -14,7 +14,7 @@ constexpr char kAlpha[] = "8ed3f6ad685b959ead7022518e1af76cd816f8e8ec7ccdda1ed40
 constexpr char kBeta[] = "f44e64e75f3948e9f73f8dfa94721c4ce8cbb4f265c4790c702b2d41cfbf2753";
 constexpr char kNothing[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-std::string Error(const std::string& text) { return std::string(TokenTable::Parse(text).status().message()); }
+std::string ParseError(const std::string& text) { return std::string(TokenTable::Parse(text).status().message()); }
 
 TEST(TokenFileTest, ATokenHasTheNameOfItsLine) {
   const auto table =
@@ -33,20 +33,20 @@ TEST(TokenFileTest, DigitsMayBeCapitals) {
 }
 
 TEST(TokenFileTest, WhatIsWrongIsSaidWithItsLineAndWithoutItsText) {
-  EXPECT_EQ(Error(absl::StrCat("alice ", kAlpha, "\nbob")), "line 2: expected a name and the SHA-256 of a token");
-  EXPECT_NE(Error(absl::StrCat("alice ", kAlpha, " 5 6")).find("line 1"), std::string::npos);
-  const std::string secret = Error("\nalice secret-token");
+  EXPECT_EQ(ParseError(absl::StrCat("alice ", kAlpha, "\nbob")), "line 2: expected a name and the SHA-256 of a token");
+  EXPECT_NE(ParseError(absl::StrCat("alice ", kAlpha, " 5 6")).find("line 1"), std::string::npos);
+  const std::string secret = ParseError("\nalice secret-token");
   EXPECT_NE(secret.find("line 2: expected a SHA-256"), std::string::npos) << secret;
   EXPECT_EQ(secret.find("secret-token"), std::string::npos) << secret;
-  EXPECT_NE(Error(absl::StrCat("alice ", std::string(64, 'g'))).find("SHA-256"), std::string::npos);
-  EXPECT_NE(Error(absl::StrCat("ali\x01"
-                               "ce ",
-                               kAlpha))
+  EXPECT_NE(ParseError(absl::StrCat("alice ", std::string(64, 'g'))).find("SHA-256"), std::string::npos);
+  EXPECT_NE(ParseError(absl::StrCat("ali\x01"
+                                    "ce ",
+                                    kAlpha))
                 .find("printable"),
             std::string::npos);
-  EXPECT_NE(Error(absl::StrCat(std::string(257, 'a'), " ", kAlpha)).find("256"), std::string::npos);
-  EXPECT_NE(Error("").find("no token"), std::string::npos);
-  EXPECT_NE(Error("# alice\n").find("no token"), std::string::npos);
+  EXPECT_NE(ParseError(absl::StrCat(std::string(257, 'a'), " ", kAlpha)).find("256"), std::string::npos);
+  EXPECT_NE(ParseError("").find("no token"), std::string::npos);
+  EXPECT_NE(ParseError("# alice\n").find("no token"), std::string::npos);
 }
 
 TEST(TokenFileTest, ANameMayHaveLimits) {
@@ -59,8 +59,8 @@ TEST(TokenFileTest, ANameMayHaveLimits) {
   EXPECT_EQ(table->limits().at("alice"), (CallerLimits{.requests = 5, .share_percent = 80}));
   EXPECT_EQ(table->limits().at("bob"), CallerLimits{.bytes = 1000});
   EXPECT_FALSE(TokenTable::Parse(absl::StrCat("bob ", kBeta, " bytes=1000"), 1001).ok());
-  EXPECT_EQ(Error(absl::StrCat("alice ", kAlpha, " requests=5\n#\nalice ", kBeta, " requests=5")), "");
-  EXPECT_EQ(Error(absl::StrCat("alice ", kAlpha, " requests=5\n#\nalice ", kBeta, " requests=6")),
+  EXPECT_EQ(ParseError(absl::StrCat("alice ", kAlpha, " requests=5\n#\nalice ", kBeta, " requests=5")), "");
+  EXPECT_EQ(ParseError(absl::StrCat("alice ", kAlpha, " requests=5\n#\nalice ", kBeta, " requests=6")),
             "line 3: the name has other limits in an earlier line");
 }
 

@@ -203,7 +203,7 @@ TEST_F(WatchedSessionTest, AStreamThatWaitsForBytesForTooLongIsRefused) {
   transport.answers_writes = true;
   transport.session().Start();
   transport.Arrive(Of({1, 2}));
-  ASSERT_TRUE(transport.reads.WaitFor(2));
+  ASSERT_TRUE(transport.reads.WaitFor(2) && transport.writes.WaitFor(1));  // Nothing is let go of any more.
   ASSERT_TRUE(other->Charge((uint64_t{1} << 20) - admission_->in_use().bytes).ok());
   transport.Arrive(Of({3, 4}, /*first=*/false));
   ASSERT_TRUE(transport.finished.WaitFor(1));
@@ -225,7 +225,7 @@ TEST_F(WatchedSessionTest, AStreamThatWaitsForBytesGoesOnWhenThereAreSome) {
   transport.answers_writes = true;
   transport.session().Start();
   transport.Arrive(Of({1, 2}));
-  ASSERT_TRUE(transport.reads.WaitFor(2));
+  ASSERT_TRUE(transport.reads.WaitFor(2) && transport.writes.WaitFor(1));  // Nothing is let go of any more.
   ASSERT_TRUE(other->Charge((uint64_t{1} << 20) - admission_->in_use().bytes).ok());
   transport.Arrive(Of({3, 4}, /*first=*/false));
   // A call that is given up in the meantime shows that time has passed.
@@ -251,7 +251,7 @@ TEST_F(WatchedSessionTest, AStreamThatWaitsForBytesCanBeCancelled) {
     transport.answers_writes = true;
     transport.session().Start();
     transport.Arrive(Of({1, 2}));
-    ASSERT_TRUE(transport.reads.WaitFor(2));
+    ASSERT_TRUE(transport.reads.WaitFor(2) && transport.writes.WaitFor(1));  // Nothing is let go of any more.
     ASSERT_TRUE(other->Charge((uint64_t{1} << 20) - admission_->in_use().bytes).ok());
     transport.Arrive(Of({3, 4}, /*first=*/false));
     transport.session().OnCancel();
