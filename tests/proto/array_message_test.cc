@@ -18,34 +18,32 @@
 namespace prefixd {
 namespace {
 
-using Random = std::mt19937;
-
-std::string RandomBytes(Random& random, size_t size) {
+std::string RandomBytes(std::mt19937& random, size_t size) {
   std::string bytes(size, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random());
   return bytes;
 }
 
 // Around a slice's inlined size, around what is copied, and larger.
-std::string RandomPayload(Random& random) {
+std::string RandomPayload(std::mt19937& random) {
   constexpr size_t kSizes[] = {0, 1, 4, 23, 24, 127, 128, 1000, 16384, 16385, 70000};
   return RandomBytes(random, kSizes[random() % std::size(kSizes)]);
 }
 
-std::vector<size_t> RandomSliceSizes(Random& random) {
+std::vector<size_t> RandomSliceSizes(std::mt19937& random) {
   std::vector<size_t> sizes = {1 + random() % 70000};
   for (size_t i = random() % 4; i > 0; --i) sizes.push_back(random() % (random() % 2 == 0 ? 5 : 5000));
   return sizes;
 }
 
 template <class Spec>
-void FillCommon(Random& random, Spec* spec) {
+void FillCommon(std::mt19937& random, Spec* spec) {
   spec->set_dtype(static_cast<v1::DType>(random() % 13));
   if (random() % 2 == 0) spec->mutable_algorithm()->set_strategy(v1::STRATEGY_CHAINED);
   if (random() % 2 == 0) spec->set_num_items(random());
 }
 
-v1::ScanRequest RandomScan(Random& random) {
+v1::ScanRequest RandomScan(std::mt19937& random) {
   v1::ScanRequest request;
   if (random() % 2 == 0) {
     FillCommon(random, request.mutable_spec());
@@ -56,7 +54,7 @@ v1::ScanRequest RandomScan(Random& random) {
   return request;
 }
 
-v1::CompactRequest RandomCompact(Random& random) {
+v1::CompactRequest RandomCompact(std::mt19937& random) {
   v1::CompactRequest request;
   if (random() % 2 == 0) {
     FillCommon(random, request.mutable_spec());
@@ -74,7 +72,7 @@ std::string Join(const grpc::ByteBuffer& bytes) {
 TEST(ArrayMessage, OurBytesAreProtobufs) {
   const uint32_t seed = std::random_device{}();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
-  Random random(seed);
+  std::mt19937 random(seed);
   for (int i = 0; i < 300; ++i) {
     v1::CompactRequest request = RandomCompact(random);
     const std::string values = RandomPayload(random);
@@ -196,7 +194,7 @@ TEST(ArrayMessage, BytesBesideTheArraysAreBounded) {
 TEST(ArrayMessage, RandomMessagesInRandomSlices) {
   const uint32_t seed = std::random_device{}();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
-  Random random(seed);
+  std::mt19937 random(seed);
   for (int i = 0; i < 300; ++i) {
     v1::CompactRequest compact = RandomCompact(random);
     compact.mutable_values()->mutable_inline_()->set_data(RandomPayload(random));
@@ -276,7 +274,7 @@ TEST(ArrayMessage, TheFuzzersCorpusMeansWhatItMeansToProtobuf) {
 TEST(ArrayMessage, MutatedMessagesMeanWhatTheyMeanToProtobuf) {
   const uint32_t seed = std::random_device{}();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
-  Random random(seed);
+  std::mt19937 random(seed);
   for (int i = 0; i < 20'000; ++i) {
     v1::CompactRequest compact = RandomCompact(random);
     compact.mutable_values()->mutable_inline_()->set_data(RandomBytes(random, random() % 20));
