@@ -5,6 +5,7 @@
 
 #include "base/mutex.h"
 #include "base/status.h"
+#include "google/protobuf/message.h"
 #include "grpcpp/grpcpp.h"
 #include "prefixd/v1/diagnostics.grpc.pb.h"
 #include "server/call/call.h"
@@ -174,6 +175,8 @@ class StreamEchoReactor final : public Reactor {
 
 void AddDiagnosticsMethods(ServerContext* context, Methods* methods) {
   constexpr const char* kService = v1::DiagnosticsService::service_full_name();
+  // Echoes pass as bytes. Without this the linker may leave out what describes their messages to reflection.
+  google::protobuf::LinkMessageReflection<v1::EchoRequest>();
   methods->Add(kService, "Echo", [=](Rpc* rpc) { return new EchoReactor(context, rpc); });
   methods->Add(kService, "StreamEcho", [=](Rpc* rpc) { return new StreamEchoReactor(context, rpc); });
 }
