@@ -16,8 +16,10 @@ namespace prefixd {
 namespace {
 
 constexpr size_t kMaxUsers = 16;
-// Streams of one connection at once: a caller that wants more opens another connection.
-constexpr int kMaxStreamsPerConnection = 1024;
+// Streams of one connection at once, as many as one caller has places among the requests by default; what is above it
+// waits in the client. gRPC reads all that a connection has sent in one go, and makes a call of each stream: meanwhile
+// everybody else waits.
+constexpr int kMaxStreamsPerConnection = 512;
 // A caller whose host has gone without a word is noticed after the sum of these.
 constexpr int kKeepaliveTimeMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;

@@ -20,7 +20,7 @@ from metrics_test import MeteredServer  # noqa: E402
 from prefixd.v1 import admin_pb2, admin_pb2_grpc  # noqa: E402
 
 CONNECTIONS = 40
-CALLS = 1000  # On each, at once: less than a connection may have.
+CALLS = 500  # On each, at once: less than a connection may have.
 READERS = 500  # Calls at once, on one connection, whose refusals are read.
 # An address may hold 2,048 calls, 47 MiB. All that do not fit into the sockets took 500 MiB and more, for a minute.
 MAX_HELD_BYTES = 80 << 20

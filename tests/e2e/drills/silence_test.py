@@ -56,9 +56,9 @@ class SilenceDrill(HoldingDrill):
             self.assertEqual(next(watch).status, health_pb2.HealthCheckResponse.SERVING)
 
             def hold():
-                calls = [RawCalls(place.address) for _ in range(4)]
+                calls = [RawCalls(place.address) for _ in range(8)]
                 for i in range(4000):
-                    calls[i % 4].open("/grpc.health.v1.Health/Watch", b"")
+                    calls[i % 8].open("/grpc.health.v1.Health/Watch", b"")
                 return calls
             calls = self.assert_others_are_served(place, hold)
             if not COMMAND:  # Which lets a hundred calls of a connection through.
