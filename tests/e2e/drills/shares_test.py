@@ -35,9 +35,9 @@ class SharesDrill(HoldingDrill):
     def test_infos_that_are_not_read(self):
         with served(*TIMEOUTS) as place:
             def hold():
-                calls = [RawCalls(place.address) for _ in range(8)]
+                calls = [RawCalls(place.address) for _ in range(16)]
                 for i in range(8000):
-                    calls[i % 8].open("/prefixd.v1.AdminService/GetServerInfo", b"")
+                    calls[i % 16].open("/prefixd.v1.AdminService/GetServerInfo", b"")
                 return calls
             calls = self.assert_others_are_served(place, hold, max_growth_kib=512 * 1024)
             self.assert_all_comes_back(place)

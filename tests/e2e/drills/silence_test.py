@@ -18,9 +18,9 @@ class SilenceDrill(HoldingDrill):
     def test_streams_that_never_send(self):
         with served(*TIMEOUTS) as place:
             def hold():
-                calls = [RawCalls(place.address) for _ in range(10)]
+                calls = [RawCalls(place.address) for _ in range(20)]
                 for i in range(10_000):
-                    calls[i % 10].open("/prefixd.v1.PrefixService/StreamScan")
+                    calls[i % 20].open("/prefixd.v1.PrefixService/StreamScan")
                 return calls
             calls = self.assert_others_are_served(place, hold)
             wait_until(lambda: "FIRST_MESSAGE_TIMEOUT" in place.server.log())
@@ -35,9 +35,9 @@ class SilenceDrill(HoldingDrill):
                    "grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
         with served(*TIMEOUTS) as place:
             def hold():
-                calls = [RawCalls(place.address) for _ in range(7)]
+                calls = [RawCalls(place.address) for _ in range(14)]
                 for i in range(7000):
-                    calls[i % 7].open("/" + methods[i // 7 % 7])
+                    calls[i % 14].open("/" + methods[i // 14 % 7])
                 return calls
             calls = self.assert_others_are_served(place, hold, max_growth_kib=256 * 1024)
             # Those of the four methods that are no requests are ended after a second, but for what fits their caller's
@@ -79,9 +79,9 @@ class SilenceDrill(HoldingDrill):
         """They have no place among the requests, and yet a share that they can't exceed."""
         with served(*TIMEOUTS, "--max-request-bytes", str(64 << 20)) as place:
             def hold():
-                calls = [RawCalls(place.address) for _ in range(8)]
+                calls = [RawCalls(place.address) for _ in range(10)]
                 for i in range(5000):
-                    calls[i % 8].open("/grpc.health.v1.Health/Watch")
+                    calls[i % 10].open("/grpc.health.v1.Health/Watch")
                 return calls
             calls = self.assert_others_are_served(place, hold)
             self.assert_all_comes_back(place)
