@@ -19,13 +19,9 @@
 #include "client/attempts.h"
 #include "client/cancellation.h"
 #include "client/chunk.h"
-#include "client/compact.h"  // These four: their ChunkItems.
 #include "client/connection.h"
-#include "client/difference.h"
 #include "client/options.h"
-#include "client/reduce.h"
 #include "client/rpc.h"
-#include "client/scan.h"
 #include "client/typed.h"
 
 namespace prefixd::client {

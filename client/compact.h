@@ -25,7 +25,17 @@
 #include "kernels/types.h"
 #include "proto/timing.h"
 
-namespace prefixd::client {
+namespace prefixd {
+
+// The most elements whose request and whose reply both fit one message of 1 MiB. Beside its spec, where
+// templates find it.
+inline size_t ChunkItems(const CompactSpec& spec) {
+  const size_t extra_bytes = spec.return_indices ? SizeOf(spec.index_dtype) : spec.predicate ? 0 : 1;
+  const size_t items = client::kMaxPayloadBytes / (SizeOf(spec.dtype) + extra_bytes);
+  return items / 8 * 8;  // So that each chunk of a mask of bits begins with a whole byte.
+}
+
+namespace client {
 
 using prefixd::CompactSpec;
 using prefixd::MaskKind;
@@ -67,13 +77,6 @@ struct CompactReply {
 
 using CompactStream = Stream<CompactReply>;
 using CompactSink = absl::FunctionRef<absl::Status(Bytes values, Bytes indices)>;
-
-// The most elements whose request and whose reply both fit one message of 1 MiB.
-inline size_t ChunkItems(const CompactSpec& spec) {
-  const size_t extra_bytes = spec.return_indices ? SizeOf(spec.index_dtype) : spec.predicate ? 0 : 1;
-  const size_t items = kMaxPayloadBytes / (SizeOf(spec.dtype) + extra_bytes);
-  return items / 8 * 8;  // So that each chunk of a mask of bits begins with a whole byte.
-}
 
 // ---- Implementation details below ---------------------------------------------------------------------------------
 namespace internal {
@@ -179,6 +182,7 @@ absl::StatusOr<ResidentCompactResult> CompactInto(const ArrayPart& values, const
 }
 
 }  // namespace internal
-}  // namespace prefixd::client
+}  // namespace client
+}  // namespace prefixd
 
 #endif  // PREFIXD_CLIENT_COMPACT_H_

@@ -22,7 +22,13 @@
 #include "kernels/types.h"
 #include "proto/timing.h"
 
-namespace prefixd::client {
+namespace prefixd {
+
+// The most elements whose request and whose reply both fit one message of 1 MiB. Beside its spec, where
+// templates find it.
+inline size_t ChunkItems(const DifferenceSpec& spec) { return client::kMaxPayloadBytes / SizeOf(spec.dtype); }
+
+namespace client {
 
 using prefixd::DifferenceSpec;
 using prefixd::Timing;
@@ -47,9 +53,6 @@ struct DifferenceReply {
 
 using DifferenceStream = Stream<DifferenceReply>;
 using DifferenceSink = absl::FunctionRef<absl::Status(Bytes values)>;
-
-// The most elements whose request and whose reply both fit one message of 1 MiB.
-inline size_t ChunkItems(const DifferenceSpec& spec) { return kMaxPayloadBytes / SizeOf(spec.dtype); }
 
 // ---- Implementation details below ---------------------------------------------------------------------------------
 namespace internal {
@@ -109,6 +112,7 @@ absl::StatusOr<ResidentResult> DifferenceInto(const ArrayPart& values, const Tar
 }
 
 }  // namespace internal
-}  // namespace prefixd::client
+}  // namespace client
+}  // namespace prefixd
 
 #endif  // PREFIXD_CLIENT_DIFFERENCE_H_

@@ -20,7 +20,13 @@
 #include "kernels/types.h"
 #include "proto/timing.h"
 
-namespace prefixd::client {
+namespace prefixd {
+
+// The most elements whose request fits one message of 1 MiB. Beside its spec, where
+// templates find it.
+inline size_t ChunkItems(const ReduceSpec& spec) { return client::kMaxPayloadBytes / SizeOf(spec.dtype); }
+
+namespace client {
 
 using prefixd::ReduceSpec;
 using prefixd::Timing;
@@ -55,9 +61,6 @@ struct ReduceReply {
 
 // Has one reply, at the end: Read blocks until the call has ended.
 using ReduceStream = Stream<ReduceReply>;
-
-// The most elements whose request fits one message of 1 MiB.
-inline size_t ChunkItems(const ReduceSpec& spec) { return kMaxPayloadBytes / SizeOf(spec.dtype); }
 
 // ---- Implementation details below ---------------------------------------------------------------------------------
 namespace internal {
@@ -113,6 +116,7 @@ absl::StatusOr<ResidentReduceResult<Out>> ReduceInto(const ArrayPart& values, co
 }
 
 }  // namespace internal
-}  // namespace prefixd::client
+}  // namespace client
+}  // namespace prefixd
 
 #endif  // PREFIXD_CLIENT_REDUCE_H_

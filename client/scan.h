@@ -24,7 +24,15 @@
 #include "kernels/types.h"
 #include "proto/timing.h"
 
-namespace prefixd::client {
+namespace prefixd {
+
+// The most elements whose request and whose reply both fit one message of 1 MiB. Beside its spec, where
+// templates find it.
+inline size_t ChunkItems(const ScanSpec& spec) {
+  return client::kMaxPayloadBytes / std::max(SizeOf(spec.dtype), SizeOf(spec.output()));
+}
+
+namespace client {
 
 using prefixd::ScanSpec;
 using prefixd::Timing;
@@ -55,11 +63,6 @@ struct ScanReply {
 
 using ScanStream = Stream<ScanReply>;
 using ScanSink = absl::FunctionRef<absl::Status(Bytes values)>;
-
-// The most elements whose request and whose reply both fit one message of 1 MiB.
-inline size_t ChunkItems(const ScanSpec& spec) {
-  return kMaxPayloadBytes / std::max(SizeOf(spec.dtype), SizeOf(spec.output()));
-}
 
 // ---- Implementation details below ---------------------------------------------------------------------------------
 namespace internal {
@@ -141,6 +144,7 @@ absl::StatusOr<ResidentResult> ScanInto(const ArrayPart& values, const Target& t
 }
 
 }  // namespace internal
-}  // namespace prefixd::client
+}  // namespace client
+}  // namespace prefixd
 
 #endif  // PREFIXD_CLIENT_SCAN_H_

@@ -74,7 +74,7 @@ std::string ParamName(const DeviceParam& param) { return param.device; }
 
 namespace {
 
-bool RunsTakeAShare() {
+bool RunsOnceMore() {
 #ifdef __SANITIZE_ADDRESS__
   return true;
 #else
@@ -85,9 +85,9 @@ bool RunsTakeAShare() {
 }  // namespace
 
 bool TakesAShare(const OpParam& param) {
-  return param.out_dtype != param.dtype || SizeOf(param.dtype) < 4 || RunsTakeAShare();
+  return param.out_dtype != param.dtype || SizeOf(param.dtype) < 4 || RunsOnceMore();
 }
-bool TakesAShare(const DTypeParam& param) { return SizeOf(param.dtype) < 4 || RunsTakeAShare(); }
+bool TakesAShare(const DTypeParam& param) { return SizeOf(param.dtype) < 4 || RunsOnceMore(); }
 
 std::vector<OpParam> EveryOp(const std::string& device) {
   std::vector<OpParam> params;

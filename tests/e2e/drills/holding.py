@@ -21,8 +21,9 @@ os.environ["PROXY_UNREAD_SECONDS"] = str(2 * TIMEOUT_SECONDS)
 
 
 class RawCalls:
-    """Calls on one connection that sends as much as it may, and takes nothing. A proxy resets the calls that it does
-    not let through: nothing more is sent of those."""
+    """Calls on one connection that sends as much as it may, and takes nothing. It may have 512: gRPC 1.51 ends one that
+    opens more, 1.83 refuses what is above. A proxy resets the calls that it does not let through: nothing more is sent of
+    those."""
 
     def __init__(self, address, from_host=HOSTILE_HOST):
         self.connection = connect(address, NO_WINDOW, from_host)

@@ -26,7 +26,7 @@ class MemoryDrill(HoldingDrill):
             def hold():
                 calls = [RawCalls(place.address, f"127.0.0.{66 + i}") for i in range(8)]
                 for i in range(STREAMS):
-                    calls[i % 8].open("/prefixd.v1.PrefixService/StreamScan", message, ends=False)
+                    calls[i % len(calls)].open("/prefixd.v1.PrefixService/StreamScan", message, ends=False)
                 return calls
             calls = self.assert_others_are_served(place, hold)
             if not COMMAND:  # Which takes no more from a connection than it can pass on: they wait there.

@@ -24,7 +24,7 @@ class SharesDrill(HoldingDrill):
             def hold():
                 calls = [RawCalls(place.address) for _ in range(2)]
                 for i in range(600):
-                    calls[i % 2].open("/prefixd.v1.DiagnosticsService/Echo", payload)
+                    calls[i % len(calls)].open("/prefixd.v1.DiagnosticsService/Echo", payload)
                 return calls
             calls = self.assert_others_are_served(place, hold)
             self.assert_all_comes_back(place)
@@ -37,7 +37,7 @@ class SharesDrill(HoldingDrill):
             def hold():
                 calls = [RawCalls(place.address) for _ in range(16)]
                 for i in range(8000):
-                    calls[i % 16].open("/prefixd.v1.AdminService/GetServerInfo", b"")
+                    calls[i % len(calls)].open("/prefixd.v1.AdminService/GetServerInfo", b"")
                 return calls
             calls = self.assert_others_are_served(place, hold, max_growth_kib=512 * 1024)
             self.assert_all_comes_back(place)

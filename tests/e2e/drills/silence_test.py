@@ -20,7 +20,7 @@ class SilenceDrill(HoldingDrill):
             def hold():
                 calls = [RawCalls(place.address) for _ in range(20)]
                 for i in range(10_000):
-                    calls[i % 20].open("/prefixd.v1.PrefixService/StreamScan")
+                    calls[i % len(calls)].open("/prefixd.v1.PrefixService/StreamScan")
                 return calls
             calls = self.assert_others_are_served(place, hold)
             wait_until(lambda: "FIRST_MESSAGE_TIMEOUT" in place.server.log())
@@ -37,7 +37,7 @@ class SilenceDrill(HoldingDrill):
             def hold():
                 calls = [RawCalls(place.address) for _ in range(14)]
                 for i in range(7000):
-                    calls[i % 14].open("/" + methods[i // 14 % 7])
+                    calls[i % len(calls)].open("/" + methods[i // len(calls) % 7])
                 return calls
             calls = self.assert_others_are_served(place, hold, max_growth_kib=256 * 1024)
             # Those of the four methods that are no requests are ended after a second, but for what fits their caller's
@@ -58,7 +58,7 @@ class SilenceDrill(HoldingDrill):
             def hold():
                 calls = [RawCalls(place.address) for _ in range(8)]
                 for i in range(4000):
-                    calls[i % 8].open("/grpc.health.v1.Health/Watch", b"")
+                    calls[i % len(calls)].open("/grpc.health.v1.Health/Watch", b"")
                 return calls
             calls = self.assert_others_are_served(place, hold)
             if not COMMAND:  # Which lets a hundred calls of a connection through.
@@ -81,7 +81,7 @@ class SilenceDrill(HoldingDrill):
             def hold():
                 calls = [RawCalls(place.address) for _ in range(10)]
                 for i in range(5000):
-                    calls[i % 10].open("/grpc.health.v1.Health/Watch")
+                    calls[i % len(calls)].open("/grpc.health.v1.Health/Watch")
                 return calls
             calls = self.assert_others_are_served(place, hold)
             self.assert_all_comes_back(place)
