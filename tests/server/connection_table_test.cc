@@ -174,7 +174,7 @@ TEST_F(CancelledCallsTest, TooManyEndTheConnectionWithWhatWasNotRead) {
   const Connected neighbour = Add("10.0.0.1");
   const Connected stranger = Add("10.0.0.2");
   const std::array<char, 1000> unread = {};
-  ASSERT_EQ(send(hasty.far, unread.data(), unread.size(), 0), 1000);
+  ASSERT_EQ(send(hasty.far, unread.data(), unread.size(), MSG_NOSIGNAL), 1000);
   EXPECT_GT(CancelTooMany("10.0.0.1", hasty.port), ConnectionTable::kMinCancelledPerSecond);
   EXPECT_FALSE(table_.CountCancelled("10.0.0.1", hasty.port)) << "it is marked";
   EXPECT_TRUE(IsOpen(hasty)) << "only marked";
@@ -295,7 +295,7 @@ class RefusedCallsTest : public CallsTest {
   // The far end does not read, and the near end's buffer is full.
   static void Fill(const Connected& both) {
     const std::array<char, 10'000> bytes = {};
-    while (send(both.near, bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+    while (send(both.near, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
     }
   }
   // Whose connections are closed once they were full for long enough.
