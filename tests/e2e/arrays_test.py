@@ -344,12 +344,11 @@ def long_program(name):
 
 
 def hold_a_hundred(address, num_items):
-    """A caller who is killed: arrays, and calls under way that use them: programs on one of num_items, and a write."""
+    """A caller who is killed: arrays, and calls under way that use them: programs on one of num_items, and a write. They
+    have little time left, from when all is under way."""
     arrays = Arrays(address)
-    lifetime = arrays_pb2.Lifetime()
-    lifetime.ttl.FromMilliseconds(1500)
-    names = [arrays.create(np.int32, 10_000, lifetime=lifetime).name for _ in range(99)]
-    names.append(arrays.create(np.int32, num_items, lifetime=lifetime).name)
+    names = [arrays.create(np.int32, 10_000).name for _ in range(99)]
+    names.append(arrays.create(np.int32, num_items).name)
     run = programs_pb2_grpc.ProgramServiceStub(arrays.channel).Run
     one_ran = threading.Event()
 
@@ -364,6 +363,10 @@ def hold_a_hundred(address, num_items):
 
     def requests():
         yield arrays_pb2.WriteArrayRequest(array=place(names[0]), values=operand(bytes(4)))
+        lifetime = arrays_pb2.Lifetime()
+        lifetime.ttl.FromMilliseconds(1500)
+        for name in names:
+            arrays.call("RenewArray", arrays_pb2.RenewArrayRequest(name=name, lifetime=lifetime))
         print("has 100", flush=True)
         time.sleep(60)
 
