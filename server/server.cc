@@ -37,6 +37,9 @@ namespace {
 constexpr uint64_t kTransportBytesPerRequestByte = 2;
 // Questions whose messages have not come may hold a quarter of that.
 constexpr uint64_t kQuestionPartOfTransport = 4;
+// That are answered once, and whose answers were not taken. A caller has a share of them. They are not requests: also a
+// server that may have few of those is asked by many.
+constexpr uint64_t kMaxQuestions = 1024;
 // For what is not ours to finish, such as streams that never sent a message.
 constexpr absl::Duration kCloseTimeout = absl::Milliseconds(100);
 constexpr absl::Duration kMaxCloseTime = absl::Seconds(1);
@@ -119,7 +122,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, st
                                                                      .share_percent = options.caller_share_percent});
   const uint64_t transport_bytes = kTransportBytesPerRequestByte * options.max_request_bytes;
   server->questions_ = std::make_unique<Admission>(
-      Admission::Limits{.bytes = std::max(transport_bytes / kQuestionPartOfTransport, options.max_message_bytes),
+      Admission::Limits{.requests = kMaxQuestions,
+                        .bytes = std::max(transport_bytes / kQuestionPartOfTransport, options.max_message_bytes),
                         .share_percent = options.caller_share_percent});
   server->watchdog_ = std::make_unique<Watchdog>(
       Watchdog::Limits{.first_message = std::chrono::seconds(options.first_message_timeout_seconds),

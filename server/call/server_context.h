@@ -26,8 +26,10 @@ struct ServerContext {
   LanePool* lanes = nullptr;
   Batcher* batcher = nullptr;
   Admission* admission = nullptr;
-  Admission* questions = nullptr;  // What messages of questions may hold that have not come. Null: it is not bounded.
-  ArrayStore* arrays = nullptr;    // Null: none are held.
+  // How many questions that are answered once are under way, and what messages of questions may hold that have not
+  // come. Null: neither is bounded.
+  Admission* questions = nullptr;
+  ArrayStore* arrays = nullptr;  // Null: none are held.
   Watchdog* watchdog = nullptr;
   BenchmarkControl* benchmarks = nullptr;
   const Identities* identities = nullptr;  // Null: callers have no names.

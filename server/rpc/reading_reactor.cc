@@ -16,10 +16,10 @@ ReadingReactor::ReadingReactor(ServerContext* context, Rpc* rpc, CallInfo info, 
 
 void ReadingReactor::OnStart() {
   call_.Watch([this] { return Look(); }, [this](absl::Status why) { GiveUp(std::move(why)); });
-  absl::Status status = call_.Admit(kind_);
+  absl::Status status = Prepare();  // First, for who is refused here is charged for nothing, and counts as refused.
+  if (status.ok()) status = call_.Admit(kind_);
   charged_bytes_ = kind_ == Admission::Kind::kQuestion ? Call::kQuestionBytes : 0;
   if (status.ok()) status = call_.Charge(charged_bytes_);
-  if (status.ok()) status = Prepare();
   if (status.ok()) {
     ReadNext();
   } else {
@@ -33,8 +33,11 @@ absl::Status ReadingReactor::Prepare() {
     MutexLock lock(turn_->mutex);
     turn_->reactor = this;
   }
+  // A question that is answered once has a place until its answer was taken. Watches last.
+  const bool has_place = call_.info().shape == CallShape::kUnary;
   PREFIXD_ASSIGN_OR_RETURN(Admission::Ticket coming,
-                           context_->questions->Admit(call_.info().caller, Admission::Kind::kQuestion));
+                           context_->questions->Admit(call_.info().caller, has_place ? Admission::Kind::kRequest
+                                                                                     : Admission::Kind::kQuestion));
   MutexLock lock(mutex_);
   coming_ = std::move(coming);
   return absl::OkStatus();

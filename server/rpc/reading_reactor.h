@@ -73,7 +73,7 @@ class ReadingReactor : public Reactor {
   bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   // A message that has not come whole may take gRPC as many bytes as a message may have, and nobody is charged for it.
   // Requests are bounded by their places. A question is charged here while it waits, and gRPC is asked for its message,
-  // of which it takes a window else, once it is.
+  // of which it takes a window else, once it is. One that is answered once has a place here, too.
   Admission::Ticket coming_ ABSL_GUARDED_BY(mutex_);
   const std::shared_ptr<Turn> turn_;  // Null: it waits for no charge.
 };

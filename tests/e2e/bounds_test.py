@@ -1,7 +1,9 @@
 """What callers may hold of the server: places, memory, threads; and that it comes back."""
 
+import itertools
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import threading
@@ -10,6 +12,7 @@ import unittest
 
 import numpy as np
 
+import raw_http2
 from harness import LIMIT_SECONDS, Server, grpc, wait_until
 
 from grpc.health.v1 import health_pb2, health_pb2_grpc
@@ -50,6 +53,30 @@ class BoundsTest(unittest.TestCase):
             for _ in range(300):
                 stub.Scan(scan_request(np.ones(1024, np.float32)))
                 list(stub.StreamScan(iter([scan_request(np.ones(1024, np.float32))])))
+
+    def test_questions_whose_answers_are_not_read_are_bounded(self):
+        with Server() as server, grpc.insecure_channel(server.address) as channel:
+            ask = admin_pb2_grpc.AdminServiceStub(channel).GetServerInfo
+            no_window = struct.pack(">HI", raw_http2.INITIAL_WINDOW_SIZE, 0)
+
+            def answered_and_refused(count):
+                """Of so many on a connection that takes no data."""
+                with raw_http2.connect(server.address, no_window) as connection:
+                    for stream in range(1, 2 * count, 2):
+                        connection.sendall(raw_http2.frame(
+                            raw_http2.HEADERS, raw_http2.END_HEADERS, stream,
+                            raw_http2.headers("/prefixd.v1.AdminService/GetServerInfo")) + raw_http2.frame(
+                            raw_http2.DATA, raw_http2.END_STREAM, stream, raw_http2.message(b"")))
+                    headers = (flags for kind, flags, _, _ in raw_http2.read_frames(connection)
+                               if kind == raw_http2.HEADERS)
+                    refused = [bool(flags & raw_http2.END_STREAM) for flags in itertools.islice(headers, count)]
+                    ask(admin_pb2.GetServerInfoRequest(), timeout=30)  # Others are answered.
+                    return refused.count(False), refused.count(True)
+
+            # A caller has half of 1,024, and a connection half of that.
+            self.assertEqual(answered_and_refused(500), (256, 244))
+            wait_until(lambda: ask(admin_pb2.GetServerInfoRequest()).request_bytes.used == 0)
+            self.assertEqual(answered_and_refused(256), (256, 0))
 
     def test_a_message_above_the_limit_is_no_end_of_the_stream(self):
         with Server("--max-message-bytes", str(2 << 20)) as server, grpc.insecure_channel(server.address) as channel:

@@ -89,12 +89,16 @@ class HoldingDrill(Drill):
             admin = admin_pb2_grpc.AdminServiceStub(connection)
             return admin.GetServerInfo(admin_pb2.GetServerInfoRequest(), timeout=10)
 
-    def assert_others_are_served(self, place, hold, **limits):
-        """While `hold` holds, and after: an honest caller on the same address, and one who comes later."""
+    def assert_others_are_served(self, place, hold, least_bytes=-1, **limits):
+        """While `hold` holds, for which more than least_bytes are charged, and while the server ends what it holds: an
+        honest caller on the same address, and one who comes later."""
         with self.unharmed(place, **limits):
             held = hold()
             with Honest(place.address) as late:
                 time.sleep(1)  # While both call.
+                if not COMMAND:  # A proxy lets a hundred calls of a connection through.
+                    self.assertGreater(self.info(place).request_bytes.used, least_bytes)
+                time.sleep(TIMEOUT_SECONDS)
         self.assertEqual(late.failures, 0, late.errors)
         self.assertGreater(late.calls, 0)
         return held

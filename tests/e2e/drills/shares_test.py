@@ -39,7 +39,7 @@ class SharesDrill(HoldingDrill):
                 for i in range(8000):
                     calls[i % len(calls)].open("/prefixd.v1.AdminService/GetServerInfo", b"")
                 return calls
-            calls = self.assert_others_are_served(place, hold, max_growth_kib=512 * 1024)
+            calls = self.assert_others_are_served(place, hold, max_growth_kib=256 * 1024)
             self.assert_all_comes_back(place)
             for call in calls:
                 call.close()
@@ -58,7 +58,8 @@ class SharesDrill(HoldingDrill):
             calls.close()
 
     def test_more_streams_than_there_are_bytes_for_all_come_to_their_end(self):
-        """They wait for each other's bytes; none is refused in its middle, and nothing stands still."""
+        """They wait for each other's bytes; none is refused in its middle, and nothing stands still. They keep all cores
+        busy, with TLS above all, and cores are not shared by caller: it is the wait for a lane that counts."""
         values = np.arange(1 << 19, dtype=np.int32)
         # Behind a proxy the streams and an honest caller there had one address, and were one caller.
         elsewhere = f"unix:{temporary_folder(self.addCleanup)}/prefixd.sock"
@@ -86,9 +87,10 @@ class SharesDrill(HoldingDrill):
                             if error.code() != grpc.StatusCode.RESOURCE_EXHAUSTED or not refused_at_first:
                                 raise
                             time.sleep(0.1)  # Until it tries again.
+
             results = [None] * 16
             threads = [threading.Thread(target=run, args=(results, i)) for i in range(len(results))]
-            with self.unharmed(place, (elsewhere,)):
+            with self.unharmed(place, (elsewhere,), what="queue_p99_ms"):
                 for thread in threads:
                     thread.start()
                 for thread in threads:
