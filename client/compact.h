@@ -27,7 +27,7 @@
 
 namespace prefixd {
 
-// The most elements whose request and whose reply both fit one message of 1 MiB. Beside its spec, where
+// The most elements whose request and whose reply both fit one message of 1 MiB. In the namespace of its spec, where
 // templates find it.
 inline size_t ChunkItems(const CompactSpec& spec) {
   const size_t extra_bytes = spec.return_indices ? SizeOf(spec.index_dtype) : spec.predicate ? 0 : 1;

@@ -22,8 +22,7 @@
 
 namespace prefixd {
 
-// The most elements whose request fits one message of 1 MiB. Beside its spec, where
-// templates find it.
+// The most elements whose request fits one message of 1 MiB. In the namespace of its spec, where templates find it.
 inline size_t ChunkItems(const ReduceSpec& spec) { return client::kMaxPayloadBytes / SizeOf(spec.dtype); }
 
 namespace client {

@@ -26,7 +26,7 @@
 
 namespace prefixd {
 
-// The most elements whose request and whose reply both fit one message of 1 MiB. Beside its spec, where
+// The most elements whose request and whose reply both fit one message of 1 MiB. In the namespace of its spec, where
 // templates find it.
 inline size_t ChunkItems(const ScanSpec& spec) {
   return client::kMaxPayloadBytes / std::max(SizeOf(spec.dtype), SizeOf(spec.output()));

@@ -37,8 +37,8 @@ namespace {
 constexpr uint64_t kTransportBytesPerRequestByte = 2;
 // Questions whose messages have not come may hold a quarter of that.
 constexpr uint64_t kQuestionPartOfTransport = 4;
-// That are answered once, and whose answers were not taken. A caller has a share of them. They are not requests: also a
-// server that may have few of those is asked by many.
+// Questions that are answered once have so many places, until their answers are taken, and a caller has a share of
+// them. They are not requests: also a server that may have few of those is asked by many.
 constexpr uint64_t kMaxQuestions = 1024;
 // For what is not ours to finish, such as streams that never sent a message.
 constexpr absl::Duration kCloseTimeout = absl::Milliseconds(100);

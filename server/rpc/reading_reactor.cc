@@ -16,7 +16,7 @@ ReadingReactor::ReadingReactor(ServerContext* context, Rpc* rpc, CallInfo info, 
 
 void ReadingReactor::OnStart() {
   call_.Watch([this] { return Look(); }, [this](absl::Status why) { GiveUp(std::move(why)); });
-  absl::Status status = Prepare();  // First, for who is refused here is charged for nothing, and counts as refused.
+  absl::Status status = AdmitQuestion();  // First: who is refused here is charged for nothing, and counts as refused.
   if (status.ok()) status = call_.Admit(kind_);
   charged_bytes_ = kind_ == Admission::Kind::kQuestion ? Call::kQuestionBytes : 0;
   if (status.ok()) status = call_.Charge(charged_bytes_);
@@ -27,7 +27,7 @@ void ReadingReactor::OnStart() {
   }
 }
 
-absl::Status ReadingReactor::Prepare() {
+absl::Status ReadingReactor::AdmitQuestion() {
   if (turn_ == nullptr) return absl::OkStatus();
   {
     MutexLock lock(turn_->mutex);

@@ -52,7 +52,8 @@ class ReadingReactor : public Reactor {
     ReadingReactor* reactor ABSL_GUARDED_BY(mutex) = nullptr;
   };
 
-  absl::Status Prepare();
+  // Asks the Admission of questions to let it in. Requests need not.
+  absl::Status AdmitQuestion();
   void OnCharged();
   void BeginRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whoever gets true goes on with the call, for which no message comes any more.

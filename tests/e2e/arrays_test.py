@@ -368,7 +368,7 @@ def hold_a_hundred(address, num_items):
         for name in names:
             arrays.call("RenewArray", arrays_pb2.RenewArrayRequest(name=name, lifetime=lifetime))
         print("has 100", flush=True)
-        time.sleep(60)
+        time.sleep(60)  # It is killed meanwhile.
 
     arrays.call("WriteArray", requests())
 

@@ -3,7 +3,6 @@
 import itertools
 import os
 import pathlib
-import struct
 import subprocess
 import sys
 import threading
@@ -57,11 +56,10 @@ class BoundsTest(unittest.TestCase):
     def test_questions_whose_answers_are_not_read_are_bounded(self):
         with Server() as server, grpc.insecure_channel(server.address) as channel:
             ask = admin_pb2_grpc.AdminServiceStub(channel).GetServerInfo
-            no_window = struct.pack(">HI", raw_http2.INITIAL_WINDOW_SIZE, 0)
 
             def answered_and_refused(count):
                 """Of so many on a connection that takes no data."""
-                with raw_http2.connect(server.address, no_window) as connection:
+                with raw_http2.connect(server.address, raw_http2.NO_WINDOW) as connection:
                     for stream in range(1, 2 * count, 2):
                         connection.sendall(raw_http2.frame(
                             raw_http2.HEADERS, raw_http2.END_HEADERS, stream,

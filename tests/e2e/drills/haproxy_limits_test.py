@@ -17,8 +17,6 @@ from harness import grpc, wait_until  # noqa: E402
 from prefixd.v1 import admin_pb2, admin_pb2_grpc  # noqa: E402
 from raw_http2 import DATA, END_HEADERS, END_STREAM, HEADERS, frame, headers  # noqa: E402
 
-NO_WINDOW = b"\x00\x04\x00\x00\x00\x00"
-
 
 class HaproxyLimitsTest(haproxy_test.HaproxyCase):
     def test_calls_above_the_rate_are_refused_with_a_status_of_grpc(self):
@@ -59,7 +57,7 @@ class HaproxyLimitsTest(haproxy_test.HaproxyCase):
         large = raw_http2.message(scan_request(np.ones(4000, np.int32)).SerializeToString())
         with self.server(), haproxy(self.socket) as address, grpc.insecure_channel(address) as channel:
             scan(channel)
-            with raw_http2.connect(address, NO_WINDOW) as connection:
+            with raw_http2.connect(address, raw_http2.NO_WINDOW) as connection:
                 for stream in range(1, 100, 2):
                     connection.sendall(frame(HEADERS, END_HEADERS, stream, headers(UNARY)) +
                                        frame(DATA, END_STREAM, stream, large[:16384]))
@@ -71,7 +69,7 @@ class HaproxyLimitsTest(haproxy_test.HaproxyCase):
         and then gives them up itself."""
         with self.server("--reply-timeout-seconds", "3") as server, \
                 haproxy(self.socket, PROXY_UNREAD_SECONDS="8") as address:
-            with raw_http2.connect(address, NO_WINDOW) as connection:
+            with raw_http2.connect(address, raw_http2.NO_WINDOW) as connection:
                 request = raw_http2.message(scan_request(np.ones(1, np.int32)).SerializeToString())
                 path = "/prefixd.v1.PrefixService/StreamScan"
                 connection.sendall(frame(HEADERS, END_HEADERS, 1, headers(path)) + frame(DATA, 0, 1, request))
@@ -90,7 +88,7 @@ class HaproxyLimitsTest(haproxy_test.HaproxyCase):
                 return admin.GetServerInfo(admin_pb2.GetServerInfoRequest()).request_bytes.used
 
             for _ in range(8):
-                connection = stack.enter_context(raw_http2.connect(address, NO_WINDOW))
+                connection = stack.enter_context(raw_http2.connect(address, raw_http2.NO_WINDOW))
                 for stream in range(1, 200, 2):
                     connection.sendall(frame(HEADERS, END_HEADERS, stream,
                                              headers("/prefixd.v1.AdminService/GetServerInfo")) +

@@ -11,8 +11,6 @@ from drills.honest import Drill, Honest
 from harness import wait_until
 from prefixd.v1 import admin_pb2, admin_pb2_grpc
 
-# A peer that never opens its windows: SETTINGS_INITIAL_WINDOW_SIZE 0.
-NO_WINDOW = b"\x00\x04\x00\x00\x00\x00"
 TIMEOUT_SECONDS = 3
 TIMEOUTS = ("--first-message-timeout-seconds", str(TIMEOUT_SECONDS), "--message-timeout-seconds", str(TIMEOUT_SECONDS),
             "--reply-timeout-seconds", str(TIMEOUT_SECONDS))
@@ -26,7 +24,7 @@ class RawCalls:
     those."""
 
     def __init__(self, address, from_host=HOSTILE_HOST):
-        self.connection = connect(address, NO_WINDOW, from_host)
+        self.connection = connect(address, raw_http2.NO_WINDOW, from_host)
         self.next_stream = 1
         self.initial_window = 65535
         self.windows = collections.defaultdict(lambda: self.initial_window)  # By stream; 0 is the connection's.
@@ -89,16 +87,16 @@ class HoldingDrill(Drill):
             admin = admin_pb2_grpc.AdminServiceStub(connection)
             return admin.GetServerInfo(admin_pb2.GetServerInfoRequest(), timeout=10)
 
-    def assert_others_are_served(self, place, hold, least_bytes=-1, **limits):
+    def assert_others_are_served(self, place, hold, least_bytes=None, **limits):
         """While `hold` holds, for which more than least_bytes are charged, and while the server ends what it holds: an
         honest caller on the same address, and one who comes later."""
         with self.unharmed(place, **limits):
             held = hold()
             with Honest(place.address) as late:
                 time.sleep(1)  # While both call.
-                if not COMMAND:  # A proxy lets a hundred calls of a connection through.
+                if least_bytes is not None and not COMMAND:  # A proxy lets a hundred calls of a connection through.
                     self.assertGreater(self.info(place).request_bytes.used, least_bytes)
-                time.sleep(TIMEOUT_SECONDS)
+                time.sleep(TIMEOUT_SECONDS)  # In which the server ends what is held.
         self.assertEqual(late.failures, 0, late.errors)
         self.assertGreater(late.calls, 0)
         return held
