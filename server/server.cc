@@ -213,7 +213,8 @@ absl::Status Server::Listen(const Options& options) {
       .connections = max_connections,
       .connections_per_address = options.max_connections_per_address,
       .cancelled_per_second =
-          std::clamp(2 * options.max_requests, ConnectionTable::kMinCancelledPerSecond, RateLimit::kMaxPerSecond)});
+          std::clamp(2 * options.max_requests, ConnectionTable::kMinCancelledPerSecond, RateLimit::kMaxPerSecond),
+      .unread_bytes_per_call = options.max_message_bytes + Traffic::kMostWindowBytes});
 
   auto quota = std::make_shared<grpc::ResourceQuota>("prefixd");
   quota->Resize(kTransportBytesPerRequestByte * options.max_request_bytes);

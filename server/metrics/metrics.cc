@@ -81,9 +81,11 @@ std::vector<MetricFamily> Families(const ServerState& state) {
       Counter("prefixd_connections_refused_total",
               "Connections that were closed at once: there were too many, or their address is shut out",
               state.connections_refused),
-      Counter("prefixd_connections_ended_total",
-              "Connections that were closed, for their callers cancelled too many calls or did not read refusals",
-              state.connections_ended),
+      Counter(
+          "prefixd_connections_ended_total",
+          "Connections that were closed: their callers cancelled too many calls, did not read refusals, or sent what "
+          "belongs to no call",
+          state.connections_ended),
       Gauge("prefixd_lanes", "Device lanes (--lanes)", state.lanes),
       Gauge("prefixd_lanes_busy", "Lanes that run a task", state.lanes_busy),
       Gauge("prefixd_lane_tasks_waiting", "Tasks that no lane runs yet", state.tasks_waiting),

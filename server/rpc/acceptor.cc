@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
@@ -60,13 +61,6 @@ std::string ConnectionOwner(int fd, const sockaddr_storage& peer) {
   socklen_t size = sizeof(credentials);
   if (peer.ss_family != AF_UNIX) return AddressName(peer);
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 ? UserName(credentials.uid) : kUnixCaller;
-}
-
-// 0 of a Unix socket's peer.
-uint16_t PortOf(const sockaddr_storage& peer) {
-  if (peer.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(peer).sin_port);
-  if (peer.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6&>(peer).sin6_port);
-  return 0;
 }
 
 // For other errors of accept nothing is wrong with the listening socket: the connection is gone, or a resource is.
@@ -160,12 +154,15 @@ void Acceptor::Run(const std::function<void(const absl::Status&)>& on_failed) {
   std::vector<pollfd> waits = {{.fd = wake_event_, .events = POLLIN, .revents = 0}};
   for (const Listener& listener : listeners_) waits.push_back({.fd = listener.fd, .events = POLLIN, .revents = 0});
   while (true) {
-    const int wait_ms = connections_.IsWatching() ? static_cast<int>(ConnectionTable::kFull.count()) : -1;
-    if (poll(waits.data(), waits.size(), wait_ms) < 0 && errno != EINTR) {
+    if (poll(waits.data(), waits.size(), WaitMs()) < 0 && errno != EINTR) {
       return on_failed(absl::InternalError(StrCat("can't wait for connections: ", strerror(errno))));
     }
     if (stopping_) return;
     if (waits[0].revents != 0 || connections_.IsWatching()) CloseMarked();
+    if (const auto now = std::chrono::steady_clock::now(); now >= next_look_) {
+      next_look_ = now + ConnectionTable::kLook;
+      LogEnded(connections_.CloseStrange());
+    }
     for (size_t i = 0; i < listeners_.size(); ++i) {
       if (waits[i + 1].revents == 0) continue;
       if (absl::Status status = AcceptFrom(listeners_[i]); !status.ok()) return on_failed(status);
@@ -223,10 +220,20 @@ void Acceptor::HandOver(const Listener& listener, int fd) {
   listener.door_of(caller)->HandleNewConnection(&connection);
 }
 
+int Acceptor::WaitMs() const {
+  const auto ms = [](auto duration) { return static_cast<int>(duration.count()); };
+  if (!connections_.IsEmpty()) return ms(ConnectionTable::kLook);
+  return connections_.IsWatching() ? ms(ConnectionTable::kFull) : -1;
+}
+
 void Acceptor::CloseMarked() {
   eventfd_t unused = 0;
   eventfd_read(wake_event_, &unused);
-  for (const ConnectionTable::Ended& one : connections_.CloseMarked()) {
+  LogEnded(connections_.CloseMarked());
+}
+
+void Acceptor::LogEnded(const std::vector<ConnectionTable::Ended>& ended) {
+  for (const ConnectionTable::Ended& one : ended) {
     ++ended_;
     LogWarning(StrCat("a connection of ", one.address, " was closed: ", WhyEnded(one.cause)), "connection closed");
   }
@@ -240,6 +247,8 @@ std::string Acceptor::WhyEnded(ConnectionTable::Cause cause) const {
     case ConnectionTable::Cause::kRefused:
       return "its calls were refused, and it does not read it, while its caller has too many of those: read, or send "
              "fewer";
+    case ConnectionTable::Cause::kStrange:
+      return "it sends what belongs to no call, such as header blocks that are too large: send calls";
   }
   Fatal("no such cause");
 }
@@ -255,6 +264,11 @@ void Acceptor::CountRefused(const std::string& caller, uint16_t port) {
 
 void Acceptor::CountRefusalDone(const std::string& caller, uint16_t port) {
   connections_.CountRefusalDone(caller, port);
+}
+
+std::shared_ptr<Traffic> Acceptor::TrafficOf(const std::string& peer) {
+  const std::optional<IpAddress> address = AddressOfPeer(peer);
+  return address ? connections_.TrafficOf(*address, PortOfPeer(peer)) : nullptr;
 }
 
 Acceptor::Counts Acceptor::counts() {

@@ -1,7 +1,8 @@
 // Listens, accepts connections and hands them to gRPC. gRPC's own listener in 1.51 accepts nothing any more once it has
 // run out of descriptors, and bounds nothing; here connections are bounded in all and from each address, and whoever
 // comes above a bound is closed at once. Who cancels calls faster than is good for the others is closed too: streams
-// that are reset as soon as they are there cost their sender nothing, and gRPC the work of a call.
+// that are reset as soon as they are there cost their sender nothing, and gRPC the work of a call. And so is who sends
+// what belongs to no call (traffic.h).
 //
 //   Acceptor acceptor(limits);
 //   Acceptor::Door* door = acceptor.AddTo(&builder, grpc::InsecureServerCredentials());
@@ -17,6 +18,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -70,13 +72,16 @@ class Acceptor {
   void CountRefused(const std::string& caller, uint16_t port);
   void CountRefusalDone(const std::string& caller, uint16_t port);
 
+  // What the calls of this peer, as gRPC writes it, are counted in. Null of Unix sockets' peers.
+  std::shared_ptr<Traffic> TrafficOf(const std::string& peer);
+
   // Connections now, and since the start.
   struct Counts {
     uint64_t open = 0;
     uint64_t limit = 0;
     uint64_t accepted = 0;
     uint64_t refused = 0;
-    uint64_t ended = 0;  // For calls that were cancelled, or refused and not read.
+    uint64_t ended = 0;  // For calls that were cancelled, or refused and not read, or for what belongs to no call.
   };
   Counts counts();
 
@@ -96,7 +101,9 @@ class Acceptor {
   // Accepts what waits. Errors: those after which nothing more can be accepted.
   absl::Status AcceptFrom(const Listener& listener);
   void HandOver(const Listener& listener, int fd);
+  int WaitMs() const;  // Until connections are to be looked at; -1: for ever.
   void CloseMarked();
+  void LogEnded(const std::vector<ConnectionTable::Ended>& ended);
   std::string WhyEnded(ConnectionTable::Cause cause) const;  // For the log.
 
   std::vector<std::unique_ptr<Door>> doors_;
@@ -108,7 +115,8 @@ class Acceptor {
   std::atomic<uint64_t> ended_{0};
   std::atomic<bool> stopping_{false};
   const int wake_event_;  // The thread is to look whether it stops, and what it is to close.
-  int spare_ = -1;        // Closed to accept, and refuse, a connection when there are no descriptors left.
+  std::chrono::steady_clock::time_point next_look_{};  // At what connections bring.
+  int spare_ = -1;  // Closed to accept, and refuse, a connection when there are no descriptors left.
   std::thread thread_;
 };
 

@@ -35,15 +35,8 @@ std::string NameOf(const IpAddress& address) {
 }  // namespace
 
 std::string AddressName(const sockaddr_storage& address) {
-  IpAddress ip = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  if (address.ss_family == AF_INET) {
-    std::memcpy(&ip[12], &reinterpret_cast<const sockaddr_in&>(address).sin_addr, sizeof(in_addr));
-  } else if (address.ss_family == AF_INET6) {
-    std::memcpy(ip.data(), &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, ip.size());
-  } else {
-    return "";
-  }
-  return NameOf(ip);
+  const std::optional<IpAddress> ip = AddressOf(address);
+  return ip ? NameOf(*ip) : "";
 }
 
 std::string AddressName(std::string_view peer) {

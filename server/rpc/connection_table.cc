@@ -1,10 +1,15 @@
 #include "server/rpc/connection_table.h"
 
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 
 #include "base/status.h"
 
@@ -30,6 +35,19 @@ bool IsWritable(int fd) {
   return poll(&state, 1, 0) > 0;
 }
 
+// What was taken from a socket of TCP so far, less what a reader of its answers may have to say to them: a 64th. 0
+// where the kernel does not tell, as before Linux 4.1.
+int64_t BytesTaken(int fd) {
+  tcp_info info = {};
+  socklen_t size = sizeof(info);
+  int waiting = 0;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || ioctl(fd, FIONREAD, &waiting) != 0) return 0;
+  if (size < offsetof(tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received)) return 0;
+  constexpr uint64_t kAnsweredPart = 64;
+  return static_cast<int64_t>(info.tcpi_bytes_received) - waiting -
+         static_cast<int64_t>(info.tcpi_bytes_acked / kAnsweredPart);
+}
+
 // Ends a connection at once. A shutdown would leave what has arrived to be read: megabytes of streams and their resets.
 void Disconnect(int fd) {
   const sockaddr nobody = {.sa_family = AF_UNSPEC, .sa_data = {}};
@@ -47,8 +65,11 @@ absl::Status ConnectionTable::Check(const std::string& address) const {
   const auto it = by_address_.find(address);
   if (it == by_address_.end()) return absl::OkStatus();
   if (Clock::now() < it->second.shut_out_until) {
-    return absl::ResourceExhaustedError(StrCat("it has cancelled more than ", limits_.cancelled_per_second,
-                                               " calls in a second, and is shut out for ", kShutOut.count(), " s"));
+    const std::string why =
+        it->second.shut_out_for == Cause::kStrange
+            ? "it has sent what belongs to no call"
+            : StrCat("it has cancelled more than ", limits_.cancelled_per_second, " calls in a second");
+    return absl::ResourceExhaustedError(StrCat(why, ", and is shut out for ", kShutOut.count(), " s"));
   }
   // Half of what the others leave, so that something is left for whoever comes next.
   const uint64_t own = it->second.num_connections;
@@ -70,7 +91,10 @@ absl::Status ConnectionTable::Add(int fd, const std::string& address, uint16_t p
     ForgetClosed();
     PREFIXD_RETURN_IF_ERROR(Check(address));
   }
-  connections_.push_back({.fd = fd, .inode = InodeOf(fd), .address = address, .port = port});
+  Connection connection = {.fd = fd, .inode = InodeOf(fd), .address = address, .port = port};
+  Watch(&connection);
+  connections_.push_back(std::move(connection));
+  is_empty_ = false;
   Address& its = by_address_[address];
   ++its.num_connections;
   its.by_port.erase(port);  // That was another one's.
@@ -85,6 +109,34 @@ ConnectionTable::Cancelled& ConnectionTable::CancelledOf(Address* address, uint1
   return address->by_port[port];
 }
 
+void ConnectionTable::Watch(Connection* connection) {
+  sockaddr_storage peer = {};
+  socklen_t size = sizeof(peer);
+  if (getpeername(connection->fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return;
+  const std::optional<IpAddress> address = AddressOf(peer);
+  if (!address) return;
+  const Endpoint endpoint(*address, PortOf(peer));
+  MutexLock lock(traffic_mutex_);
+  std::shared_ptr<Traffic>& traffic = traffic_[endpoint];
+  const auto is_its = [&](const Connection& one) { return one.traffic == traffic && InodeOf(one.fd) == one.inode; };
+  if (traffic != nullptr && std::any_of(connections_.begin(), connections_.end(), is_its)) return;
+  traffic = std::make_shared<Traffic>(limits_.unread_bytes_per_call);
+  connection->endpoint = endpoint;
+  connection->traffic = traffic;
+}
+
+void ConnectionTable::Unwatch(const Connection& connection) {
+  if (!connection.endpoint) return;
+  MutexLock lock(traffic_mutex_);
+  const auto it = traffic_.find(*connection.endpoint);
+  if (it != traffic_.end() && it->second == connection.traffic) traffic_.erase(it);  // Else it is a later one's.
+}
+
+void ConnectionTable::ShutOut(Address* address, Cause cause, Clock::time_point now) {
+  address->shut_out_until = now + kShutOut;
+  address->shut_out_for = cause;
+}
+
 bool ConnectionTable::CountCancelled(const std::string& address, uint16_t port) {
   MutexLock lock(mutex_);
   const auto it = by_address_.find(address);
@@ -95,7 +147,7 @@ bool ConnectionTable::CountCancelled(const std::string& address, uint16_t port) 
   if (here.is_marked) return false;
   ++here.num_calls;
   if (its.cancelled.Take(limits_.cancelled_per_second, now) == std::chrono::nanoseconds(0)) return false;
-  if (!IsThisHost(address)) its.shut_out_until = now + kShutOut;
+  if (!IsThisHost(address)) ShutOut(&its, Cause::kCancelled, now);
   if (here.num_calls <= PartOf(limits_.cancelled_per_second, its.by_port.size())) return false;
   here.is_marked = true;
   return marked_.emplace(address, port).second;
@@ -162,6 +214,32 @@ std::vector<ConnectionTable::Ended> ConnectionTable::CloseMarked() {
   return ended;
 }
 
+std::shared_ptr<Traffic> ConnectionTable::TrafficOf(const IpAddress& address, uint16_t port) {
+  MutexLock lock(traffic_mutex_);
+  const auto it = traffic_.find(Endpoint(address, port));
+  return it != traffic_.end() ? it->second : nullptr;
+}
+
+std::vector<ConnectionTable::Ended> ConnectionTable::CloseStrange() {
+  std::vector<Ended> ended;
+  MutexLock lock(mutex_);
+  const Clock::time_point now = Clock::now();
+  if (connections_.size() <= kMaxLooks) ForgetClosed();
+  is_empty_ = connections_.empty();
+  for (size_t i = 0; i < std::min(kMaxLooks, connections_.size()); ++i) {
+    Connection& connection = connections_[next_look_++ % connections_.size()];
+    if (connection.traffic == nullptr || connection.is_ended || InodeOf(connection.fd) != connection.inode) continue;
+    if (!connection.traffic->Look(BytesTaken(connection.fd))) continue;
+    Address& its = by_address_[connection.address];
+    CancelledOf(&its, connection.port, now).is_marked = true;
+    if (!IsThisHost(connection.address)) ShutOut(&its, Cause::kStrange, now);
+    Disconnect(connection.fd);
+    connection.is_ended = true;
+    ended.push_back({.address = connection.address, .cause = Cause::kStrange});
+  }
+  return ended;
+}
+
 uint64_t ConnectionTable::CountOpen() {
   MutexLock lock(mutex_);
   ForgetClosed();
@@ -177,6 +255,7 @@ void ConnectionTable::ForgetClosed() {
                                     [&](const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
                                       if (InodeOf(connection.fd) == connection.inode) return false;
                                       --by_address_[connection.address].num_connections;
+                                      Unwatch(connection);
                                       return true;
                                     }),
                      connections_.end());

@@ -147,6 +147,12 @@ CallerEvents GrpcServers::EventsOf(const std::string& user) const {
           .on_refusal_done =
               [=, this](const std::string& peer) {
                 if (!is_proxy(peer)) acceptor_->CountRefusalDone(caller_of(peer), PortOfPeer(peer));
+              },
+          .traffic_of =
+              [=, this](const std::string& peer) {
+                std::shared_ptr<Traffic> traffic = acceptor_->TrafficOf(peer);
+                if (traffic != nullptr && is_proxy(peer)) traffic->Trust();
+                return traffic;
               }};
 }
 

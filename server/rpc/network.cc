@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 #include "absl/strings/str_replace.h"
 
@@ -15,11 +16,12 @@ constexpr std::string_view kUnix = "unix";
 constexpr std::string_view kIpv4 = "ipv4:";
 constexpr std::string_view kIpv6 = "ipv6:";
 constexpr size_t kIpv4Begin = 12;  // Where an IPv4 address is in an IPv6 one.
+constexpr IpAddress kMappedIpv4 = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 std::optional<IpAddress> ParseAddress(const std::string& text) {
   IpAddress address = {};
   if (inet_pton(AF_INET6, text.c_str(), address.data()) == 1) return address;
-  address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  address = kMappedIpv4;
   if (inet_pton(AF_INET, text.c_str(), address.data() + kIpv4Begin) == 1) return address;
   return std::nullopt;
 }
@@ -41,6 +43,24 @@ uint16_t PortOfPeer(std::string_view peer) {
   uint16_t port = 0;
   if (IsTcpPeer(peer)) std::from_chars(peer.data() + peer.rfind(':') + 1, peer.data() + peer.size(), port);
   return port;
+}
+
+std::optional<IpAddress> AddressOf(const sockaddr_storage& peer) {
+  IpAddress address = kMappedIpv4;
+  if (peer.ss_family == AF_INET) {
+    std::memcpy(&address[kIpv4Begin], &reinterpret_cast<const sockaddr_in&>(peer).sin_addr, sizeof(in_addr));
+  } else if (peer.ss_family == AF_INET6) {
+    std::memcpy(address.data(), &reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr, address.size());
+  } else {
+    return std::nullopt;
+  }
+  return address;
+}
+
+uint16_t PortOf(const sockaddr_storage& peer) {
+  if (peer.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(peer).sin_port);
+  if (peer.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6&>(peer).sin6_port);
+  return 0;
 }
 
 std::optional<Network> Network::Parse(const std::string& text) {

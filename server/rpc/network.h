@@ -3,6 +3,8 @@
 #ifndef PREFIXD_SERVER_RPC_NETWORK_H_
 #define PREFIXD_SERVER_RPC_NETWORK_H_
 
+#include <sys/socket.h>
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -23,6 +25,10 @@ std::optional<IpAddress> AddressOfPeer(std::string_view peer);
 
 // The port in such a peer; 0 if there is none.
 uint16_t PortOfPeer(std::string_view peer);
+
+// The same of a socket's peer.
+std::optional<IpAddress> AddressOf(const sockaddr_storage& peer);
+uint16_t PortOf(const sockaddr_storage& peer);
 
 class Network {
  public:

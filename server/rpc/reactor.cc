@@ -32,6 +32,8 @@ void Rpc::OnCall(bool ok) {
   }
   source_.num_holds.fetch_add(1, std::memory_order_relaxed);
   Await(&source_);
+  traffic_ = source_.events.traffic_of(context_.peer());
+  if (traffic_ != nullptr) traffic_->CountCall();
   reactor_ = source_.make(this);
   reactor_->OnStart();
   MaybeCancel();
@@ -49,6 +51,7 @@ void Rpc::OnEnd(bool /*ok*/) {
 
 void Rpc::OnRead(bool ok) {
   if (ok) has_message_ = true;
+  if (ok && traffic_ != nullptr) traffic_->CountMessage(read_message_->Length());
   reactor_->OnReadDone(ok);
   Release();
 }
@@ -68,6 +71,7 @@ void Rpc::Release() {
   if (holds_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   reactor_->OnDone();
   CallSource& source = source_;
+  if (traffic_ != nullptr) traffic_->CountCallDone(context_.IsCancelled() && !is_given_up_ && !has_message_);
   if (!refused_peer_.empty()) source.events.on_refusal_done(refused_peer_);
   delete this;
   source.Release();
@@ -75,6 +79,7 @@ void Rpc::Release() {
 
 void Reactor::StartRead(grpc::ByteBuffer* message) {
   rpc_->holds_.fetch_add(1, std::memory_order_relaxed);
+  rpc_->read_message_ = message;
   rpc_->stream_.Read(message, &rpc_->read_);
 }
 

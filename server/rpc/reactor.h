@@ -31,6 +31,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/status.h"
+#include "server/rpc/traffic.h"
 
 namespace prefixd {
 
@@ -46,6 +47,10 @@ struct CallerEvents {
   std::function<void(const std::string& peer)> on_refused = [](const std::string&) {};
   // It is done.
   std::function<void(const std::string& peer)> on_refusal_done = [](const std::string&) {};
+  // Where a call's coming, its messages and its end are counted; null: nowhere.
+  std::function<std::shared_ptr<Traffic>(const std::string& peer)> traffic_of = [](const std::string&) {
+    return nullptr;
+  };
 };
 
 // Where a server's calls come from. Outlives them.
@@ -102,6 +107,8 @@ class Rpc {
   grpc::GenericServerContext context_;
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
   Reactor* reactor_ = nullptr;
+  std::shared_ptr<Traffic> traffic_;                // The connection's. May be null.
+  const grpc::ByteBuffer* read_message_ = nullptr;  // The last read's.
   std::atomic<int> cancel_{2};  // OnStart has returned; the caller is gone. Then the reactor is told.
   std::atomic<bool> has_message_{false};
   std::atomic<bool> is_given_up_{false};  // Cancelled by the server.

@@ -128,7 +128,7 @@ class Http2Drill(Drill):
         self.said_after = f"p99 {after.p99_ms:.1f} ms, {after.failures} failures {after.errors}, {cpu:.2f} cores"
         return after.failures == 0 and after.p99_ms <= MAX_SLOWER * self.idle.p99_ms and cpu <= MAX_CPU
 
-    def assert_survived(self, script, **options):
+    def assert_survived(self, script, thrown_out_for="", **options):
         with served("--log-format", "json") as place:
             server, address = place.server, place.address
             with Honest(address) as self.idle:
@@ -149,7 +149,10 @@ class Http2Drill(Drill):
             self.judge([self.idle], [beside], growth, least_ms=0, max_growth_kib=MAX_GROWTH_KIB)
             self.assertGreater(attack.sent_bytes, 100_000)
             self.assertTrue(normal, self.said_after)
-            for line in server.log().splitlines():
+            lines = server.log().splitlines()
+            if not COMMAND:  # Which ends it itself.
+                self.assertTrue(any(thrown_out_for in line for line in lines), thrown_out_for)
+            for line in lines:
                 json.loads(line)  # What gRPC has to say of it is in the log's form too.
 
     @needs_a_safe_grpc
@@ -201,7 +204,7 @@ class Http2Drill(Drill):
             entry = b"\x40" + headers(UNARY, [("x", "y" * 4000)])[len(headers(UNARY)) + 1:]
             for stream in range(1, 1 << 31, 2):
                 yield header_frames(stream, headers(UNARY) + entry + b"\xbe" * 12_000)
-        self.assert_survived(script)
+        self.assert_survived(script, thrown_out_for="it sends what belongs to no call")
 
     @needs_a_safe_grpc
     def test_streams_beyond_the_limit_of_one_who_acknowledges_no_settings(self):
