@@ -158,8 +158,12 @@ void Acceptor::Run(const std::function<void(const absl::Status&)>& on_failed) {
       return on_failed(absl::InternalError(StrCat("can't wait for connections: ", strerror(errno))));
     }
     if (stopping_) return;
-    if (waits[0].revents != 0 || connections_.IsWatching()) CloseMarked();
-    if (const auto now = std::chrono::steady_clock::now(); now >= next_look_) {
+    const auto now = std::chrono::steady_clock::now();
+    if (waits[0].revents != 0 || (connections_.IsWatching() && now >= next_watch_)) {
+      next_watch_ = now + ConnectionTable::kFull;
+      CloseMarked();
+    }
+    if (now >= next_look_) {
       next_look_ = now + ConnectionTable::kLook;
       LogEnded(connections_.CloseStrange());
     }

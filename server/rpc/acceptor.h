@@ -115,7 +115,8 @@ class Acceptor {
   std::atomic<uint64_t> ended_{0};
   std::atomic<bool> stopping_{false};
   const int wake_event_;  // The thread is to look whether it stops, and what it is to close.
-  std::chrono::steady_clock::time_point next_look_{};  // At what connections bring.
+  std::chrono::steady_clock::time_point next_watch_{};  // At those that do not read refusals.
+  std::chrono::steady_clock::time_point next_look_{};   // At what connections bring.
   int spare_ = -1;  // Closed to accept, and refuse, a connection when there are no descriptors left.
   std::thread thread_;
 };
