@@ -116,7 +116,8 @@ class Lane {
   virtual absl::Status CopyOnDevice(void* d_dst, const void* d_src, size_t size_bytes, CopyTiming timing) = 0;
 
   // Batches: num_arrays arrays of num_items each, in one launch. The arrays follow each other in every input and output
-  // (each bit mask begins at a byte). Each array has its own state_out or count, and the bits it would have alone.
+  // (each bit mask begins at a byte), or, of a scan and a difference, are interleaved (BatchOrder): the rows or the
+  // columns of a matrix. Each array has its own state_out or count, and the bits it would have alone.
 
   // Scan of one chunk.
   // Shape:   in: num_items of dtype; out: num_items of the output type. Disjoint, or one buffer where the sizes agree.

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/algorithm.h"
+#include "kernels/args/batch.h"
 #include "kernels/types.h"
 
 namespace prefixd {
@@ -22,7 +23,8 @@ struct ScanArgs {
   const void* in = nullptr;  // Device.
   void* out = nullptr;       // Device.
   uint64_t num_items = 0;
-  uint64_t num_arrays = 1;         // See Lane. Several arrays have no carries.
+  uint64_t num_arrays = 1;  // See Lane. Several arrays have no carries.
+  BatchOrder order = BatchOrder::kOneByOne;
   Value init;                      // The value in front of the first element; see ScanStart. Used if carry_in is null.
   const void* carry_in = nullptr;  // Device, one element: the carry_out of the chunk before.
   void* carry_out = nullptr;       // Device, one element, may equal carry_in: start op all elements. Null: not wanted.
@@ -33,7 +35,7 @@ struct ScanArgs {
 // The checks that Lane::Scan makes before it enqueues. Errors: those of Lane::Scan, except the algorithm's.
 absl::Status Validate(const ScanArgs& args);
 
-// The arguments for one array of a batch, by itself.
+// The arguments for one array of a batch, by itself. Needs: they stand one by one.
 ScanArgs ArrayOf(ScanArgs batch, uint64_t array);
 
 }  // namespace prefixd

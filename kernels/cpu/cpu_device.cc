@@ -14,11 +14,13 @@
 
 #include "base/status.h"
 #include "kernels/cpu/caches.h"
+#include "kernels/cpu/columns.h"
 #include "kernels/cpu/compact.h"
 #include "kernels/cpu/difference.h"
 #include "kernels/cpu/glue.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/reduce.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/cpu/scan.h"
 #include "kernels/yardsticks/cpu/kahan.h"
 #include "kernels/yardsticks/cpu/naive.h"
@@ -110,7 +112,8 @@ class CpuLane final : public Lane {
     return Run(Primitive::kScan, args.output(), args.op, args, [this](Strategy strategy, const ScanArgs& array) {
       switch (strategy) {
         case Strategy::kChained:
-          return cpu::RunScan(kernels_, array);
+          if (array.num_arrays == 1) return cpu::RunScan(kernels_, array);
+          return IsInterleaved(array) ? cpu::RunColumnScan(kernels_, array) : cpu::RunRowScan(kernels_, array);
         case Strategy::kSequential:
           return cpu::ScanSequentially(array);
         case Strategy::kNaive:
@@ -161,7 +164,9 @@ class CpuLane final : public Lane {
     return Run(Primitive::kDifference, args.dtype, Op::kSum, args,
                [this](Strategy strategy, const DifferenceArgs& array) {
                  if (strategy != Strategy::kSingleLaunch) FatalValue("CpuLane::Difference", strategy);
-                 return cpu::RunDifference(kernels_, array);
+                 if (array.num_arrays == 1) return cpu::RunDifference(kernels_, array);
+                 return IsInterleaved(array) ? cpu::RunColumnDifference(kernels_, array)
+                                             : cpu::RunRowDifference(kernels_, array);
                });
   }
 
@@ -186,15 +191,26 @@ class CpuLane final : public Lane {
     return absl::OkStatus();
   }
 
-  // Calls run(strategy, args) for each array.
+  template <class Args>
+  static bool IsInterleaved(const Args& args) {
+    if constexpr (requires { args.order; }) return args.num_arrays > 1 && args.order == BatchOrder::kInterleaved;
+    return false;
+  }
+
+  // Calls run(strategy, args) for each array, or once for all of a primitive whose batches have an order.
   template <class Args, class RunArray>
   absl::Status Run(Primitive primitive, DType out_dtype, Op op, const Args& args, RunArray run) {
     PREFIXD_RETURN_IF_ERROR(Validate(args));
     PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm,
                              device_.Resolve(primitive, args.dtype, out_dtype, op, args.algorithm));
     PREFIXD_RETURN_IF_ERROR(device_.CheckLength(primitive, algorithm, args.num_items));
+    if (IsInterleaved(args) && !device_.IsDefault(primitive, algorithm)) {
+      return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm",
+                   StrCat("algorithm ", Name(algorithm), " takes no columns: leave the algorithm out for them"));
+    }
     const auto begin = std::chrono::steady_clock::now();
-    if (args.num_arrays == 1) {
+    constexpr bool kHasOrder = requires { args.order; };
+    if (args.num_arrays == 1 || (kHasOrder && device_.IsDefault(primitive, algorithm))) {
       Count(run(algorithm.strategy, args), begin);
       return absl::OkStatus();
     }

@@ -20,7 +20,7 @@ template <class T>
 struct DifferenceParams {
   const T* in;
   T* out;
-  uint64_t num_items;  // In each array.
+  uint64_t num_items;
   T init;
   const T* carry_in;
   T* carry_out;
@@ -96,29 +96,82 @@ __global__ void __launch_bounds__(kThreads) DifferenceKernel(const DifferencePar
   if (threadIdx.x == 0) *params.carry_out = n > 0 ? params.in[kReverse ? 0 : n - 1] : edge;
 }
 
-// A block for each array of a batch.
-template <class T, bool kReverse>
-__global__ void __launch_bounds__(kThreads) DifferenceBatchKernel(const DifferenceParams<T> params) {
-  DifferenceParams<T> array = params;
-  array.in += blockIdx.x * params.num_items;
-  array.out += blockIdx.x * params.num_items;
-  DifferenceItems<T, kReverse>(array, 0, params.num_items, params.init);
+bool IsAligned(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % kVectorBytes == 0; }
+
+// A batch as a matrix: its arrays are the rows, or the columns.
+template <class T>
+struct BatchParams {
+  const T* in;
+  T* out;
+  uint64_t num_items;  // Of the matrix.
+  uint64_t row_items;
+  bool by_rows;
+  T init;
+};
+
+// A thread has kItems: a vector's where the matrix, and rows that are subtracted, are aligned to vectors; or one.
+template <class T, bool kReverse, int kItems>
+__global__ void __launch_bounds__(kThreads) DifferenceBatchKernel(const BatchParams<T> p) {
+  struct alignas(sizeof(T) * kItems) Items {
+    T items[kItems];
+  };
+  const uint64_t i = (uint64_t{blockIdx.x} * kThreads + threadIdx.x) * kItems;
+  if (i >= p.num_items) return;
+  const Items in = *reinterpret_cast<const Items*>(p.in + i);
+  Items out;
+  if (p.by_rows) {
+    // Where in its row; short numbers divide faster.
+    uint64_t place =
+        p.num_items >> 32 == 0 ? static_cast<uint32_t>(i) % static_cast<uint32_t>(p.row_items) : i % p.row_items;
+#pragma unroll
+    for (int j = 0; j < kItems; ++j) {
+      T beside = p.init;
+      if (place != (kReverse ? p.row_items - 1 : 0)) {
+        const int other = kReverse ? j + 1 : j - 1;
+        beside = other < 0 ? p.in[i - 1] : other == kItems ? p.in[i + kItems] : in.items[other];
+      }
+      out.items[j] = Subtract(in.items[j], beside);
+      if (++place == p.row_items) place = 0;
+    }
+  } else {
+    const bool at_edge = kReverse ? i >= p.num_items - p.row_items : i < p.row_items;
+    Items beside;
+    if (!at_edge) beside = *reinterpret_cast<const Items*>(kReverse ? p.in + i + p.row_items : p.in + i - p.row_items);
+#pragma unroll
+    for (int j = 0; j < kItems; ++j) out.items[j] = Subtract(in.items[j], at_edge ? p.init : beside.items[j]);
+  }
+  *reinterpret_cast<Items*>(p.out + i) = out;
 }
 
-bool IsAligned(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % kVectorBytes == 0; }
+template <class T, bool kReverse>
+cudaError_t LaunchBatch(const DifferenceArgs& args, LaunchContext* context) {
+  const bool by_rows = args.order == BatchOrder::kOneByOne;
+  const BatchParams<T> params = {.in = static_cast<const T*>(args.in),
+                                 .out = static_cast<T*>(args.out),
+                                 .num_items = args.num_items * args.num_arrays,
+                                 .row_items = by_rows ? args.num_items : args.num_arrays,
+                                 .by_rows = by_rows,
+                                 .init = args.init.As<T>()};
+  if (params.num_items == 0) return cudaSuccess;
+  constexpr int kItems = Vector<T>::kItems;
+  const bool aligned = IsAligned(args.in) && IsAligned(args.out) && params.num_items % kItems == 0 &&
+                       (by_rows || params.row_items % kItems == 0);
+  uint32_t num_blocks = 0;
+  const cudaError_t error = CountTiles(params.num_items, kThreads * (aligned ? kItems : 1), &num_blocks);
+  if (error != cudaSuccess) return error;
+  return Launch(aligned ? DifferenceBatchKernel<T, kReverse, kItems> : DifferenceBatchKernel<T, kReverse, 1>,
+                num_blocks, kThreads, context->stream, params);
+}
 
 template <class T, bool kReverse>
 cudaError_t LaunchOf(const DifferenceArgs& args, LaunchContext* context) {
+  if (args.num_arrays > 1) return LaunchBatch<T, kReverse>(args, context);
   const DifferenceParams<T> params = {.in = static_cast<const T*>(args.in),
                                       .out = static_cast<T*>(args.out),
                                       .num_items = args.num_items,
                                       .init = args.init.As<T>(),
                                       .carry_in = static_cast<const T*>(args.carry_in),
                                       .carry_out = static_cast<T*>(args.carry_out)};
-  if (args.num_arrays > 1) {
-    return Launch(DifferenceBatchKernel<T, kReverse>, static_cast<uint32_t>(args.num_arrays), kThreads, context->stream,
-                  params);
-  }
   uint32_t num_tiles = 0;
   constexpr uint64_t kTileItems = uint64_t{kThreads} * Vector<T>::kItems;
   const cudaError_t error = CountTiles(args.num_items, kTileItems, &num_tiles);

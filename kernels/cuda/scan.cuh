@@ -1,4 +1,4 @@
-// Scan, strategy "chained": which of the four kernels runs. All give the bits of kernels/NUMERICS.md, in one launch.
+// Scan, strategy "chained": which of the seven kernels runs. All give the bits of kernels/NUMERICS.md, in one launch.
 #ifndef PREFIXD_KERNELS_CUDA_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_SCAN_CUH_
 
@@ -7,9 +7,11 @@
 #include <type_traits>
 
 #include "kernels/cuda/block_scan.cuh"
+#include "kernels/cuda/column_scan.cuh"
 #include "kernels/cuda/direct_scan.cuh"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/ring_scan.cuh"
+#include "kernels/cuda/row_scan.cuh"
 #include "kernels/cuda/tile_scan.cuh"
 
 namespace prefixd::cuda {
@@ -44,6 +46,10 @@ cudaError_t LaunchRingScan(ScanParams<In, Out>& params, LaunchContext* context) 
 
 template <class In, class Out, Op kOp>
 cudaError_t LaunchScanOf(const ScanArgs& args, LaunchContext* context) {
+  if (args.num_arrays > 1 && args.order == BatchOrder::kInterleaved) {
+    return LaunchColumnScan<In, Out, kOp>(args, context);
+  }
+  if (RowScanServes(args)) return LaunchRowScan<In, Out, kOp>(args, context);
   ScanParams<In, Out> params = {.in = static_cast<const In*>(args.in),
                                 .out = static_cast<Out*>(args.out),
                                 .num_items = args.num_items,

@@ -75,6 +75,24 @@ struct ScanTable {
   ScanFunctions of[kNumDTypes][kNumDTypes][kNumOps];
 };
 
+// Columns of a matrix whose state while they are scanned takes a part of the first-level cache.
+inline constexpr uint64_t kStripBytes = 1024;
+
+// Columns, kStripBytes of output items at most, that are scanned by themselves. in may be out, if their elements have
+// the same size.
+struct ColumnPart {
+  const void* in;  // The first column's first item in the order of the scan,
+  void* out;       // and its result.
+  uint64_t num_rows;
+  uint64_t num_columns;
+  int64_t pitch;  // Items from a row to the next in the order of the scan.
+  bool exclusive;
+  const void* start;  // Of the output type.
+};
+struct ColumnTable {
+  void (*scan[kNumDTypes][kNumDTypes][kNumOps])(const ColumnPart& part);
+};
+
 // The index of the first of the smallest or largest items (a NaN is either), of which there is at least one.
 struct ExtremumTable {
   uint64_t (*min[kNumDTypes])(const void* in, uint64_t num_items);
@@ -180,6 +198,7 @@ struct TransposeTable {
 struct Kernels {
   const ScanTable* unordered_scans;
   const ScanTable* ordered_scans;  // Floating-point sums and products.
+  const ColumnTable* columns;
   const ExtremumTable* extrema;
   const CompactTable* compacts;
   const DifferenceTable* differences;

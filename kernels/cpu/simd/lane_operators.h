@@ -160,6 +160,42 @@ struct FloatKeys {
   }
 };
 
+// ---- Each operator of the contract, on an element type, as an operator on keys
+// ---------------------------------------
+template <Op kOp, class T>
+constexpr auto KeysOf() {
+  if constexpr (kIsFloating<T>) {
+    return FloatKeys<Signed<T>>{static_cast<Signed<T>>(kOp == Op::kMin ? -1 : 0)};
+  } else if constexpr (kOp == Op::kMin || kOp == Op::kMax) {
+    using K = Ordered<T>;
+    const K order = kIsSignedLane<K> == kIsSignedLane<T> ? K{0} : kTopBit<K>;
+    return Turned<K>{static_cast<K>(kOp == Op::kMin ? ~order : order)};
+  } else if constexpr (kOp == Op::kAnd) {
+    return Turned<Unsigned<T>>{static_cast<Unsigned<T>>(-1)};
+  } else if constexpr (kOp == Op::kOr) {
+    return Turned<Unsigned<T>>{0};
+  } else {
+    static_assert(kOp == Op::kSum || kOp == Op::kProd || kOp == Op::kXor);
+    return Plain<Unsigned<T>>{};
+  }
+}
+
+template <Op kOp>
+constexpr auto OperatorOf() {
+  if constexpr (kOp == Op::kSum) {
+    return Add{};
+  } else if constexpr (kOp == Op::kProd) {
+    return Multiply{};
+  } else if constexpr (kOp == Op::kMin || kOp == Op::kMax) {
+    return Largest{};
+  } else if constexpr (kOp == Op::kXor) {
+    return BitXor{};
+  } else {
+    static_assert(kOp == Op::kAnd || kOp == Op::kOr);
+    return BitOr{};
+  }
+}
+
 }  // namespace
 }  // namespace prefixd::cpu::PREFIXD_ISA
 

@@ -5,30 +5,13 @@
 // shuffle, which brings in the neutral element where there is nothing to add, and one addition. What stands before a
 // leaf is the same for all its items, and is added vertically, too.
 #include "kernels/cpu/simd/canonical.h"
+#include "kernels/cpu/simd/float_operators.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vector.h"
 
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
-
-template <class T>
-struct Plus {
-  static constexpr T kNeutral = T(-0.0);
-  template <class V>
-  static PREFIXD_INLINE V Of(V before, V after) {
-    return before + after;
-  }
-};
-
-template <class T>
-struct Times {
-  static constexpr T kNeutral = T(1);
-  template <class V>
-  static PREFIXD_INLINE V Of(V before, V after) {
-    return before * after;
-  }
-};
 
 // ---- Trees of slots, on scalars ------------------------------------------------------------------------------------
 template <class O, class T>

@@ -15,6 +15,7 @@ extern const FillTable kFills;
 extern const MapTable kMaps;
 extern const GatherTable kGathers;
 extern const TransposeTable kTransposes;
+extern const ColumnTable kColumns;
 extern const Kernels kKernels;
 
 }  // namespace prefixd::cpu::PREFIXD_ISA

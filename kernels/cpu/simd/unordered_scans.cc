@@ -198,41 +198,6 @@ void Scan(const ScanPart& part, void* prefix, Keys keys) {
 }
 
 // ---- The tables ----------------------------------------------------------------------------------------------------
-// Each operator of the contract as an operator on keys. `In` and `Out` are element types.
-template <Op kOp, class T>
-constexpr auto KeysOf() {
-  if constexpr (kIsFloating<T>) {
-    return FloatKeys<Signed<T>>{static_cast<Signed<T>>(kOp == Op::kMin ? -1 : 0)};
-  } else if constexpr (kOp == Op::kMin || kOp == Op::kMax) {
-    using K = Ordered<T>;
-    const K order = kIsSignedLane<K> == kIsSignedLane<T> ? K{0} : kTopBit<K>;
-    return Turned<K>{static_cast<K>(kOp == Op::kMin ? ~order : order)};
-  } else if constexpr (kOp == Op::kAnd) {
-    return Turned<Unsigned<T>>{static_cast<Unsigned<T>>(-1)};
-  } else if constexpr (kOp == Op::kOr) {
-    return Turned<Unsigned<T>>{0};
-  } else {
-    static_assert(kOp == Op::kSum || kOp == Op::kProd || kOp == Op::kXor);
-    return Plain<Unsigned<T>>{};
-  }
-}
-
-template <Op kOp>
-constexpr auto OperatorOf() {
-  if constexpr (kOp == Op::kSum) {
-    return Add{};
-  } else if constexpr (kOp == Op::kProd) {
-    return Multiply{};
-  } else if constexpr (kOp == Op::kMin || kOp == Op::kMax) {
-    return Largest{};
-  } else if constexpr (kOp == Op::kXor) {
-    return BitXor{};
-  } else {
-    static_assert(kOp == Op::kAnd || kOp == Op::kOr);
-    return BitOr{};
-  }
-}
-
 template <class In, class Out, Op kOp>
 void ScanOf(const ScanPart& part, void* prefix) {
   Scan<In, Out, decltype(OperatorOf<kOp>())>(part, prefix, KeysOf<kOp, Out>());

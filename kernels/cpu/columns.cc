@@ -1,0 +1,79 @@
+#include "kernels/cpu/columns.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "kernels/args/check.h"
+#include "kernels/cpu/glue.h"
+
+namespace prefixd::cpu {
+namespace {
+
+// Below, a thread more takes longer to wake than it saves.
+constexpr uint64_t kMinParallelBytes = uint64_t{1} << 20;
+
+}  // namespace
+
+Work RunColumnScan(const Kernels& kernels, const ScanArgs& args) {
+  if (args.num_items == 0) return {};
+  const uint64_t num_columns = args.num_arrays;
+  const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
+  const uint64_t num_bytes = args.num_items * num_columns * (in_bytes + out_bytes);
+  const auto scan =
+      kernels.columns->scan[static_cast<int>(args.dtype)][static_cast<int>(args.output())][static_cast<int>(args.op)];
+  const uint64_t first_row = args.reverse ? args.num_items - 1 : 0;
+  const auto pitch = static_cast<int64_t>(num_columns);
+  const uint64_t strip_columns = kStripBytes / std::max(in_bytes, out_bytes);
+  const auto run = [&](uint64_t strip) {
+    const uint64_t column = strip * strip_columns;
+    const uint64_t first = first_row * num_columns + column;
+    scan({.in = Advance(args.in, first * in_bytes),
+          .out = Advance(args.out, first * out_bytes),
+          .num_rows = args.num_items,
+          .num_columns = std::min(strip_columns, num_columns - column),
+          .pitch = args.reverse ? -pitch : pitch,
+          .exclusive = args.kind == ScanKind::kExclusive,
+          .start = &args.init.bits});
+  };
+  const uint64_t num_strips = NumParts(num_columns, strip_columns);
+  if (num_bytes >= kMinParallelBytes && num_strips > 1) {
+    ParallelFor(num_strips, run);
+  } else {
+    for (uint64_t strip = 0; strip < num_strips; ++strip) run(strip);
+  }
+  return {.launches = 1, .num_bytes = num_bytes};
+}
+
+// A row is what stands there less the row before it, which stands num_arrays items away.
+Work RunColumnDifference(const Kernels& kernels, const DifferenceArgs& args) {
+  if (args.num_items == 0) return {};
+  const uint64_t row_bytes = args.num_arrays * SizeOf(args.dtype);
+  const uint64_t rest_bytes = (args.num_items - 1) * row_bytes;
+  const uint64_t edge = args.reverse ? rest_bytes : 0;
+  VisitDType(args.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    // x - init is 1 * x + (0 - init) for integers, and x + (-init) for floats.
+    T negative = args.init.As<T>();
+    if constexpr (kIsFloating<T>) {
+      negative = -negative;
+    } else {
+      negative = static_cast<T>(0 - static_cast<uint64_t>(negative));
+    }
+    RunMap(kernels, {.op = MapOp::kAffine,
+                     .dtype = args.dtype,
+                     .a = Value::Of(T{1}),
+                     .b = Value::Of(negative),
+                     .in = Advance(args.in, edge),
+                     .out = Advance(args.out, edge),
+                     .num_items = args.num_arrays});
+  });
+  RunMap(kernels, {.op = MapOp::kSubtract,
+                   .dtype = args.dtype,
+                   .in = Advance(args.in, args.reverse ? 0 : row_bytes),
+                   .other = Advance(args.in, args.reverse ? row_bytes : 0),
+                   .out = Advance(args.out, args.reverse ? 0 : row_bytes),
+                   .num_items = (args.num_items - 1) * args.num_arrays});
+  return {.launches = 1, .num_bytes = 2 * args.num_items * row_bytes};
+}
+
+}  // namespace prefixd::cpu

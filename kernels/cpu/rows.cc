@@ -1,0 +1,129 @@
+#include "kernels/cpu/rows.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "kernels/args/check.h"
+#include "kernels/cpu/difference.h"
+#include "kernels/cpu/operators.h"
+#include "kernels/cpu/scan.h"
+
+namespace prefixd::cpu {
+namespace {
+
+// Rows up to here are transposed: a row alone takes 20 to 50 ns to begin with.
+constexpr uint64_t kMaxShortRowItems = 128;
+// Rows of a block that is transposed: a strip of columns then.
+constexpr uint64_t BlockRows(size_t item_bytes) { return kStripBytes / item_bytes; }
+
+uint64_t NumBytes(const ScanArgs& args) {
+  return args.num_items * args.num_arrays * (SizeOf(args.dtype) + SizeOf(args.output()));
+}
+
+// Calls run(first_row, num_rows) for parts of the rows, on as many threads as pay.
+template <class RunRows>
+void ForRows(uint64_t num_rows, uint64_t part_rows, const RunRows& run) {
+  ForParts(NumParts(num_rows, part_rows),
+           [&](uint64_t part) { run(part * part_rows, PartItems(num_rows, part_rows, part)); });
+}
+
+// Scans num_rows short rows as columns: `scratch` has the elements of one block, and then its results.
+void ScanShortRows(const Kernels& kernels, const ScanArgs& args, uint64_t first_row, uint64_t num_rows) {
+  const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
+  const uint64_t length = args.num_items;
+  alignas(64) std::byte elements[kMaxShortRowItems * kStripBytes];
+  alignas(64) std::byte results[kMaxShortRowItems * kStripBytes];
+  const auto* const transposes = kernels.transposes->of;
+  const uint64_t first = first_row * length;
+  const auto transpose = [&](DType dtype, const void* in, void* out, uint64_t rows, uint64_t columns) {
+    const size_t bytes = SizeOf(dtype);
+    const uint64_t side = TransposeSide(bytes);
+    for (uint64_t row = 0; row < rows; row += side) {
+      for (uint64_t column = 0; column < columns; column += side) {
+        transposes[static_cast<int>(dtype)]({.in = Advance(in, (row * columns + column) * bytes),
+                                             .out = Advance(out, (column * rows + row) * bytes),
+                                             .num_rows = std::min(side, rows - row),
+                                             .num_columns = std::min(side, columns - column),
+                                             .in_pitch = columns,
+                                             .out_pitch = rows,
+                                             .stream = false});
+      }
+    }
+  };
+  transpose(args.dtype, Advance(args.in, first * in_bytes), elements, num_rows, length);
+  const uint64_t begin = args.reverse ? (length - 1) * num_rows : 0;
+  const auto pitch = static_cast<int64_t>(num_rows);
+  kernels.columns->scan[static_cast<int>(args.dtype)][static_cast<int>(args.output())][static_cast<int>(args.op)](
+      {.in = elements + begin * in_bytes,
+       .out = results + begin * out_bytes,
+       .num_rows = length,
+       .num_columns = num_rows,
+       .pitch = args.reverse ? -pitch : pitch,
+       .exclusive = args.kind == ScanKind::kExclusive,
+       .start = &args.init.bits});
+  transpose(args.output(), results, Advance(args.out, first * out_bytes), length, num_rows);
+}
+
+// Scans rows one after the other, without what a scan of an array begins with.
+void ScanLongRows(const Kernels& kernels, const ScanArgs& args, uint64_t first_row, uint64_t num_rows) {
+  const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op);
+  VisitDType(args.output(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const Prefix<T> start = PrefixOf(args.init.As<T>(), Neutral(args.op, args.output()).As<T>());
+    for (uint64_t row = first_row; row < first_row + num_rows; ++row) {
+      const ScanArgs one = ArrayOf(args, row);
+      Prefix<T> prefix = start;
+      functions.scan({.in = one.in,
+                      .out = one.out,
+                      .num_items = one.num_items,
+                      .next = one.in,
+                      .reverse = args.reverse,
+                      .exclusive = args.kind == ScanKind::kExclusive,
+                      .stream = false},
+                     &prefix);
+    }
+  });
+}
+
+}  // namespace
+
+Work RunRowScan(const Kernels& kernels, const ScanArgs& args) {
+  if (args.num_items == 0) return {};
+  const size_t item_bytes = std::max(SizeOf(args.dtype), SizeOf(args.output()));
+  const uint64_t row_bytes = args.num_items * item_bytes;
+  if (args.num_items <= kMaxShortRowItems && args.num_arrays > 1) {
+    ForRows(args.num_arrays, BlockRows(item_bytes),
+            [&](uint64_t first_row, uint64_t num_rows) { ScanShortRows(kernels, args, first_row, num_rows); });
+  } else if (row_bytes <= kPartBytes) {
+    ForRows(args.num_arrays, kPartBytes / row_bytes,
+            [&](uint64_t first_row, uint64_t num_rows) { ScanLongRows(kernels, args, first_row, num_rows); });
+  } else {
+    ParallelFor(args.num_arrays, [&](uint64_t row) { RunScan(kernels, ArrayOf(args, row)); });
+  }
+  return {.launches = 1, .num_bytes = NumBytes(args)};
+}
+
+// The differences of all items as if they were one array; then those of the items at the edges, which have no
+// neighbour in their row.
+Work RunRowDifference(const Kernels& kernels, const DifferenceArgs& args) {
+  if (args.num_items == 0) return {};
+  DifferenceArgs whole = args;
+  whole.num_items = args.num_items * args.num_arrays;
+  whole.num_arrays = 1;
+  const Work work = RunDifference(kernels, whole);
+  const size_t item_bytes = SizeOf(args.dtype);
+  const uint64_t edge = args.reverse ? args.num_items - 1 : 0;
+  const uint64_t part_rows = std::max<uint64_t>(kPartBytes / item_bytes / args.num_items, 1);
+  ForRows(args.num_arrays, part_rows, [&](uint64_t first_row, uint64_t num_rows) {
+    for (uint64_t row = first_row; row < first_row + num_rows; ++row) {
+      const uint64_t at = (row * args.num_items + edge) * item_bytes;
+      kernels.differences->of[static_cast<int>(args.dtype)](Advance(args.in, at), Advance(args.out, at),
+                                                            /*num_items=*/1, &args.init.bits, args.reverse,
+                                                            /*stream=*/false);
+    }
+  });
+  return work;
+}
+
+}  // namespace prefixd::cpu

@@ -1,0 +1,243 @@
+// Scans down the columns of a matrix, each an array of its own, in the order of kernels/NUMERICS.md.
+//
+// Columns that stand side by side are lanes side by side, so that everything is vertical. What stands before the next
+// row, kept for each column of a strip, stays in the first-level cache. Four rows, a run, are scanned together.
+#include "kernels/cpu/simd/canonical.h"
+#include "kernels/cpu/simd/float_operators.h"
+#include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/simd/lane_operators.h"
+#include "kernels/cpu/simd/tables.h"
+#include "kernels/cpu/simd/vector.h"
+
+namespace prefixd::cpu::PREFIXD_ISA {
+namespace {
+
+template <class T>
+constexpr int kMaxColumns = static_cast<int>(kStripBytes / sizeof(T));
+// So many rows ahead are fetched: the machine does not guess where the next one is.
+constexpr int kRowsAhead = 2 * kRunItems;
+
+template <class V>
+struct TypeOf {
+  using Type = V;
+};
+
+// Calls body(TypeOf<V>, column) for vectors of columns, and for each column that is left.
+template <class T, class Body>
+PREFIXD_INLINE void ForColumns(uint64_t num_columns, Body body) {
+  uint64_t column = 0;
+  for (; column + kLanes<T> <= num_columns; column += kLanes<T>) body(TypeOf<Vector<T>>(), column);
+  for (; column < num_columns; ++column) body(TypeOf<T>(), column);
+}
+
+template <class V, class T>
+PREFIXD_INLINE V Get(const T* from) {
+  V v;
+  __builtin_memcpy(&v, from, sizeof(v));
+  return v;
+}
+template <class V, class T>
+PREFIXD_INLINE void Put(T* to, V v) {
+  static_assert(sizeof(V) % sizeof(T) == 0);
+  __builtin_memcpy(to, &v, sizeof(v));
+}
+
+// As many items as V has lanes, converted to T, as V.
+template <class V, class T, class In>
+PREFIXD_INLINE V GetAs(const In* from) {
+  if constexpr (std::is_arithmetic_v<V>) {
+    const T item = static_cast<T>(*from);
+    return BitsOf<V>(&item);
+  } else {
+    return reinterpret_cast<V>(LoadAs<T>(from));
+  }
+}
+
+template <class T>
+PREFIXD_INLINE void SetAll(T* to, uint64_t count, T value) {
+  for (uint64_t i = 0; i < count; ++i) to[i] = value;
+}
+
+// The rows of a part, in the order of the scan.
+template <class In, class Out>
+struct Rows {
+  explicit PREFIXD_INLINE Rows(const ColumnPart& part)
+      : in(static_cast<const In*>(part.in)), out(static_cast<Out*>(part.out)), pitch(part.pitch) {}
+  PREFIXD_INLINE void Skip(int num_rows) {
+    in += num_rows * pitch;
+    out += num_rows * pitch;
+  }
+  const In* in;
+  Out* out;
+  int64_t pitch;
+};
+
+// ---- Where every order gives the same bits -------------------------------------------------------------------------
+template <class In, class Out, Op kOp, bool kExclusive, int kRows, class Key>
+PREFIXD_INLINE void ScanUnorderedRows(const Rows<In, Out>& rows, uint64_t num_columns, Key* before) {
+  using O = decltype(OperatorOf<kOp>());
+  const auto keys = KeysOf<kOp, Out>();
+  ForColumns<Key>(
+      num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
+        using V = typename decltype(type)::Type;
+        V key = Get<V>(before + column);
+        for (int row = 0; row < kRows; ++row) {
+          const In* const in = rows.in + row * rows.pitch + column;
+          __builtin_prefetch(in + kRowsAhead * rows.pitch);
+          const V next = O::Of(key, keys.KeyOf(GetAs<V, Out>(in)));
+          Put(rows.out + row * rows.pitch + column, keys.ElementOf(kExclusive ? key : next));
+          key = next;
+        }
+        Put(before + column, key);
+      });
+}
+
+template <class In, class Out, Op kOp, bool kExclusive>
+PREFIXD_INLINE void ScanUnordered(const ColumnPart& part) {
+  using Key = typename decltype(KeysOf<kOp, Out>())::Key;
+  Key before[kMaxColumns<Out>];
+  SetAll(before, part.num_columns, KeysOf<kOp, Out>().KeyOf(BitsOf<Key>(part.start)));
+  Rows<In, Out> rows(part);
+  uint64_t left = part.num_rows;
+  for (; left >= kRunItems; left -= kRunItems, rows.Skip(kRunItems)) {
+    ScanUnorderedRows<In, Out, kOp, kExclusive, kRunItems>(rows, part.num_columns, before);
+  }
+  for (; left > 0; --left, rows.Skip(1)) {
+    ScanUnorderedRows<In, Out, kOp, kExclusive, 1>(rows, part.num_columns, before);
+  }
+}
+
+// ---- Sums and products of floats -----------------------------------------------------------------------------------
+// The slots of a part that were added so far, for each column: PrefixTree says which block is what.
+template <class T>
+struct Slots {
+  T tree[kMaxColumns<T>];  // Neutral if there are none.
+  T blocks[5][kMaxColumns<T>];
+};
+
+template <class O, class V, class T>
+PREFIXD_INLINE void AddSlot(Slots<T>* slots, uint32_t num_slots, uint64_t column, V slot) {
+  int level = 0;
+  for (uint32_t n = num_slots; n & 1; n >>= 1) slot = O::Of(Get<V>(slots->blocks[level++] + column), slot);
+  Put(slots->blocks[level] + column, slot);
+  V tree = slot;
+  for (uint32_t n = (num_slots + 1) >> ++level; n != 0; n >>= 1, ++level) {
+    if (n & 1) tree = O::Of(Get<V>(slots->blocks[level] + column), tree);
+  }
+  Put(slots->tree + column, tree);
+}
+
+// What stands before the next row, for each column.
+template <class T>
+struct Before {
+  T last[kMaxColumns<T>];    // The value of all rows so far.
+  T groups[kMaxColumns<T>];  // That up to the group that is under way,
+  Slots<T> tiles;            // and the tiles of that group,
+  Slots<T> leaves;           // the leaves of its last tile,
+  Slots<T> runs;             // and the runs of its last leaf.
+};
+
+// Adds the run that begins at this row of the column.
+template <class O, class V, class T>
+PREFIXD_INLINE void AddRun(Before<T>* before, uint64_t row, uint64_t column, V slot) {
+  constexpr uint32_t kLast = kJoinSlots - 1;
+  const auto close = [&](Slots<T> & slots) __attribute__((always_inline)) {
+    slot = O::Of(Get<V>(slots.tree + column), slot);
+    Put(slots.tree + column, O::kNeutral + V{});
+  };
+  const auto run = static_cast<uint32_t>(row / kRunItems % kJoinSlots);
+  if (run < kLast) return AddSlot<O>(&before->runs, run, column, slot);
+  close(before->runs);
+  const auto leaf = static_cast<uint32_t>(row / kLeafItems % kJoinSlots);
+  if (leaf < kLast) return AddSlot<O>(&before->leaves, leaf, column, slot);
+  close(before->leaves);
+  const auto tile = static_cast<uint32_t>(row / kTileItems % kJoinSlots);
+  if (tile < kLast) return AddSlot<O>(&before->tiles, tile, column, slot);
+  close(before->tiles);
+  Put(before->groups + column, O::Of(Get<V>(before->groups + column), slot));
+}
+
+// Scans a run, or what there is of it.
+template <class In, class T, class O, bool kExclusive, bool kIsWhole>
+PREFIXD_INLINE void ScanRun(const Rows<In, T>& rows, uint64_t first_row, int num_rows, uint64_t num_columns,
+                            Before<T>* before) {
+  ForColumns<T>(
+      num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
+        using V = typename decltype(type)::Type;
+        const V groups = Get<V>(before->groups + column);
+        const V tiles = Get<V>(before->tiles.tree + column);
+        const V leaves = Get<V>(before->leaves.tree + column);
+        const V runs = Get<V>(before->runs.tree + column);
+        V last = Get<V>(before->last + column);
+        V run = {};
+        for (int row = 0; row < (kIsWhole ? kRunItems : num_rows); ++row) {
+          const In* const in = rows.in + row * rows.pitch + column;
+          __builtin_prefetch(in + kRowsAhead * rows.pitch);
+          const V item = GetAs<V, T>(in);
+          run = row == 0 ? item : O::Of(run, item);
+          const V value = Canonical(O::Of(groups, O::Of(tiles, O::Of(leaves, O::Of(runs, run)))));
+          Put(rows.out + row * rows.pitch + column, kExclusive ? last : value);
+          last = value;
+        }
+        if constexpr (kExclusive) Put(before->last + column, last);
+        if constexpr (kIsWhole) AddRun<O>(before, first_row, column, run);
+      });
+}
+
+template <class In, class T, class O, bool kExclusive>
+PREFIXD_INLINE void ScanOrdered(const ColumnPart& part) {
+  Before<T> before;
+  const T start = BitsOf<T>(part.start);
+  SetAll(before.last, part.num_columns, Canonical(start));
+  SetAll(before.groups, part.num_columns, start);
+  for (Slots<T>* const slots : {&before.tiles, &before.leaves, &before.runs}) {
+    SetAll(slots->tree, part.num_columns, O::kNeutral);
+  }
+  Rows<In, T> rows(part);
+  uint64_t row = 0;
+  for (; row + kRunItems <= part.num_rows; row += kRunItems, rows.Skip(kRunItems)) {
+    ScanRun<In, T, O, kExclusive, true>(rows, row, kRunItems, part.num_columns, &before);
+  }
+  if (row == part.num_rows) return;
+  ScanRun<In, T, O, kExclusive, false>(rows, row, static_cast<int>(part.num_rows - row), part.num_columns, &before);
+}
+
+// ---- The table -----------------------------------------------------------------------------------------------------
+template <class In, class Out, Op kOp>
+void Scan(const ColumnPart& part) {
+  if constexpr (IsOrdered(kDTypeOf<Out>, kOp)) {
+    using O = std::conditional_t<kOp == Op::kSum, Plus<Out>, Times<Out>>;
+    part.exclusive ? ScanOrdered<In, Out, O, true>(part) : ScanOrdered<In, Out, O, false>(part);
+  } else {
+    part.exclusive ? ScanUnordered<In, Out, kOp, true>(part) : ScanUnordered<In, Out, kOp, false>(part);
+  }
+}
+
+template <class In, class Out, Op kOp>
+constexpr void SetScan(ColumnTable* table) {
+  if constexpr (IsSupported(Primitive::kScan, kDTypeOf<In>, kDTypeOf<Out>, kOp)) {
+    table->scan[static_cast<int>(kDTypeOf<In>)][static_cast<int>(kDTypeOf<Out>)][static_cast<int>(kOp)] =
+        Scan<In, Out, kOp>;
+  }
+}
+
+constexpr ColumnTable MakeColumns() {
+  ColumnTable table = {};
+#define PREFIXD_SET_OP(enumerator, name) SetScan<In, Out, Op::enumerator>(&table);
+#define PREFIXD_SET(name, type, out_name, out_type) \
+  {                                                 \
+    using In = type;                                \
+    using Out = out_type;                           \
+    PREFIXD_OPS(PREFIXD_SET_OP)                     \
+  }
+  PREFIXD_FOR_EACH_OUTPUT(PREFIXD_SET)
+#undef PREFIXD_SET
+#undef PREFIXD_SET_OP
+  return table;
+}
+
+}  // namespace
+
+constinit const ColumnTable kColumns = MakeColumns();
+
+}  // namespace prefixd::cpu::PREFIXD_ISA

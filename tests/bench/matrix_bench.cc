@@ -1,0 +1,123 @@
+// Scans and differences along both axes of a matrix, beside the device copy of as many bytes, on any device:
+//
+//   matrix_bench [DEVICE] [LOG2_ITEMS]      default auto 28
+//
+// Each figure is the median of seven runs by the device's clock, as a share of the copy in the same process.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/device.h"
+
+namespace prefixd {
+namespace {
+
+template <class T>
+T Require(absl::StatusOr<T> value) {
+  if (value.ok()) return *std::move(value);
+  std::fprintf(stderr, "%s\n", std::string(value.status().message()).c_str());
+  std::exit(1);
+}
+void Require(const absl::Status& status) {
+  Require(absl::StatusOr<int>(status.ok() ? absl::StatusOr<int>(0) : status));
+}
+
+int64_t MedianNs(Lane& lane, const std::function<absl::Status()>& run) {
+  constexpr int kWarmUps = 2, kRuns = 7;
+  std::vector<int64_t> times;
+  for (int i = 0; i < kWarmUps + kRuns; ++i) {
+    Require(lane.Synchronize());
+    lane.TakeStageTimes();
+    Require(run());
+    Require(lane.Synchronize());
+    if (i >= kWarmUps) times.push_back(lane.TakeStageTimes().kernel_ns.value_or(0));
+  }
+  std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
+  return times[kRuns / 2];
+}
+
+class Bench {
+ public:
+  Bench(Device& device, uint64_t num_items)
+      : lane_(Require(device.CreateLane())),
+        num_items_(num_items),
+        in_(Require(lane_->Allocate(num_items * sizeof(double)))),
+        out_(Require(lane_->Allocate(num_items * sizeof(double)))) {
+    Require(
+        lane_->Fill({.dtype = DType::kU64, .kind = FillKind::kConstant, .out = in_.data(), .num_items = num_items}));
+  }
+
+  void Run(DType dtype, const std::vector<uint64_t>& row_lengths) {
+    const uint64_t num_bytes = num_items_ * SizeOf(dtype);
+    const int64_t copy_ns =
+        MedianNs(*lane_, [&] { return lane_->CopyOnDevice(out_.data(), in_.data(), num_bytes, CopyTiming::kTimed); });
+    ScanArgs scan = {.dtype = dtype, .in = in_.data(), .out = out_.data(), .num_items = num_items_};
+    scan.init = ScanStart(scan.op, dtype, scan.kind);
+    const int64_t whole_ns = MedianNs(*lane_, [&] { return lane_->Scan(scan); });
+    std::printf("\n%s: copy %.1f us, scan of one array %.3f\n", std::string(Name(dtype)).c_str(),
+                static_cast<double>(copy_ns) / 1e3, Share(copy_ns, whole_ns));
+    std::printf("%12s %12s %10s %10s %10s %10s\n", "rows", "columns", "scan 1", "scan 0", "diff 1", "diff 0");
+    for (const uint64_t columns : row_lengths) {
+      if (columns > num_items_) continue;
+      const uint64_t rows = num_items_ / columns;
+      std::printf("%12llu %12llu", static_cast<unsigned long long>(rows), static_cast<unsigned long long>(columns));
+      PrintBoth(scan, rows, columns, copy_ns, [&](const ScanArgs& args) { return lane_->Scan(args); });
+      DifferenceArgs difference = {.dtype = dtype, .in = in_.data(), .out = out_.data()};
+      PrintBoth(difference, rows, columns, copy_ns,
+                [&](const DifferenceArgs& args) { return lane_->Difference(args); });
+      std::printf("\n");
+      std::fflush(stdout);
+    }
+  }
+
+ private:
+  static double Share(int64_t copy_ns, int64_t ns) { return static_cast<double>(copy_ns) / static_cast<double>(ns); }
+
+  // Along axis 1, and 0. Of fewer columns than that a card has most of its threads idle, and they take seconds.
+  template <class Args, class RunArgs>
+  void PrintBoth(Args args, uint64_t rows, uint64_t columns, int64_t copy_ns, const RunArgs& run) {
+    constexpr uint64_t kMinColumns = 1024;
+    args.num_items = columns;
+    args.num_arrays = rows;
+    std::printf(" %10.3f", Share(copy_ns, MedianNs(*lane_, [&] { return run(args); })));
+    args.num_items = rows;
+    args.num_arrays = columns;
+    args.order = BatchOrder::kInterleaved;
+    if (columns < kMinColumns) {
+      std::printf(" %10s", "-");
+    } else {
+      std::printf(" %10.3f", Share(copy_ns, MedianNs(*lane_, [&] { return run(args); })));
+    }
+  }
+
+  const std::unique_ptr<Lane> lane_;
+  const uint64_t num_items_;
+  const Buffer in_;
+  const Buffer out_;
+};
+
+int Main(int argc, char** argv) {
+  const std::unique_ptr<Device> device = Require(OpenDevice(argc > 1 ? argv[1] : "auto"));
+  const int log2_items = argc > 2 ? std::atoi(argv[2]) : 28;
+  if (log2_items < 10 || log2_items > 32) {
+    std::fprintf(stderr, "LOG2_ITEMS is %d: expected 10 to 32\n", log2_items);
+    return 2;
+  }
+  std::printf("%s, 2^%d elements, as a share of the copy; 1: along the rows, 0: down the columns\n",
+              device->info().name.c_str(), log2_items);
+  Bench bench(*device, uint64_t{1} << log2_items);
+  for (const DType dtype : {DType::kF32, DType::kF64, DType::kI32, DType::kI16, DType::kU8}) {
+    bench.Run(dtype, {4, 16, 64, 256, 1024, 1 << 14, 1 << 17});
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace prefixd
+
+int main(int argc, char** argv) { return prefixd::Main(argc, argv); }

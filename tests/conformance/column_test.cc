@@ -1,0 +1,184 @@
+// Batches whose arrays are interleaved, the columns of a matrix: every column has the bits that it would have alone,
+// and nothing is written outside the matrix.
+#include <algorithm>
+
+#include "tests/conformance/harness.h"
+
+namespace prefixd::conformance {
+namespace {
+
+using ColumnScanTest = DeviceTest<OpParam>;
+using ColumnDifferenceTest = DeviceTest<DTypeParam>;
+using ColumnErrorTest = DeviceTest<DeviceParam>;
+
+struct Matrix {
+  uint64_t num_rows;
+  uint64_t num_columns;
+  uint64_t size() const { return num_rows * num_columns; }
+};
+std::ostream& operator<<(std::ostream& os, const Matrix& matrix) {
+  return os << matrix.num_rows << " rows of " << matrix.num_columns;
+}
+
+// Rows around a run, a leaf, a tile and a group; columns around a vector, a warp, a block and a strip. From a thousand
+// on CUDA scans arrays that stand one by one another way.
+std::vector<Matrix> Matrices() {
+  std::vector<Matrix> matrices = {{0, 3},    {1, 2},    {2, 300},  {3, 31},   {4, 129},   {5, 64},   {127, 33},
+                                  {128, 17}, {129, 65}, {517, 7},  {1000, 3}, {33, 1030}, {4096, 2}, {4103, 5},
+                                  {1, 1024}, {3, 1100}, {4, 1030}, {5, 1027}, {64, 1025}, {65, 1026}};
+  if (!SmallSizesOnly()) {
+    matrices.insert(matrices.end(), {{131'072 + 4'096 + 131, 3}, {300, 1'500}, {128, 1'024}, {517, 1'026}});
+  }
+  return matrices;
+}
+
+// The same items, column by column.
+template <class T>
+std::vector<T> ByColumn(const std::vector<T>& items, Matrix matrix) {
+  std::vector<T> columns(items.size());
+  for (uint64_t row = 0; row < matrix.num_rows; ++row) {
+    for (uint64_t column = 0; column < matrix.num_columns; ++column) {
+      columns[column * matrix.num_rows + row] = items[row * matrix.num_columns + column];
+    }
+  }
+  return columns;
+}
+
+template <class T>
+testing::AssertionResult SameItems(const std::vector<T>& got, const std::vector<T>& want, Matrix matrix) {
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (SameBits(got[i], want[i])) continue;
+    return testing::AssertionFailure() << "row " << i % matrix.num_rows << " of column " << i / matrix.num_rows
+                                       << " is " << Show(got[i]) << ", alone " << Show(want[i]);
+  }
+  return testing::AssertionSuccess();
+}
+
+TEST_P(ColumnScanTest, AsAlone) {
+  VisitOutput(GetParam().dtype, GetParam().out_dtype, [&](auto in_tag, auto out_tag) {
+    using T = typename decltype(in_tag)::type;
+    using Out = typename decltype(out_tag)::type;
+    for (const Matrix matrix : Matrices()) {
+      for (const auto kind : {ScanKind::kInclusive, ScanKind::kExclusive}) {
+        for (const bool reverse : {false, true}) {
+          if (!Takes(matrix.size()) || !random().OneIn(2)) continue;  // There are many matrices.
+          const Data data = random().OneIn(2) ? Data::kSpecial : Data::kRandom;
+          const bool in_place = sizeof(T) == sizeof(Out) && random().OneIn(2);
+          SCOPED_TRACE(testing::Message()
+                       << matrix << " " << Name(kind) << (reverse ? " reverse" : "") << (in_place ? " in place" : ""));
+          auto items = MakeInput<T>(GetParam().op, data, matrix.size() + 1, random());
+          ScanArgs args;
+          args.dtype = GetParam().dtype;
+          args.out_dtype = GetParam().out_dtype;
+          args.op = GetParam().op;
+          args.kind = kind;
+          args.reverse = reverse;
+          args.num_items = matrix.num_rows;
+          args.num_arrays = matrix.num_columns;
+          args.init = random().OneIn(2) ? Value::Of(static_cast<Out>(items.back()))
+                                        : ScanStart(args.op, args.output(), args.kind);
+          items.pop_back();
+          DeviceArray<T> d_items(lane(), items, random().OneIn(2) ? 0 : 1);
+          DeviceArray<T> d_columns(lane(), ByColumn(items, matrix));
+          auto d_alone = DeviceArray<Out>::Poisoned(lane(), items.size());
+          auto d_together = DeviceArray<Out>::Poisoned(lane(), items.size(), random().OneIn(2) ? 0 : 1);
+          args.in = d_columns.data();
+          args.out = d_alone.data();
+          Require(lane().Scan(args));
+          Require(lane().Synchronize());
+          lane().TakeStageTimes();
+          args.in = d_items.data();
+          args.out = in_place ? static_cast<void*>(d_items.data()) : d_together.data();
+          args.order = BatchOrder::kInterleaved;
+          Require(lane().Scan(args));
+          std::vector<Out> together(items.size()), alone;
+          if (in_place) {
+            std::vector<T> written;
+            ASSERT_TRUE(d_items.Read(&written));
+            if (!written.empty()) std::memcpy(together.data(), written.data(), written.size() * sizeof(T));
+          } else {
+            ASSERT_TRUE(d_together.Read(&together));
+            ASSERT_TRUE(d_items.IsUntouched());
+          }
+          const StageTimes times = lane().TakeStageTimes();
+          EXPECT_LE(times.launches, 1u);
+          EXPECT_EQ(times.num_bytes, items.size() * (sizeof(T) + sizeof(Out)));
+          ASSERT_TRUE(d_alone.Read(&alone));
+          ASSERT_TRUE(SameItems(ByColumn(together, matrix), alone, matrix));
+        }
+      }
+    }
+  });
+}
+PREFIXD_ON_EVERY_DEVICE(ColumnScanTest, EveryOp);
+
+TEST_P(ColumnDifferenceTest, AsAlone) {
+  VisitDType(GetParam().dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (const Matrix matrix : Matrices()) {
+      for (const bool reverse : {false, true}) {
+        SCOPED_TRACE(testing::Message() << matrix << (reverse ? " reverse" : ""));
+        auto items = MakeInput<T>(Op::kSum, Data::kSpecial, matrix.size() + 1, random());
+        DifferenceArgs args;
+        args.dtype = GetParam().dtype;
+        args.reverse = reverse;
+        args.num_items = matrix.num_rows;
+        args.init = Value::Of(items.back());
+        items.pop_back();
+        DeviceArray<T> d_items(lane(), items, random().OneIn(2) ? 0 : 1);
+        DeviceArray<T> d_columns(lane(), ByColumn(items, matrix));
+        auto d_alone = DeviceArray<T>::Poisoned(lane(), items.size());
+        auto d_in_rows = DeviceArray<T>::Poisoned(lane(), items.size());
+        auto d_together = DeviceArray<T>::Poisoned(lane(), items.size(), random().OneIn(2) ? 0 : 1);
+        for (uint64_t column = 0; column < matrix.num_columns; ++column) {
+          args.in = d_columns.data() + column * matrix.num_rows;
+          args.out = d_alone.data() + column * matrix.num_rows;
+          Require(lane().Difference(args));
+        }
+        Require(lane().Synchronize());
+        lane().TakeStageTimes();
+        args.num_arrays = matrix.num_columns;
+        args.in = d_columns.data();
+        args.out = d_in_rows.data();
+        Require(lane().Difference(args));
+        args.in = d_items.data();
+        args.out = d_together.data();
+        args.order = BatchOrder::kInterleaved;
+        Require(lane().Difference(args));
+        std::vector<T> together, in_rows, alone;
+        ASSERT_TRUE(d_together.Read(&together));
+        EXPECT_LE(lane().TakeStageTimes().launches, 2u);
+        ASSERT_TRUE(d_in_rows.Read(&in_rows));
+        ASSERT_TRUE(d_items.IsUntouched());
+        ASSERT_TRUE(d_alone.Read(&alone));
+        ASSERT_TRUE(SameItems(ByColumn(together, matrix), alone, matrix));
+        ASSERT_TRUE(SameItems(in_rows, alone, matrix)) << "one by one";
+      }
+    }
+  });
+}
+PREFIXD_ON_EVERY_DEVICE(ColumnDifferenceTest, EveryDType);
+
+TEST_P(ColumnErrorTest, YardsticksTakeNoColumns) {
+  DeviceArray<float> d_x(lane(), std::vector<float>(8));
+  for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kScan)) {
+    ScanArgs args;
+    args.dtype = DType::kF32;
+    args.algorithm = algorithm;
+    args.in = args.out = d_x.data();
+    args.num_items = 2;
+    args.num_arrays = 4;
+    args.order = BatchOrder::kInterleaved;
+    const absl::Status status = lane().Scan(args);
+    if (device().IsDefault(Primitive::kScan, algorithm)) {
+      EXPECT_TRUE(status.ok()) << status;
+    } else if (device().Resolve(Primitive::kScan, DType::kF32, DType::kF32, Op::kSum, algorithm).ok()) {
+      EXPECT_TRUE(absl::IsUnimplemented(status)) << Name(algorithm) << ": " << status;
+    }
+  }
+  EXPECT_TRUE(lane().Synchronize().ok());
+}
+PREFIXD_ON_EVERY_DEVICE(ColumnErrorTest, EveryDevice);
+
+}  // namespace
+}  // namespace prefixd::conformance
