@@ -65,8 +65,9 @@ class Client {
 
   // Scan of a whole array.
   // Shape:  as many results as values.
-  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM) for reverse above 1 MiB, of values or of results;
-  //         INVALID_ARGUMENT (CARRY) for a carry of another spec, (FIELD_CONFLICT) for one with reverse.
+  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM, AXIS_ON_STREAM) for reverse, or an axis, above 1 MiB, of values or
+  //         of results; INVALID_ARGUMENT (SHAPE) for values that are no matrix of such rows, (CARRY) for a carry of
+  //         another spec, (FIELD_CONFLICT) for one with reverse or an axis.
   // Cost:   the array crosses the wire twice, and is copied once on this side, into the result. It is sent from where
   //         it is, and the call returns when gRPC has let go of it.
   // Example: [3,1,2,4], sum, exclusive, init 10 -> [10,13,14,16]
@@ -105,7 +106,8 @@ class Client {
 
   // The differences of neighbours: what an inclusive scan by sum did, undone.
   // Shape:  as many results as values.
-  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM) for reverse above 1 MiB.
+  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM, AXIS_ON_STREAM) for reverse, or an axis, above 1 MiB;
+  //         INVALID_ARGUMENT (SHAPE) as Scan.
   // Cost:   as Scan.
   // Example: [13,14,16,20], init 10 -> [3,1,2,4]
   template <class T>
@@ -147,8 +149,8 @@ class Client {
 
   // Primitives of a resident array: the result comes to this side, or stays on the device (...Into). T is the array's
   // type. Nothing but the result crosses the wire.
-  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM) for a reverse result above 1 MiB that is to come to this side. One
-  //         that stays on the device has no limit.
+  // Errors: FAILED_PRECONDITION for a reverse result (REVERSE_ON_STREAM), or one along an axis (AXIS_ON_STREAM), above
+  //         1 MiB that is to come to this side. One that stays on the device has no limit.
   // Order: the calls of one array are the caller's to order: one that needs what another still writes is ABORTED
   //        (ARRAY_IN_USE).
   template <class T, class Out = T>

@@ -30,14 +30,16 @@ inline size_t ChunkItems(const DifferenceSpec& spec) { return client::kMaxPayloa
 
 namespace client {
 
+using prefixd::Axis;
 using prefixd::DifferenceSpec;
 using prefixd::Timing;
 
 template <class T>
 struct DifferenceOptions {
-  std::optional<T> init = {};  // The scan's. Absent: 0.
-  bool reverse = false;        // Undoes a reverse scan; arrays of up to 1 MiB.
-  Algorithm algorithm = {};    // {}: the server chooses.
+  std::optional<T> init = {};     // The scan's. Absent: 0.
+  bool reverse = false;           // Undoes a reverse scan; arrays of up to 1 MiB.
+  Algorithm algorithm = {};       // {}: the server chooses.
+  std::optional<Axis> axis = {};  // As in ScanOptions.
 };
 
 template <class T>
@@ -78,7 +80,8 @@ DifferenceSpec SpecOf(const DifferenceOptions<T>& options, uint64_t num_items) {
           .init = ToValue(options.init),
           .reverse = options.reverse,
           .algorithm = options.algorithm,
-          .num_items = num_items};
+          .num_items = num_items,
+          .axis = options.axis};
 }
 
 template <class T>

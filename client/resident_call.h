@@ -114,6 +114,13 @@ absl::Status CallResident(const Spec& spec, const ArrayPlaces& places, const Cal
           "a reverse result above 1 MiB can't come back as it is made: let it go into an array, and read that");
     }
   }
+  if constexpr (requires { spec.axis; }) {
+    if (spec.axis) {
+      return Error(absl::StatusCode::kFailedPrecondition, "AXIS_ON_STREAM", "spec.axis",
+                   "a result along an axis above 1 MiB can't come back as it is made: let it go into an array, and "
+                   "read that");
+    }
+  }
   request.set_announces_end(true);
   request.set_end(true);
   return run([&](const Server& server) -> Outcome {

@@ -34,6 +34,7 @@ inline size_t ChunkItems(const ScanSpec& spec) {
 
 namespace client {
 
+using prefixd::Axis;
 using prefixd::ScanSpec;
 using prefixd::Timing;
 
@@ -44,6 +45,8 @@ struct ScanOptions {
   std::optional<T> init = {};  // Absent: the operator's identity.
   bool reverse = false;        // From the last element to the first; arrays of up to 1 MiB.
   Algorithm algorithm = {};    // {}: the server chooses.
+  // The values are a matrix, and each of its rows or columns is scanned on its own; arrays of up to 1 MiB.
+  std::optional<Axis> axis = {};
   // The values are a part of an array: carry.h. Other options are the same for every part; the length may differ.
   std::optional<Carry> carry_in = {};  // From the part before, whose elements stand in front of these. Absent: none do.
   bool return_carry = false;           // For the part behind.
@@ -105,7 +108,8 @@ ScanPart PartOf(const ScanOptions<Out>& options, uint64_t num_items) {
            .init = ToValue(options.init),
            .reverse = options.reverse,
            .algorithm = options.algorithm,
-           .num_items = num_items},
+           .num_items = num_items,
+           .axis = options.axis},
           options.carry_in,
           options.return_carry};
 }

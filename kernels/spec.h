@@ -21,6 +21,26 @@
 
 namespace prefixd {
 
+// The axis of a matrix along which an operation works: each of its columns, or rows, is an array of its own. The rows
+// stand one behind the other.
+struct Axis {
+  enum class Along : uint8_t { kColumn, kRow };  // NumPy's axis 0, and 1.
+
+  Along along = Along::kRow;
+  uint64_t row_items = 0;  // Elements in a row.
+
+  // Of a matrix of num_items elements. Needs: CheckAxis(*this, num_items) is OK.
+  uint64_t ItemsOfArray(uint64_t num_items) const { return along == Along::kRow ? row_items : num_items / row_items; }
+  uint64_t NumArrays(uint64_t num_items) const { return along == Along::kRow ? num_items / row_items : row_items; }
+
+  friend bool operator==(const Axis&, const Axis&) = default;
+};
+
+// Whether so many elements are a matrix of such rows.
+// Errors: INVALID_ARGUMENT (SHAPE) for rows of no elements, rows that are not whole, or more rows, or columns, than a
+//         launch takes: 2^31 - 1.
+absl::Status CheckAxis(const Axis& axis, uint64_t num_items);
+
 // out[i] = init op in[0] op ... op in[i] (inclusive), or to in[i-1] (exclusive).
 struct ScanSpec {
   static constexpr Primitive kPrimitive = Primitive::kScan;
@@ -33,6 +53,7 @@ struct ScanSpec {
   bool reverse = false;                    // From the last element to the first. Not in a stream.
   Algorithm algorithm = {};                // {}: the device chooses.
   std::optional<uint64_t> num_items = {};  // The whole array's length, where it is known; the server checks it.
+  std::optional<Axis> axis = {};           // Absent: all elements are one array. Not in a stream.
 
   DType output() const { return out_dtype.value_or(dtype); }
   friend bool operator==(const ScanSpec&, const ScanSpec&) = default;
@@ -99,6 +120,7 @@ struct DifferenceSpec {
   bool reverse = false;            // Not in a stream.
   Algorithm algorithm = {};
   std::optional<uint64_t> num_items = {};
+  std::optional<Axis> axis = {};  // As in ScanSpec.
 
   DType output() const { return dtype; }
   friend bool operator==(const DifferenceSpec&, const DifferenceSpec&) = default;
@@ -133,6 +155,16 @@ std::optional<uint64_t> NumItemsOf(const std::variant<S...>& spec) {
   return std::visit(
       [](const auto& s) -> std::optional<uint64_t> {
         if constexpr (requires { s.num_items; }) return s.num_items;
+        return std::nullopt;
+      },
+      spec);
+}
+// The axis along which it works.
+template <class... S>
+std::optional<Axis> AxisOf(const std::variant<S...>& spec) {
+  return std::visit(
+      [](const auto& s) -> std::optional<Axis> {
+        if constexpr (requires { s.axis; }) return s.axis;
         return std::nullopt;
       },
       spec);

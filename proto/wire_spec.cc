@@ -33,6 +33,24 @@ absl::StatusOr<Op> DecodeOp(int value, Primitive primitive, DType dtype, DType o
   return op;
 }
 
+absl::StatusOr<Axis> DecodeAxis(std::optional<uint32_t> number, std::optional<uint64_t> row_items) {
+  if (!number) {
+    return Error(absl::StatusCode::kInvalidArgument, "SHAPE", "spec.axis",
+                 "there are row_items and no axis: say 0 for each column, or 1 for each row");
+  }
+  if (*number > 1) {
+    return Error(absl::StatusCode::kInvalidArgument, "SHAPE", "spec.axis",
+                 StrCat("a matrix has no axis ", *number, ": say 0 for each column, or 1 for each row"));
+  }
+  if (!row_items) {
+    return Error(absl::StatusCode::kInvalidArgument, "SHAPE", "spec.row_items",
+                 "an axis is that of a matrix: say how many elements a row has");
+  }
+  const Axis axis = {.along = static_cast<Axis::Along>(*number), .row_items = *row_items};
+  PREFIXD_RETURN_IF_ERROR(CheckAxis(axis, 0));
+  return axis;
+}
+
 absl::Status CheckPrecision(int value) {
   if (value == v1::PRECISION_UNSPECIFIED || value == v1::PRECISION_NATIVE) return absl::OkStatus();
   if (value == v1::PRECISION_WIDE) return NotImplemented("spec.precision", "precision WIDE");

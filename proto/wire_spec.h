@@ -32,14 +32,27 @@ absl::Status CheckPrecision(int value);
 // Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) for a value of a type that is not served.
 absl::Status EncodeValue(Value value, DType dtype, v1::Scalar* scalar);
 
-// dtype, algorithm and num_items, which every spec has.
+// axis and row_items.
+// Errors: INVALID_ARGUMENT (SHAPE).
+absl::StatusOr<Axis> DecodeAxis(std::optional<uint32_t> number, std::optional<uint64_t> row_items);
+template <class WireSpec>
+absl::StatusOr<Axis> DecodeAxis(const WireSpec& wire) {
+  return DecodeAxis(wire.has_axis() ? std::optional(wire.axis()) : std::nullopt,
+                    wire.has_row_items() ? std::optional(wire.row_items()) : std::nullopt);
+}
+
+// dtype, algorithm, num_items and the axis, if there is one.
 template <class WireSpec, class Spec>
 absl::Status DecodeCommon(const WireSpec& wire, Spec* spec) {
   PREFIXD_ASSIGN_OR_RETURN(spec->dtype, DecodeDType(wire.dtype()));
   PREFIXD_ASSIGN_OR_RETURN(spec->algorithm, DecodeAlgorithm(wire.algorithm(), "spec.algorithm"));
   if (wire.has_num_items()) spec->num_items = wire.num_items();
-  if constexpr (requires { wire.axis(); }) {
-    if (wire.has_axis()) return NotImplemented("spec.axis", "an operation along an axis");
+  if constexpr (requires { spec->axis; }) {
+    if (wire.has_axis() || wire.has_row_items()) {
+      PREFIXD_ASSIGN_OR_RETURN(spec->axis, DecodeAxis(wire));
+    }
+  } else if constexpr (requires { wire.axis(); }) {
+    if (wire.has_axis() || wire.has_row_items()) return NotImplemented("spec.axis", "a reduce along an axis");
   }
   return absl::OkStatus();
 }
@@ -49,6 +62,11 @@ void EncodeCommon(const Spec& spec, WireSpec* wire) {
   wire->set_dtype(EncodeEnum<v1::DType>(spec.dtype));
   if (spec.algorithm != Algorithm{}) EncodeAlgorithm(spec.algorithm, wire->mutable_algorithm());
   if (spec.num_items) wire->set_num_items(*spec.num_items);
+  if constexpr (requires { spec.axis; }) {
+    if (!spec.axis) return;
+    wire->set_axis(static_cast<uint32_t>(spec.axis->along));
+    wire->set_row_items(spec.axis->row_items);
+  }
 }
 
 // out_dtype and op, which every spec has that combines elements. Needs: dtype is decoded.

@@ -1,6 +1,7 @@
 #include "client/prefixctl/array_command.h"
 
 #include <iostream>
+#include <limits>
 #include <utility>
 
 #include "base/status.h"
@@ -47,6 +48,23 @@ void AddOperator(CLI::App* app, OperatorFlags* flags) {
 
 void AddInit(CLI::App* app, std::optional<std::string>* init) {
   app->add_option("--init", *init, "Value in front of the first element");
+}
+
+void AddAxis(CLI::App* app, AxisFlags* flags) {
+  CLI::Option* const axis = AddNumber<uint32_t>(
+      app, "--axis", 0, 1,
+      "The array is a matrix, and each of its columns (0) or rows (1) is worked on by itself; arrays of up to 1 MiB",
+      &flags->axis);
+  CLI::Option* const row_items =
+      AddNumber<uint64_t>(app, "--row-items", 1, std::numeric_limits<uint64_t>::max(),
+                          "Elements in a row of the matrix; its rows stand one behind the other", &flags->row_items);
+  axis->needs(row_items);
+  row_items->needs(axis);
+}
+
+std::optional<Axis> AxisOf(const AxisFlags& flags) {
+  if (!flags.axis || !flags.row_items) return std::nullopt;
+  return Axis{.along = static_cast<Axis::Along>(*flags.axis), .row_items = *flags.row_items};
 }
 
 absl::StatusOr<DType> OutputType(const OperatorFlags& flags, DType dtype) {

@@ -50,6 +50,15 @@ void AddOperator(CLI::App* app, OperatorFlags* flags);
 // --init alone.
 void AddInit(CLI::App* app, std::optional<std::string>* init);
 
+// --axis and --row-items.
+struct AxisFlags {
+  std::optional<uint32_t> axis;
+  std::optional<uint64_t> row_items;
+};
+void AddAxis(CLI::App* app, AxisFlags* flags);
+// Nothing where the flags are absent.
+std::optional<Axis> AxisOf(const AxisFlags& flags);
+
 // The type of what elements of `dtype` combine to. A usage error if they have no such results.
 absl::StatusOr<DType> OutputType(const OperatorFlags& flags, DType dtype);
 

@@ -13,6 +13,7 @@ namespace {
 
 struct DifferenceFlags {
   ArrayFlags array;
+  AxisFlags axis;
   std::optional<std::string> init;
   bool reverse = false;
 };
@@ -23,7 +24,8 @@ absl::Status RunDifference(const GlobalFlags& global, const DifferenceFlags& fla
   DifferenceSpec spec = {.dtype = job.reader->dtype(),
                          .reverse = flags.reverse,
                          .algorithm = flags.array.algorithm,
-                         .num_items = job.reader->num_items()};
+                         .num_items = job.reader->num_items(),
+                         .axis = AxisOf(flags.axis)};
   PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags.init, spec.dtype));
   return RunToOutput(global, flags.array, job, spec);
 }
@@ -36,6 +38,7 @@ void AddDifferenceCommand(CLI::App& app, Commands* commands) {
   AddInit(difference, &flags->init);
   difference->add_flag("--reverse", flags->reverse,
                        "Less the one behind it: undoes a reverse scan; arrays of up to 1 MiB");
+  AddAxis(difference, &flags->axis);
   AddArrayFlags(difference, &flags->array);
   AddOutput(difference, &flags->array);
   commands->push_back({difference, [flags](const GlobalFlags& global) { return RunDifference(global, *flags); }});

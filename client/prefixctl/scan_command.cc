@@ -12,6 +12,7 @@ namespace {
 struct ScanFlags {
   ArrayFlags array;
   OperatorFlags combine;
+  AxisFlags axis;
   ScanKind kind = ScanKind::kInclusive;
   bool reverse = false;
 };
@@ -25,7 +26,8 @@ absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
                    .kind = flags.kind,
                    .reverse = flags.reverse,
                    .algorithm = flags.array.algorithm,
-                   .num_items = job.reader->num_items()};
+                   .num_items = job.reader->num_items(),
+                   .axis = AxisOf(flags.axis)};
   PREFIXD_ASSIGN_OR_RETURN(const DType out_dtype, OutputType(flags.combine, spec.dtype));
   PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags.combine.init, out_dtype));
   return RunToOutput(global, flags.array, job, spec);
@@ -40,6 +42,7 @@ void AddScanCommand(CLI::App& app, Commands* commands) {
   AddNamed<ScanKind>(scan, "--kind", "inclusive, exclusive",
                      "Whether an element counts in its own result (default inclusive)", &flags->kind);
   scan->add_flag("--reverse", flags->reverse, "From the last element to the first; arrays and results of up to 1 MiB");
+  AddAxis(scan, &flags->axis);
   AddArrayFlags(scan, &flags->array);
   AddOutput(scan, &flags->array);
   commands->push_back({scan, [flags](const GlobalFlags& global) { return RunScan(global, *flags); }});

@@ -88,6 +88,7 @@ class StepCheck {
     PREFIXD_RETURN_IF_ERROR(CheckAllRoles(SetOf({Role::kValues}), 0, SetOf({Role::kOut}), 0));
     PREFIXD_RETURN_IF_ERROR(CheckPrimitive(*spec));
     PREFIXD_RETURN_IF_ERROR(CheckType(Role::kValues, spec->dtype));
+    PREFIXD_RETURN_IF_ERROR(CheckMatrix(spec->axis));
     Write(Role::kOut, spec->output(), Read(Role::kValues).length);
     return absl::OkStatus();
   }
@@ -142,8 +143,20 @@ class StepCheck {
     PREFIXD_RETURN_IF_ERROR(CheckAllRoles(SetOf({Role::kValues}), 0, SetOf({Role::kOut}), 0));
     PREFIXD_RETURN_IF_ERROR(CheckPrimitive(*spec));
     PREFIXD_RETURN_IF_ERROR(CheckType(Role::kValues, spec->dtype));
+    PREFIXD_RETURN_IF_ERROR(CheckMatrix(spec->axis));
     Write(Role::kOut, spec->dtype, Read(Role::kValues).length);
     return absl::OkStatus();
+  }
+
+  // The values are a matrix with this axis, if there is one.
+  absl::Status CheckMatrix(const std::optional<Axis>& axis) {
+    if (!axis) return absl::OkStatus();
+    const Length& length = Read(Role::kValues).length;
+    if (length.IsKnown()) return CheckAxis(*axis, length.max_items);
+    return InvalidField("PROGRAM_LENGTH", "values",
+                        StrCat(Describe(Role::kValues),
+                               ", and an operation along an axis needs whole rows: expected an "
+                               "array whose length is known"));
   }
 
   absl::Status Check(FillSpec* spec) {

@@ -8,9 +8,14 @@ namespace {
 class DifferenceWork final : public Work {
  public:
   DifferenceWork(const Device& device, const DifferenceSpec& spec)
-      : Work(device, spec, {.value_bytes = SizeOf(spec.dtype), .carry_bytes = SizeOf(spec.dtype)}), difference_(spec) {}
+      : Work(device, spec,
+             {.value_bytes = SizeOf(spec.dtype),
+              .carry_bytes = spec.axis ? 0 : SizeOf(spec.dtype),
+              .is_whole = spec.axis.has_value()}),
+        difference_(spec) {}
 
   absl::Status CheckStream() const override {
+    if (difference_.axis) return AxisOnStream(difference_.dtype);
     if (!difference_.reverse) return absl::OkStatus();
     return Error(absl::StatusCode::kFailedPrecondition, "REVERSE_ON_STREAM", "spec.reverse",
                  StrCat("an element's difference to the next one can't be told before that comes, so a stream would "
@@ -19,13 +24,15 @@ class DifferenceWork final : public Work {
   }
 
   absl::Status Enqueue(Lane& lane, const WorkArrays& arrays) const override {
+    const LaneBatch batch = BatchOf(difference_.axis, arrays);
     return lane.Difference({.dtype = difference_.dtype,
                             .reverse = difference_.reverse,
                             .algorithm = difference_.algorithm,
                             .in = arrays.in,
                             .out = arrays.values,
-                            .num_items = arrays.num_items,
-                            .num_arrays = arrays.num_arrays,
+                            .num_items = batch.num_items,
+                            .num_arrays = batch.num_arrays,
+                            .order = batch.order,
                             .init = difference_.init.value_or(Value{}),
                             .carry_in = arrays.carry_in,
                             .carry_out = arrays.carry_out});

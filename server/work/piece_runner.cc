@@ -371,7 +371,7 @@ TaskSize PieceRunner::SizeOfTask(uint64_t num_items) const {
 
 bool PieceRunner::IsBatchable(const Piece& piece) const {
   return shape_ == CallShape::kUnary && piece.is_last && places_.AreInline() && !carry_in_ &&
-         done_.totals.num_items == 0 && SizeOfTask(piece.num_items) == TaskSize::kSmall;
+         !work_->shape().is_whole && done_.totals.num_items == 0 && SizeOfTask(piece.num_items) == TaskSize::kSmall;
 }
 
 void PieceRunner::Describe(Result* result) const {

@@ -27,6 +27,11 @@ std::string HeadOf(const Work& work) {
 
 absl::Status CheckCarries(const Work& work) {
   const auto* const scan = std::get_if<ScanSpec>(&work.operation());
+  if (scan != nullptr && scan->axis) {
+    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "spec.axis",
+                 "the rows and columns of a matrix are whole arrays, so that nothing goes on behind them: leave the "
+                 "axis or the carry out");
+  }
   if (scan != nullptr && !scan->reverse) return absl::OkStatus();
   return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "spec.reverse",
                "a reverse scan begins at the end, so that none goes on behind it: leave reverse or the carry out");

@@ -60,6 +60,28 @@ int64_t Work::EstimateNs(uint64_t num_items, bool resident) const {
   return static_cast<int64_t>(std::min(ns, kMaxEstimateNs));
 }
 
+absl::Status Work::CheckLength(uint64_t num_items) const {
+  if (!spec_) return absl::OkStatus();
+  const std::optional<Axis> axis = AxisOf(*spec_);
+  if (axis) PREFIXD_RETURN_IF_ERROR(CheckAxis(*axis, num_items));
+  return device_.CheckLength(PrimitiveOf(*spec_), AlgorithmOf(*spec_),
+                             axis ? axis->ItemsOfArray(num_items) : num_items);
+}
+
+LaneBatch BatchOf(const std::optional<Axis>& axis, const WorkArrays& arrays) {
+  if (!axis || arrays.num_items == 0) return {.num_items = arrays.num_items, .num_arrays = arrays.num_arrays};
+  return {.num_items = axis->ItemsOfArray(arrays.num_items),
+          .num_arrays = axis->NumArrays(arrays.num_items),
+          .order = axis->along == Axis::Along::kRow ? BatchOrder::kOneByOne : BatchOrder::kInterleaved};
+}
+
+absl::Status AxisOnStream(DType output) {
+  return Error(absl::StatusCode::kFailedPrecondition, "AXIS_ON_STREAM", "spec.axis",
+               StrCat("an operation along an axis needs the whole matrix: use the unary call, for at most ",
+                      kMaxReplyPayloadBytes / SizeOf(output), " elements of ", Name(output),
+                      ", or a resident array with a sink"));
+}
+
 absl::StatusOr<std::unique_ptr<const Work>> MakeWork(const Device& device, Operation operation) {
   if (const std::optional<Spec> spec = SpecOf(operation)) {
     const Primitive primitive = PrimitiveOf(*spec);
@@ -71,11 +93,10 @@ absl::StatusOr<std::unique_ptr<const Work>> MakeWork(const Device& device, Opera
           if constexpr (requires { one.algorithm = algorithm; }) one.algorithm = algorithm;
         },
         operation);
-    if (const auto num_items = NumItemsOf(*spec)) {
-      PREFIXD_RETURN_IF_ERROR(device.CheckLength(primitive, algorithm, *num_items));
-    }
   }
-  return std::visit([&](const auto& one) { return MakeWorkOf(device, one); }, operation);
+  std::unique_ptr<const Work> work = std::visit([&](const auto& one) { return MakeWorkOf(device, one); }, operation);
+  if (const auto num_items = NumItemsOf(operation)) PREFIXD_RETURN_IF_ERROR(work->CheckLength(*num_items));
+  return work;
 }
 
 Spec SampleSpec(Primitive primitive, DType dtype, Op op, const Algorithm& algorithm) {

@@ -36,6 +36,7 @@ struct WorkShape {
   std::optional<MaskKind> mask = {};  // A mask comes with the items.
   bool has_input = true;              // Else its items are made of nothing.
   bool in_place = false;              // The output items may go where the input items are, if both have one size.
+  bool is_whole = false;              // The array is one piece, and alone in its launch.
 
   // Else there is one value, at the end.
   bool HasItems() const { return value_bytes > 0 || is_counted; }
@@ -92,10 +93,8 @@ class Work {
   // resident: what goes in and what comes out stays on the device.
   int64_t EstimateNs(uint64_t num_items, bool resident = false) const;
 
-  // Errors: those of Device::CheckLength.
-  absl::Status CheckLength(uint64_t num_items) const {
-    return spec_ ? device_.CheckLength(PrimitiveOf(*spec_), AlgorithmOf(*spec_), num_items) : absl::OkStatus();
-  }
+  // Errors: those of Device::CheckLength, and of CheckAxis.
+  absl::Status CheckLength(uint64_t num_items) const;
   // Whether the operation can be streamed. Errors: FAILED_PRECONDITION if the array has to be whole.
   virtual absl::Status CheckStream() const { return absl::OkStatus(); }
 
@@ -115,6 +114,17 @@ class Work {
   const std::optional<Spec> spec_;  // A primitive's.
   const WorkShape shape_;
 };
+
+// The batch that a lane runs: the arrays as they are, or the rows or columns of a matrix.
+struct LaneBatch {
+  uint64_t num_items;
+  uint64_t num_arrays;
+  BatchOrder order = BatchOrder::kOneByOne;
+};
+LaneBatch BatchOf(const std::optional<Axis>& axis, const WorkArrays& arrays);
+
+// FAILED_PRECONDITION (AXIS_ON_STREAM).
+absl::Status AxisOnStream(DType output);
 
 // The work of an operation. The device outlives it.
 // Errors: those of Device::Resolve, and of CheckLength for a declared length.

@@ -84,6 +84,25 @@ class CliTest(E2ETest):
         self.ctl("scan", "--reverse", self.folder / "x.npy", self.folder / "y.npy")
         np.testing.assert_array_equal(np.load(self.folder / "y.npy"), np.cumsum(x[::-1])[::-1])
 
+    def test_rows_and_columns(self):
+        x = small_numbers(np.int32, 12_000, self.seed)
+        np.save(self.folder / "x.npy", x)
+        for axis in (0, 1):
+            flags = ("--axis", str(axis), "--row-items", "300")
+            self.ctl("scan", *flags, self.folder / "x.npy", self.folder / "y.npy")
+            sums = np.load(self.folder / "y.npy")
+            np.testing.assert_array_equal(sums, np.cumsum(x.reshape(-1, 300), axis, np.int32).ravel())
+            self.ctl("difference", *flags, self.folder / "y.npy", self.folder / "z.npy")
+            np.testing.assert_array_equal(np.load(self.folder / "z.npy"), x)
+        self.assertEqual(self.ctl("scan", "--axis", "0", "--row-items", "2", "--op", "max", "--type", "i64", "-",
+                                  stdin=b"3\n1\n2\n5\n").stdout, b"3\n1\n3\n5\n")
+        self.assert_fails("scan", "--axis", "1", "--row-items", "7", self.folder / "x.npy", self.folder / "y.npy",
+                          says=("SHAPE", "12000 elements are no whole number of rows of 7"))
+        for wrong, flags in (("--axis", ("--axis", "1")), ("--row-items", ("--row-items", "3")),
+                             ("--axis", ("--axis", "2", "--row-items", "3")),
+                             ("--row-items", ("--axis", "1", "--row-items", "0"))):
+            self.assert_fails("scan", *flags, self.folder / "x.npy", self.folder / "y.npy", code=2, says=wrong)
+
     def test_reverse_of_text_that_just_fits_a_message(self):
         count = (1 << 20) // 8
         text = self.folder / "x.txt"

@@ -61,6 +61,12 @@ class Random {
   }
   std::optional<uint64_t> AnyLength() { return Coin() ? std::nullopt : std::optional(Bits()); }
 
+  std::optional<Axis> AnyAxis() {
+    if (Coin()) return std::nullopt;
+    if (Coin()) return Axis{.along = Axis::Along::kRow, .row_items = Bits() | 1};
+    return Axis{.along = Axis::Along::kColumn, .row_items = 1 + Bits() % 1'000'000};
+  }
+
   // dtype, out_dtype, op and init, which go together.
   template <class Spec>
   void SetOperator(Spec* spec) {
@@ -80,7 +86,8 @@ ScanSpec AnyScan(Random& random) {
   ScanSpec spec = {.kind = random.EnumOf<ScanKind>(),
                    .reverse = random.Coin(),
                    .algorithm = random.AnyAlgorithm(),
-                   .num_items = random.AnyLength()};
+                   .num_items = random.AnyLength(),
+                   .axis = random.AnyAxis()};
   random.SetOperator(&spec);
   return spec;
 }
@@ -112,7 +119,8 @@ DifferenceSpec AnyDifference(Random& random) {
   DifferenceSpec spec = {.dtype = random.ServedDType(),
                          .reverse = random.Coin(),
                          .algorithm = random.AnyAlgorithm(),
-                         .num_items = random.AnyLength()};
+                         .num_items = random.AnyLength(),
+                         .axis = random.AnyAxis()};
   if (random.Coin()) spec.init = random.ValueOf(spec.dtype);
   return spec;
 }
@@ -181,6 +189,18 @@ TEST(WireSpec, AFaultIsNamedWithItsReasonAndField) {
   expect(scan([](Scan* s) { s->mutable_init(); }), kInvalid, "FIELD_CONFLICT", "spec.init");
   expect(scan([](Scan* s) { s->set_precision(v1::PRECISION_WIDE); }), kUnimplemented, "NOT_IMPLEMENTED",
          "spec.precision");
+  expect(scan([](Scan* s) { s->set_axis(0); }), kInvalid, "SHAPE", "spec.row_items");
+  expect(scan([](Scan* s) { s->set_row_items(3); }), kInvalid, "SHAPE", "spec.axis");
+  expect(scan([](Scan* s) {
+           s->set_axis(2);
+           s->set_row_items(3);
+         }),
+         kInvalid, "SHAPE", "spec.axis");
+  expect(scan([](Scan* s) {
+           s->set_axis(1);
+           s->set_row_items(0);
+         }),
+         kInvalid, "SHAPE", "spec.row_items");
   expect(scan([](Scan* s) { s->mutable_algorithm()->set_items_per_thread(3); }), kInvalid, "ALGORITHM_CHOICE",
          "spec.algorithm.items_per_thread");
   EXPECT_EQ(scan([](Scan* s) { s->set_precision(v1::PRECISION_WIDE); }).message(),

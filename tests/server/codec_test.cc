@@ -162,7 +162,6 @@ TEST(CodecTest, WhatIsNotServedYetSaysSo) {
   EXPECT_EQ(scan([](R* r) { r->mutable_sink()->mutable_new_array()->set_device_index(1); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_indices_sink(); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_keys(); }), "NOT_IMPLEMENTED");
-  EXPECT_EQ(scan([](R* r) { r->mutable_spec()->set_axis(0); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_segment_offsets(); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_coefficients(); }), "NOT_IMPLEMENTED");
 }
