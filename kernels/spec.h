@@ -29,7 +29,7 @@ struct Axis {
   Along along = Along::kRow;
   uint64_t row_items = 0;  // Elements in a row.
 
-  // Of a matrix of num_items elements. Needs: CheckAxis(*this, num_items) is OK.
+  // For a matrix of num_items elements. Needs: CheckAxis(*this, num_items) is OK.
   uint64_t ItemsOfArray(uint64_t num_items) const { return along == Along::kRow ? row_items : num_items / row_items; }
   uint64_t NumArrays(uint64_t num_items) const { return along == Along::kRow ? num_items / row_items : row_items; }
 

@@ -14,7 +14,7 @@ namespace prefixd::cuda {
 template <class Operator>
 struct Slots {
   using Item = typename Operator::Item;
-  Item tree;  // Of all; neutral if there are none.
+  Item tree;  // The tree of all; neutral if there are none.
   Item blocks[5];
 
   // low: num_slots % kKnownSlots where the compiler knows it, for then most of this folds away.

@@ -22,7 +22,7 @@ namespace prefixd::cuda {
 
 template <class In, class Out>
 struct ColumnScanParams {
-  const In* in;  // Of the first row in the order of the scan.
+  const In* in;  // The row that the scan begins with.
   Out* out;
   uint64_t num_rows;
   uint64_t num_columns;
@@ -82,7 +82,7 @@ template <class Items>
 class ColumnRing {
  public:
   static constexpr bool kIsShared = sizeof(Items) >= 4;
-  static constexpr int kRows = 2 * kRunItems;  // Of a stage.
+  static constexpr int kRows = 2 * kRunItems;  // In a stage.
   // A multiple of kUnrolled. 48 KiB of a block's items, 64 where a thread's have eight bytes.
   static constexpr int kStages = !kIsShared ? 4 : sizeof(Items) == 4 ? 12 : 8;
   static constexpr size_t kSharedBytes = kIsShared ? sizeof(Items) * kStages * kRows * kColumnThreads : 0;

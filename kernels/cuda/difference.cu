@@ -103,7 +103,7 @@ template <class T>
 struct BatchParams {
   const T* in;
   T* out;
-  uint64_t num_items;  // Of the matrix.
+  uint64_t num_items;  // In the matrix.
   uint64_t row_items;
   bool by_rows;
   T init;

@@ -34,7 +34,7 @@ struct RowScanParams {
 };
 
 // ---- A warp has a row ----------------------------------------------------------------------------------------------
-inline constexpr int kRowWarps = 8;  // Of a block.
+inline constexpr int kRowWarps = 8;  // In a block.
 // Loads of a lane that are on their way.
 template <class In>
 inline constexpr int kRowLeavesAhead = sizeof(In) == 8 ? 2 : 4;
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kRowWarps* kWarpThreads) RowScanKernel(const R
 // ---- A thread has a row --------------------------------------------------------------------------------------------
 inline constexpr int kShortRowThreads = 128;
 inline constexpr size_t kMaxShortRowBytes = 256;   // Longer ones keep a warp busy.
-inline constexpr size_t kShortRowsBytes = 16'384;  // Of a block's rows, about.
+inline constexpr size_t kShortRowsBytes = 16'384;  // What a block's rows take, about.
 
 // The rows stand an odd number of words apart, so that threads meet no bank twice.
 template <class T>

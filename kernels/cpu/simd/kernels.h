@@ -87,7 +87,7 @@ struct ColumnPart {
   uint64_t num_columns;
   int64_t pitch;  // Items from a row to the next in the order of the scan.
   bool exclusive;
-  const void* start;  // Of the output type.
+  const void* start;  // Its type is the output's.
 };
 struct ColumnTable {
   void (*scan[kNumDTypes][kNumDTypes][kNumOps])(const ColumnPart& part);
