@@ -3,6 +3,7 @@
 // Columns that stand side by side are lanes side by side, so that everything is vertical. What stands before the next
 // row, kept for each column of a strip, stays in the first-level cache. Four rows, a run, are scanned together.
 #include "kernels/cpu/simd/canonical.h"
+#include "kernels/cpu/simd/each_scan.h"
 #include "kernels/cpu/simd/float_operators.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/lane_operators.h"
@@ -213,26 +214,12 @@ void Scan(const ColumnPart& part) {
   }
 }
 
-template <class In, class Out, Op kOp>
-constexpr void SetScan(ColumnTable* table) {
-  if constexpr (IsSupported(Primitive::kScan, kDTypeOf<In>, kDTypeOf<Out>, kOp)) {
-    table->scan[static_cast<int>(kDTypeOf<In>)][static_cast<int>(kDTypeOf<Out>)][static_cast<int>(kOp)] =
-        Scan<In, Out, kOp>;
-  }
-}
-
 constexpr ColumnTable MakeColumns() {
   ColumnTable table = {};
-#define PREFIXD_SET_OP(enumerator, name) SetScan<In, Out, Op::enumerator>(&table);
-#define PREFIXD_SET(name, type, out_name, out_type) \
-  {                                                 \
-    using In = type;                                \
-    using Out = out_type;                           \
-    PREFIXD_OPS(PREFIXD_SET_OP)                     \
-  }
-  PREFIXD_FOR_EACH_OUTPUT(PREFIXD_SET)
-#undef PREFIXD_SET
-#undef PREFIXD_SET_OP
+  ForEachScan([&]<class In, class Out, Op kOp>() {
+    table.scan[static_cast<int>(kDTypeOf<In>)][static_cast<int>(kDTypeOf<Out>)][static_cast<int>(kOp)] =
+        Scan<In, Out, kOp>;
+  });
   return table;
 }
 

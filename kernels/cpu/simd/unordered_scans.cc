@@ -2,6 +2,7 @@
 // Scans in vectors are here; those without are in scan_runs.h, reduces in unordered_reduces.h.
 #include "kernels/cpu/simd/tables.h"
 
+#include "kernels/cpu/simd/each_scan.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/lane_operators.h"
 #include "kernels/cpu/simd/scan_runs.h"
@@ -240,26 +241,14 @@ uint64_t ExtremumOf(const void* in, uint64_t num_items) {
   return IndexOfLargest(in, num_items, KeysOf<kOp, In>());
 }
 
-template <class In, class Out, Op kOp>
-constexpr void SetScan(ScanTable* table) {
-  if constexpr (IsSupported(Primitive::kScan, kDTypeOf<In>, kDTypeOf<Out>, kOp) && !IsOrdered(kDTypeOf<Out>, kOp)) {
-    table->of[static_cast<int>(kDTypeOf<In>)][static_cast<int>(kDTypeOf<Out>)][static_cast<int>(kOp)] = {
-        ReduceOf<In, Out, kOp>, AddOf<Out, kOp>, ScanOf<In, Out, kOp>};
-  }
-}
-
 constexpr ScanTable MakeScans() {
   ScanTable table = {};
-#define PREFIXD_SET_OP(enumerator, name) SetScan<In, Out, Op::enumerator>(&table);
-#define PREFIXD_SET(name, type, out_name, out_type) \
-  {                                                 \
-    using In = type;                                \
-    using Out = out_type;                           \
-    PREFIXD_OPS(PREFIXD_SET_OP)                     \
-  }
-  PREFIXD_FOR_EACH_OUTPUT(PREFIXD_SET)
-#undef PREFIXD_SET
-#undef PREFIXD_SET_OP
+  ForEachScan([&]<class In, class Out, Op kOp>() {
+    if constexpr (!IsOrdered(kDTypeOf<Out>, kOp)) {
+      table.of[static_cast<int>(kDTypeOf<In>)][static_cast<int>(kDTypeOf<Out>)][static_cast<int>(kOp)] = {
+          ReduceOf<In, Out, kOp>, AddOf<Out, kOp>, ScanOf<In, Out, kOp>};
+    }
+  });
   return table;
 }
 
