@@ -207,9 +207,10 @@ class Array {
 // Where a call's operands are, and where its results go.
 struct ArrayPlaces {
   ArrayPart values;
-  std::optional<ArrayPart> mask = {};     // A compact's, where no predicate selects: u8.
-  std::optional<Target> values_to = {};   // Absent: the result comes to this side.
-  std::optional<Target> indices_to = {};  // A compact's, as values_to.
+  std::optional<ArrayPart> mask = {};          // A compact's, where no predicate selects: u8.
+  std::optional<ArrayPart> coefficients = {};  // A scan's, by a linear recurrence that has them.
+  std::optional<Target> values_to = {};        // Absent: the result comes to this side.
+  std::optional<Target> indices_to = {};       // A compact's, as values_to.
 };
 
 // What such a call leaves. Of a result that came to this side, the sink has had the elements.

@@ -41,7 +41,8 @@ namespace prefixd::client {
 //     static constexpr char kStream[] = "/prefixd.v1.PrefixService/StreamScan";
 //   };
 //
-// A primitive that takes masks also has a static absl::Status CheckMask(chunk, spec) there, which CheckChunk calls.
+// A primitive whose chunks have more than values also has a static absl::Status CheckBeside(chunk, spec) there, which
+// CheckChunk calls. One whose first message says more than its spec has a static void Complete(spec, request).
 template <class Spec>
 struct Contract;
 
@@ -78,13 +79,13 @@ absl::Status CheckWhole(Bytes values, DType dtype);
 template <class Spec>
 absl::Status CheckChunk(const Chunk& chunk, const Spec& spec) {
   PREFIXD_RETURN_IF_ERROR(CheckWhole(chunk.values, spec.dtype));
-  if constexpr (requires { Contract<Spec>::CheckMask(chunk, spec); }) {
-    PREFIXD_RETURN_IF_ERROR(Contract<Spec>::CheckMask(chunk, spec));
+  if constexpr (requires { Contract<Spec>::CheckBeside(chunk, spec); }) {
+    PREFIXD_RETURN_IF_ERROR(Contract<Spec>::CheckBeside(chunk, spec));
   }
   return absl::OkStatus();
 }
 
-// One message with the elements of `chunk`, and with its mask where no predicate selects.
+// One message with the elements of `chunk`, and with its mask where no predicate selects, or with its coefficients.
 template <class Request, class Spec>
 grpc::ByteBuffer MakeRequest(const Request& request, const Spec& spec, const Chunk& chunk,
                              std::optional<uint64_t> first_item, const Lender& lender) {
@@ -93,8 +94,20 @@ grpc::ByteBuffer MakeRequest(const Request& request, const Spec& spec, const Chu
     if (!spec.predicate)
       arrays.push_back({Request::kMaskFieldNumber, first_item, lender.Lend(chunk.mask, chunk.owner)});
   }
+  if constexpr (requires { spec.coefficients; }) {
+    if (spec.has_coefficients && !spec.coefficients.array) {
+      arrays.push_back({Request::kCoefficientsFieldNumber, {}, lender.Lend(chunk.coefficients, chunk.owner)});
+    }
+  }
   arrays.push_back({Request::kValuesFieldNumber, first_item, lender.Lend(chunk.values, chunk.owner)});
   return SerializeArrayMessage(request, arrays);
+}
+
+// Elements of the result of so many.
+template <class Spec>
+uint64_t NumResults(const Spec& spec, uint64_t num_items) {
+  if constexpr (requires { spec.include_initial; }) return num_items + (spec.include_initial ? 1 : 0);
+  return num_items;
 }
 
 // A reply, with its arrays where gRPC has them.
@@ -137,6 +150,7 @@ absl::StatusOr<typename Contract<Spec>::Request> FirstRequest(const Spec& spec, 
     if (spec.carry_in) request.mutable_carry_in()->mutable_inline_()->set_data(spec.carry_in->ToBytes());
     request.set_return_carry(spec.return_carry);
   }
+  if constexpr (requires { Contract<Spec>::Complete(spec, &request); }) Contract<Spec>::Complete(spec, &request);
   return request;
 }
 

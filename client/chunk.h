@@ -28,12 +28,14 @@ inline Bytes AsBytes(const std::string& packed) {
 // The most bytes of elements in one message, either way.
 inline constexpr size_t kMaxPayloadBytes = size_t{1} << 20;
 
-// The next elements of an array, and their mask where a mask selects: packed as the spec's mask_kind says.
+// The next elements of an array, and their mask where a mask selects: packed as the spec's mask_kind says; of a linear
+// recurrence that has them their coefficients.
 struct Chunk {
   Bytes values;
   Bytes mask = {};
+  Bytes coefficients = {};
   bool last = false;  // Nothing follows. May be left false where that is not known.
-  // Keeps values and mask as they are, and may be let go of on any thread. They are sent from where they are. Null: the
+  // Keeps all of them as they are, and may be let go of on any thread. They are sent from where they are. Null: the
   // chunk owns nothing, and what is sent is a copy.
   std::shared_ptr<const void> owner = nullptr;
 };

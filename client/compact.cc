@@ -16,7 +16,7 @@ struct Contract<CompactSpec> {
   static constexpr char kUnary[] = "/prefixd.v1.PrefixService/Compact";
   static constexpr char kStream[] = "/prefixd.v1.PrefixService/StreamCompact";
 
-  static absl::Status CheckMask(const Chunk& chunk, const CompactSpec& spec) {
+  static absl::Status CheckBeside(const Chunk& chunk, const CompactSpec& spec) {
     if (!spec.predicate) {
       return internal::CheckMaskLength(chunk.mask.size(), chunk.values.size() / SizeOf(spec.dtype), spec.mask_kind);
     }

@@ -56,7 +56,7 @@ struct ProgramRep;  // program_rep.h, which is private to the library.
 // What a reduce makes.
 template <class T>
 struct Reduction {
-  Term<T> value;         // (1)
+  Term<T> value;         // (1); along an axis a value for each row or column, and no index.
   Term<uint64_t> index;  // (1), if it is used. MIN and MAX: the first element with that value; 2^64 - 1 where none is.
 };
 
@@ -102,10 +102,34 @@ class Program {
     return Term<Out>(AddScan(internal::PartOf<T>(options, 0), values.id_));
   }
 
+  // Each segment of its own. segments: (segments + 1), as in ScanOptions::segments, which has no use here.
+  template <class T, class Out = T>
+  Term<Out> ScanSegments(Term<T> values, Term<uint64_t> segments, const ScanOptions<Out>& options = {}) {
+    ScanSpec spec = internal::PartOf<T>(options, 0);
+    spec.segmented = true;
+    return Term<Out>(AddStep(spec, {values.id_, segments.id_}));
+  }
+
+  // By a linear recurrence. coefficients: (n); one for all is ScanOptions::coefficient.
+  template <class T>
+  Term<T> ScanRecurrence(Term<T> values, Term<T> coefficients, ScanOptions<T> options = {}) {
+    options.op = Op::kLinearRecurrence;
+    ScanSpec spec = internal::PartOf<T>(options, 0);
+    spec.has_coefficients = true;
+    return Term<T>(AddStep(spec, {values.id_, coefficients.id_}));
+  }
+
   template <class T, class Out = T>
   Reduction<Out> Reduce(Term<T> values, const ReduceOptions<Out>& options = {}) {
-    const Id value = AddStep(internal::SpecOf<T>(options, 0), {values.id_});
+    const Id value = AddReduce(internal::PartOf<T>(options, 0), values.id_);
     return {Term<Out>(value), Term<uint64_t>(Behind(value, 1))};
+  }
+  // A value for each segment. segments: (segments + 1), as in ReduceOptions::segments, which has no use here.
+  template <class T, class Out = T>
+  Term<Out> ReduceSegments(Term<T> values, Term<uint64_t> segments, const ReduceOptions<Out>& options = {}) {
+    ReduceSpec spec = internal::SpecOf<T>(options, 0);
+    spec.segmented = true;
+    return Term<Out>(AddStep(spec, {values.id_, segments.id_}));
   }
 
   // options.return_indices has no use here: indices are made if their term is used.
@@ -260,6 +284,8 @@ class Program {
   Id AddStep(const Operation& operation, std::initializer_list<Id> reads, uint64_t num_items = 0);
   // Errors: INVALID_ARGUMENT (FIELD_CONFLICT) for a carry.
   Id AddScan(const internal::ScanPart& part, Id values);
+  void CheckNoSegments(std::string_view step, std::string_view instead, const std::optional<SegmentOffsets>& segments);
+  Id AddReduce(const internal::ReducePart& part, Id values);
   Id AddFill(DType dtype, const FillSpec& fill, std::initializer_list<Id> reads, uint64_t num_items);
   void AddOutput(Id term, const std::optional<Target>& to);
   internal::ProgramRep& rep();

@@ -29,11 +29,18 @@ class StepWriter {
         num_items_(num_items),
         step_(*rep.request.add_steps()) {}
 
-  absl::Status operator()(const ScanSpec& spec) { return WritePrimitive(spec, step_.mutable_scan()); }
+  absl::Status operator()(const ScanSpec& spec) {
+    v1::ScanStep* const wire = step_.mutable_scan();
+    PREFIXD_RETURN_IF_ERROR(WritePrimitive(spec, wire));
+    if (spec.segmented) wire->set_segment_offsets(Read("segment_offsets"));
+    if (spec.has_coefficients) wire->set_coefficients(Read("coefficients"));
+    return absl::OkStatus();
+  }
 
   absl::Status operator()(const ReduceSpec& spec) {
     v1::ReduceStep* const wire = step_.mutable_reduce();
     PREFIXD_RETURN_IF_ERROR(WritePrimitive(spec, wire));
+    if (spec.segmented) wire->set_segment_offsets(Read("segment_offsets"));
     DefineIfUsed("_index", DType::kU64, wire->mutable_index_out());
     return absl::OkStatus();
   }
@@ -208,7 +215,27 @@ internal::TermId Program::AddScan(const internal::ScanPart& part, Id values) {
                                    " is of scans in parts, and a step scans all of its array: "
                                    "expected none, use Client::Scan for parts")));
   }
+  CheckNoSegments("scan", "ScanSegments", part.segments);
+  if (part.has_coefficients) {
+    rep().Fail(InvalidField("FIELD_CONFLICT", StrCat("steps[", rep().request.steps_size(), "].scan.coefficients"),
+                            "the coefficients of a step are an array of the program: expected none here, use "
+                            "ScanRecurrence"));
+    return Id();
+  }
   return AddStep(part, {values});
+}
+
+internal::TermId Program::AddReduce(const internal::ReducePart& part, Id values) {
+  CheckNoSegments("reduce", "ReduceSegments", part.segments);
+  return AddStep(part, {values});
+}
+
+void Program::CheckNoSegments(std::string_view step, std::string_view instead,
+                              const std::optional<SegmentOffsets>& segments) {
+  if (!segments) return;
+  rep().Fail(
+      InvalidField("FIELD_CONFLICT", StrCat("steps[", rep().request.steps_size(), "].", step, ".segments"),
+                   StrCat("the segments of a step are an array of the program: expected none here, use ", instead)));
 }
 
 internal::TermId Program::AddFill(DType dtype, const FillSpec& fill, std::initializer_list<Id> reads,

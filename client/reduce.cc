@@ -1,27 +1,44 @@
 #include "client/reduce.h"
 
+#include <algorithm>
+
 #include "client/caller_stream.h"
 #include "client/chunk_call.h"
 #include "client/memory_source.h"
 #include "client/resident_call.h"
 #include "prefixd/v1/primitives.pb.h"
+#include "proto/wire_array.h"
 #include "proto/wire_reduce.h"
 #include "proto/wire_values.h"
 
 namespace prefixd::client {
 
+using internal::ReducePart;
+
 template <>
-struct Contract<ReduceSpec> {
+struct Contract<ReducePart> {
   using Request = v1::ReduceRequest;
   using Response = v1::ReduceResponse;
   static constexpr char kUnary[] = "/prefixd.v1.PrefixService/Reduce";
   static constexpr char kStream[] = "/prefixd.v1.PrefixService/StreamReduce";
+
+  static void Complete(const ReducePart& part, Request* request) {
+    if (part.segments) internal::ToWire(*part.segments, request->mutable_segment_offsets());
+  }
 };
 
 namespace {
 
-// The last response, whose value must be one of dtype.
-absl::StatusOr<ReduceReply> ReplyOf(const v1::ReduceResponse& response, DType dtype) {
+bool HasManyValues(const ReduceSpec& spec) { return spec.axis || spec.segmented; }
+
+// The last response, whose value must be one of the output type.
+absl::StatusOr<ReduceReply> ReplyOf(const v1::ReduceResponse& response, const ReducePart& spec) {
+  ReduceReply reply;
+  reply.count = response.count();
+  if (response.has_index()) reply.index = response.index();
+  reply.timing = FromWire(response.timing());
+  if (HasManyValues(spec)) return reply;
+  const DType dtype = spec.output();
   if (!IsSupported(dtype)) return absl::UnimplementedError("this client has no values of this type");
   const absl::StatusOr<Value> value = DecodeScalar(response.value(), dtype, "value");
   v1::Scalar as_due;
@@ -29,26 +46,38 @@ absl::StatusOr<ReduceReply> ReplyOf(const v1::ReduceResponse& response, DType dt
   if (!value.ok() || as_due.value_case() != response.value().value_case()) {
     return absl::InternalError(StrCat("the server's value is not of type ", Name(dtype)));
   }
-  ReduceReply reply;
   reply.value = *value;
-  reply.count = response.count();
-  if (response.has_index()) reply.index = response.index();
-  reply.timing = FromWire(response.timing());
   return reply;
 }
 
-absl::StatusOr<ReduceReply> CallForValue(const Connection& connection, const ReduceSpec& spec, ChunkSource& source,
-                                         const Lender& lender, const CallOptions& call) {
-  v1::ReduceResponse last;
-  const auto on_reply = [&](ArrayReply<v1::ReduceResponse>& reply) {
-    last = std::move(reply.message);
-    return absl::OkStatus();
-  };
-  PREFIXD_RETURN_IF_ERROR(CallWithChunks(connection, spec, source, lender, call, on_reply).status());
-  return ReplyOf(last, spec.output());
+// How many values a reduce of so many elements has beside the one.
+uint64_t NumValues(const ReducePart& part, uint64_t num_items) {
+  if (part.axis) return part.axis->NumArrays(num_items);
+  return part.segments ? internal::NumSegments(*part.segments) : 0;
 }
 
-class ValueStream : public CallerStream<ReduceSpec, ReduceReply> {
+// Whether so many bytes are those values.
+absl::Status CheckValues(const ReducePart& part, uint64_t num_items, uint64_t num_bytes) {
+  return CheckLength("values", num_bytes, NumValues(part, num_items) * SizeOf(part.output()));
+}
+
+absl::StatusOr<ReduceReply> CallForValue(const Connection& connection, const ReducePart& spec, ChunkSource& source,
+                                         const Lender& lender, const CallOptions& call) {
+  v1::ReduceResponse last;
+  std::string values;
+  const auto on_reply = [&](ArrayReply<v1::ReduceResponse>& reply) {
+    last = std::move(reply.message);
+    Copy(reply.values, &values);
+    return absl::OkStatus();
+  };
+  PREFIXD_ASSIGN_OR_RETURN(const uint64_t sent_bytes, CallWithChunks(connection, spec, source, lender, call, on_reply));
+  PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReplyOf(last, spec));
+  PREFIXD_RETURN_IF_ERROR(CheckValues(spec, sent_bytes / SizeOf(spec.dtype), values.size()));
+  reply.values = std::move(values);
+  return reply;
+}
+
+class ValueStream : public CallerStream<ReducePart, ReduceReply> {
  public:
   using CallerStream::CallerStream;
 
@@ -58,7 +87,7 @@ class ValueStream : public CallerStream<ReduceSpec, ReduceReply> {
     ArrayReply<v1::ReduceResponse> last;
     stream().Read(&last);
     if (!stream().Finish().ok()) return false;
-    auto value = ReplyOf(last.message, stream().spec().output());
+    auto value = ReplyOf(last.message, stream().spec());
     if (!value.ok()) {
       stream().Fail(value.status());
       return false;
@@ -75,40 +104,53 @@ class ValueStream : public CallerStream<ReduceSpec, ReduceReply> {
 
 namespace internal {
 
-absl::StatusOr<ReduceReply> ReduceBytes(const Connection& connection, const ReduceSpec& spec, Bytes values,
+absl::StatusOr<ReduceReply> ReduceBytes(const Connection& connection, const ReducePart& part, Bytes values,
                                         const CallOptions& call) {
-  MemorySource source(values, SizeOf(spec.dtype));
-  return CallForValue(connection, spec, source, Lender(connection), call);
+  MemorySource source(values, SizeOf(part.dtype));
+  return CallForValue(connection, part, source, Lender(connection), call);
 }
 
 absl::StatusOr<ReduceReply> ReduceChunks(const Connection& connection, const ReduceSpec& spec, ChunkSource& source,
                                          const CallOptions& call) {
-  return CallForValue(connection, spec, source, Lender(), call);
+  return CallForValue(connection, ReducePart{spec}, source, Lender(), call);
 }
 
 absl::StatusOr<std::unique_ptr<ReduceStream>> OpenReduce(const Connection& connection, const ReduceSpec& spec,
                                                          const CallOptions& call) {
-  return OpenStream<ValueStream>(connection, spec, call);
+  return OpenStream<ValueStream>(connection, ReducePart{spec}, call);
 }
 
-absl::StatusOr<Timing> RunChunks(const Connection& connection, const ReduceSpec& spec, ChunkSource& source, ResultSink,
-                                 const CallOptions& call) {
+absl::StatusOr<Timing> RunChunks(const Connection& connection, const ReduceSpec& spec, ChunkSource& source,
+                                 ResultSink sink, const CallOptions& call) {
   PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReduceChunks(connection, spec, source, call));
+  if (spec.axis) PREFIXD_RETURN_IF_ERROR(sink({std::string_view(reply.values)}, {}));
   return std::move(reply.timing);
 }
 
-absl::StatusOr<ResidentReply> RunOnArrays(const ReduceSpec& spec, const ArrayPlaces& places, ResultSink /*sink*/,
+absl::StatusOr<ResidentReply> RunOnArrays(const ReduceSpec& spec, const ArrayPlaces& places, ResultSink sink,
+                                          const CallOptions& call) {
+  return RunOnArrays(ReducePart{spec}, places, sink, call);
+}
+
+absl::StatusOr<ResidentReply> RunOnArrays(const ReducePart& spec, const ArrayPlaces& places, ResultSink sink,
                                           const CallOptions& call) {
   v1::ReduceResponse last;
+  uint64_t got_bytes = 0;
   PREFIXD_RETURN_IF_ERROR(CallResident(spec, places, call, [&](ArrayReply<v1::ReduceResponse>& reply) {
     last = std::move(reply.message);
-    return absl::OkStatus();
+    got_bytes = reply.values.size();
+    return reply.values.empty() ? absl::OkStatus() : sink(reply.values.parts(), {});
   }));
   // First: what was made has an owner then, whatever else the reply is.
   PREFIXD_ASSIGN_OR_RETURN(Placed placed, PlacedOf(places.values.connection(), places.values_to, last.values()));
-  PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReplyOf(last, spec.output()));
+  PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReplyOf(last, spec));
   const size_t value_bytes = SizeOf(spec.output());
-  PREFIXD_RETURN_IF_ERROR(CheckLength("values", placed.num_items.value_or(1) * value_bytes, value_bytes));
+  if (HasManyValues(spec)) {
+    const uint64_t num_bytes = placed.num_items ? *placed.num_items * value_bytes : got_bytes;
+    PREFIXD_RETURN_IF_ERROR(CheckValues(spec, places.values.num_items(), num_bytes));
+  } else {
+    PREFIXD_RETURN_IF_ERROR(CheckLength("values", placed.num_items.value_or(1) * value_bytes, value_bytes));
+  }
   ResidentReply result;
   result.values = std::move(placed.made);
   result.count = reply.count;

@@ -2,11 +2,15 @@
 #ifndef PREFIXD_CLIENT_REDUCE_H_
 #define PREFIXD_CLIENT_REDUCE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -14,6 +18,7 @@
 #include "client/array.h"
 #include "client/chunk.h"
 #include "client/options.h"
+#include "client/segments.h"
 #include "client/stream.h"
 #include "client/typed.h"
 #include "kernels/spec.h"
@@ -27,6 +32,7 @@ inline size_t ChunkItems(const ReduceSpec& spec) { return client::kMaxPayloadByt
 
 namespace client {
 
+using prefixd::Axis;
 using prefixd::ReduceSpec;
 using prefixd::Timing;
 
@@ -35,24 +41,35 @@ struct ReduceOptions {
   Op op = Op::kSum;
   std::optional<T> init = {};  // Combined in front of the first element.
   Algorithm algorithm = {};    // {}: the server chooses.
+  // The values are a matrix, and each of its rows or columns is reduced on its own. It is resident, or 1 MiB at most.
+  std::optional<Axis> axis = {};
+  // Each segment of the values is reduced on its own; one without elements has init, or the identity. Values as with an
+  // axis, and not with one.
+  std::optional<SegmentOffsets> segments = {};
 };
 
 template <class T>
 struct ReduceResult {
   T value = {};
+  std::vector<T> values;          // Along an axis, or of segments: one for each, and no value.
   uint64_t count = 0;             // Elements reduced.
   std::optional<uint64_t> index;  // MIN and MAX: the first element with that value; absent where it is not one's.
   Timing timing;
 };
 
-// What ReduceInto leaves: the value on this side, and in an array.
+// What ReduceInto leaves: the value on this side, and in an array. Several values are only there.
 template <class T>
-struct ResidentReduceResult : ReduceResult<T> {
-  Array values;  // Made for the value, if that was asked for.
+struct ResidentReduceResult {
+  T value = {};
+  uint64_t count = 0;             // As in ReduceResult.
+  std::optional<uint64_t> index;  // As in ReduceResult.
+  Timing timing;
+  Array values;  // Made for the value or values, if that was asked for.
 };
 
 struct ReduceReply {
   Value value;                    // A value of the output type.
+  std::string values;             // Along an axis, or of segments: one for each, of the output type, and no value.
   uint64_t count = 0;             // Elements reduced.
   std::optional<uint64_t> index;  // As in ReduceResult.
   Timing timing;
@@ -64,7 +81,12 @@ using ReduceStream = Stream<ReduceReply>;
 // ---- Implementation details below ---------------------------------------------------------------------------------
 namespace internal {
 
-absl::StatusOr<ReduceReply> ReduceBytes(const Connection& connection, const ReduceSpec& spec, Bytes values,
+// A reduce that may be of segments.
+struct ReducePart : ReduceSpec {
+  std::optional<SegmentOffsets> segments = {};
+};
+
+absl::StatusOr<ReduceReply> ReduceBytes(const Connection& connection, const ReducePart& part, Bytes values,
                                         const CallOptions& call);
 absl::StatusOr<ReduceReply> ReduceChunks(const Connection& connection, const ReduceSpec& spec, ChunkSource& source,
                                          const CallOptions& call);
@@ -78,6 +100,8 @@ absl::StatusOr<Timing> RunChunks(const Connection& connection, const ReduceSpec&
 // As Client::RunOnArrays.
 absl::StatusOr<ResidentReply> RunOnArrays(const ReduceSpec& spec, const ArrayPlaces& places, ResultSink sink,
                                           const CallOptions& call);
+absl::StatusOr<ResidentReply> RunOnArrays(const ReducePart& part, const ArrayPlaces& places, ResultSink sink,
+                                          const CallOptions& call);
 
 template <class T, class Out>
 ReduceSpec SpecOf(const ReduceOptions<Out>& options, uint64_t num_items) {
@@ -86,31 +110,48 @@ ReduceSpec SpecOf(const ReduceOptions<Out>& options, uint64_t num_items) {
           .op = options.op,
           .init = ToValue(options.init),
           .algorithm = options.algorithm,
-          .num_items = num_items};
+          .num_items = num_items,
+          .axis = options.axis,
+          .segmented = options.segments.has_value()};
+}
+
+template <class T, class Out>
+ReducePart PartOf(const ReduceOptions<Out>& options, uint64_t num_items) {
+  return {SpecOf<T>(options, num_items), options.segments};
 }
 
 template <class T, class Out>
 absl::StatusOr<ReduceResult<Out>> Reduce(const Connection& connection, absl::Span<const T> values,
                                          const ReduceOptions<Out>& options, const CallOptions& call) {
-  const ReduceSpec spec = SpecOf<T>(options, values.size());
-  PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReduceBytes(connection, spec, AsBytes(values), call));
-  return ReduceResult<Out>{reply.value.As<Out>(), reply.count, reply.index, std::move(reply.timing)};
+  const ReducePart part = PartOf<T>(options, values.size());
+  PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReduceBytes(connection, part, AsBytes(values), call));
+  ReduceResult<Out> result = {
+      .value = reply.value.As<Out>(), .count = reply.count, .index = reply.index, .timing = std::move(reply.timing)};
+  result.values.resize(reply.values.size() / sizeof(Out));
+  std::copy_n(reply.values.data(), reply.values.size(), reinterpret_cast<char*>(result.values.data()));
+  return result;
 }
 
 template <class T, class Out>
 absl::StatusOr<ReduceResult<Out>> Reduce(const ArrayPart& values, const ReduceOptions<Out>& options,
                                          const CallOptions& call) {
+  ReduceResult<Out> result;
+  const auto take = [&](Pieces elements, Pieces /*indices*/) { return Append(elements, &result.values); };
   PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply,
-                           RunOnArrays(SpecOf<T>(options, values.num_items()), {.values = values}, NoSink, call));
-  return ReduceResult<Out>{reply.value.As<Out>(), reply.count, reply.index, std::move(reply.timing)};
+                           RunOnArrays(PartOf<T>(options, values.num_items()), {.values = values}, take, call));
+  result.value = reply.value.As<Out>();
+  result.count = reply.count;
+  result.index = reply.index;
+  result.timing = std::move(reply.timing);
+  return result;
 }
 
 template <class T, class Out>
 absl::StatusOr<ResidentReduceResult<Out>> ReduceInto(const ArrayPart& values, const Target& to,
                                                      const ReduceOptions<Out>& options, const CallOptions& call) {
-  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunOnArrays(SpecOf<T>(options, values.num_items()),
+  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunOnArrays(PartOf<T>(options, values.num_items()),
                                                             {.values = values, .values_to = to}, NoSink, call));
-  return ResidentReduceResult<Out>{{reply.value.As<Out>(), reply.count, reply.index, std::move(reply.timing)},
+  return ResidentReduceResult<Out>{reply.value.As<Out>(), reply.count, reply.index, std::move(reply.timing),
                                    std::move(reply.values)};
 }
 

@@ -39,9 +39,9 @@ uint64_t InlineBytes(const Spec& spec, const ArrayPlaces& places) {
     const uint64_t index_bytes = spec.return_indices && !places.indices_to ? SizeOf(spec.index_dtype) : 0;
     return places.values.num_items() * (value_bytes + index_bytes);
   } else if constexpr (requires(typename Contract<Spec>::Response response) { response.value(); }) {
-    return 0;
+    return 0;  // The values along an axis come at once too, or not at all.
   } else {
-    return places.values_to ? 0 : places.values.num_items() * SizeOf(spec.output());
+    return places.values_to ? 0 : NumResults(spec, places.values.num_items()) * SizeOf(spec.output());
   }
 }
 
@@ -121,6 +121,21 @@ absl::Status CallResident(const Spec& spec, const ArrayPlaces& places, const Cal
                    "read that");
     }
   }
+  if constexpr (requires { spec.include_initial; }) {
+    if (spec.include_initial) {
+      return Error(
+          absl::StatusCode::kFailedPrecondition, "INITIAL_ON_STREAM", "spec.include_initial",
+          "a result with its initial value above 1 MiB can't come back as it is made: let it go into an array, "
+          "and read that");
+    }
+  }
+  if constexpr (requires { spec.segmented; }) {
+    if (spec.segmented) {
+      return Error(absl::StatusCode::kFailedPrecondition, "SEGMENTS_ON_STREAM", "segment_offsets",
+                   "a result of segments above 1 MiB can't come back as it is made: let it go into an array, and read "
+                   "that");
+    }
+  }
   request.set_announces_end(true);
   request.set_end(true);
   return run([&](const Server& server) -> Outcome {
@@ -160,9 +175,8 @@ absl::StatusOr<ResidentReply> RunResidentForValues(const Spec& spec, const Array
   PREFIXD_RETURN_IF_ERROR(CallResident(spec, places, call, take));
   PREFIXD_ASSIGN_OR_RETURN(Placed placed, PlacedOf(places.values.connection(), places.values_to, last.values()));
   result.count = placed.num_items.value_or(got_bytes / item_bytes);
-  if (result.count != places.values.num_items()) {
-    return CheckLength("values", result.count * item_bytes, places.values.num_items() * item_bytes);
-  }
+  const uint64_t num_results = NumResults(spec, places.values.num_items());
+  if (result.count != num_results) return CheckLength("values", result.count * item_bytes, num_results * item_bytes);
   result.values = std::move(placed.made);
   result.timing = TimingOf(last).value_or(Timing());
   return result;

@@ -8,6 +8,7 @@
 #include "client/resident_call.h"
 #include "client/values_call.h"
 #include "prefixd/v1/primitives.pb.h"
+#include "proto/wire_array.h"
 #include "proto/wire_scan.h"
 
 namespace prefixd::client {
@@ -20,6 +21,22 @@ struct Contract<ScanPart> {
   using Response = v1::ScanResponse;
   static constexpr char kUnary[] = "/prefixd.v1.PrefixService/Scan";
   static constexpr char kStream[] = "/prefixd.v1.PrefixService/StreamScan";
+
+  static void Complete(const ScanPart& part, Request* request) {
+    if (part.segments) internal::ToWire(*part.segments, request->mutable_segment_offsets());
+    if (const auto& array = part.coefficients.array) {
+      *request->mutable_coefficients()->mutable_array() = prefixd::ToWire(array->slice());
+    }
+  }
+
+  static absl::Status CheckBeside(const Chunk& chunk, const ScanPart& part) {
+    const bool come_with_chunks = part.has_coefficients && !part.coefficients.array;
+    const size_t expected = come_with_chunks ? chunk.values.size() : 0;
+    if (chunk.coefficients.size() == expected) return absl::OkStatus();
+    return Error(absl::StatusCode::kInvalidArgument, "COEFFICIENTS_LENGTH", "coefficients.inline.data",
+                 StrCat("the coefficients have ", chunk.coefficients.size(), " bytes for ", chunk.values.size(),
+                        " bytes of values; expected ", expected));
+  }
 };
 
 namespace internal {
@@ -34,7 +51,12 @@ absl::Status CheckCarry(const ScanPart& part, const std::optional<Carry>& carry)
 
 absl::StatusOr<ScanEnd> ScanBytes(const Connection& connection, const ScanPart& part, Bytes values, Room room,
                                   const CallOptions& call) {
-  MemorySource source(values, SizeOf(part.dtype));
+  if (part.has_coefficients && !part.coefficients.array && part.coefficients.bytes.size() != values.size()) {
+    return Error(absl::StatusCode::kInvalidArgument, "COEFFICIENTS_LENGTH", "coefficients.inline.data",
+                 StrCat("there are ", part.coefficients.bytes.size() / SizeOf(part.dtype), " coefficients for ",
+                        values.size() / SizeOf(part.dtype), " elements: expected one for each"));
+  }
+  MemorySource source(values, part.coefficients.bytes, SizeOf(part.dtype));
   ScanEnd end;
   const auto take = [&](auto& reply) {
     end.carry = std::move(reply.carry);
@@ -62,11 +84,17 @@ absl::StatusOr<Timing> RunChunks(const Connection& connection, const ScanSpec& s
 
 absl::StatusOr<ResidentReply> RunOnArrays(const ScanSpec& spec, const ArrayPlaces& places, ResultSink sink,
                                           const CallOptions& call) {
-  return RunOnArrays(ScanPart{spec}, places, sink, call);
+  ScanPart part = {spec};
+  part.coefficients.array = places.coefficients;
+  return RunOnArrays(part, places, sink, call);
 }
 
 absl::StatusOr<ResidentReply> RunOnArrays(const ScanPart& part, const ArrayPlaces& places, ResultSink sink,
                                           const CallOptions& call) {
+  if (part.has_coefficients && !part.coefficients.array) {
+    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "coefficients",
+                 "the values are in an array of the server, and so have the coefficients to be");
+  }
   PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunResidentForValues(part, places, sink, call));
   PREFIXD_RETURN_IF_ERROR(CheckCarry(part, reply.carry));
   return reply;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -18,6 +19,7 @@
 #include "client/carry.h"
 #include "client/chunk.h"
 #include "client/options.h"
+#include "client/segments.h"
 #include "client/stream.h"
 #include "client/typed.h"
 #include "kernels/spec.h"
@@ -38,6 +40,10 @@ using prefixd::Axis;
 using prefixd::ScanSpec;
 using prefixd::Timing;
 
+// A linear recurrence's, one for each element: on this side, beside values that are, or in an array.
+template <class T>
+using Coefficients = std::variant<absl::Span<const T>, ArrayPart>;
+
 template <class T>
 struct ScanOptions {
   Op op = Op::kSum;
@@ -47,6 +53,14 @@ struct ScanOptions {
   Algorithm algorithm = {};    // {}: the server chooses.
   // The values are a matrix, and each of its rows or columns is scanned on its own; arrays of up to 1 MiB.
   std::optional<Axis> axis = {};
+  // Each segment of the values is scanned on its own: values on this side of up to 1 MiB. Not with an axis.
+  std::optional<SegmentOffsets> segments = {};
+  // Op::kLinearRecurrence, y[i] = coefficients[i] * y[i-1] + values[i], where y[-1] is init: one of these.
+  std::optional<Coefficients<T>> coefficients = {};
+  std::optional<T> coefficient = {};  // For all elements.
+  // One result more: init, or the identity, in front of those of the inclusive scan; behind them if reversed. Of one
+  // array, of up to 1 MiB or with a result that goes into an array; not in parts.
+  bool include_initial = false;
   // The values are a part of an array: carry.h. Other options are the same for every part; the length may differ.
   std::optional<Carry> carry_in = {};  // From the part before, whose elements stand in front of these. Absent: none do.
   bool return_carry = false;           // For the part behind.
@@ -70,11 +84,26 @@ using ScanSink = absl::FunctionRef<absl::Status(Bytes values)>;
 // ---- Implementation details below ---------------------------------------------------------------------------------
 namespace internal {
 
-// A scan of a part of an array.
+// Where coefficients are that do not come with chunks: in an array, if there is one, or in memory.
+struct CoefficientsPlace {
+  std::optional<ArrayPart> array = {};
+  Bytes bytes = {};
+};
+
+// A scan of a part of an array, or of segments, or with coefficients.
 struct ScanPart : ScanSpec {
   std::optional<Carry> carry_in = {};
   bool return_carry = false;
+  std::optional<SegmentOffsets> segments = {};
+  CoefficientsPlace coefficients = {};
 };
+
+template <class T>
+CoefficientsPlace PlaceOf(const std::optional<Coefficients<T>>& coefficients) {
+  if (!coefficients) return {};
+  if (const auto* const array = std::get_if<ArrayPart>(&*coefficients)) return {.array = *array};
+  return {.bytes = AsBytes(std::get<absl::Span<const T>>(*coefficients))};
+}
 
 // What it leaves on this side, beside its elements.
 struct ScanEnd {
@@ -109,16 +138,22 @@ ScanPart PartOf(const ScanOptions<Out>& options, uint64_t num_items) {
            .reverse = options.reverse,
            .algorithm = options.algorithm,
            .num_items = num_items,
-           .axis = options.axis},
+           .axis = options.axis,
+           .segmented = options.segments.has_value(),
+           .has_coefficients = options.coefficients.has_value(),
+           .coefficient = ToValue(options.coefficient),
+           .include_initial = options.include_initial},
           options.carry_in,
-          options.return_carry};
+          options.return_carry,
+          options.segments,
+          PlaceOf(options.coefficients)};
 }
 
 template <class T, class Out>
 absl::StatusOr<ScanResult<Out>> Scan(const Connection& connection, absl::Span<const T> values,
                                      const ScanOptions<Out>& options, const CallOptions& call) {
   ScanResult<Out> result;
-  result.values.reserve(values.size());
+  result.values.reserve(values.size() + (options.include_initial ? 1 : 0));
   const auto room = [&](size_t size_bytes) { return Grow(size_bytes, &result.values); };
   PREFIXD_ASSIGN_OR_RETURN(ScanEnd end,
                            ScanBytes(connection, PartOf<T>(options, values.size()), AsBytes(values), room, call));

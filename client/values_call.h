@@ -32,7 +32,8 @@ absl::StatusOr<Timing> CallForValues(const Connection& connection, const Spec& s
     return take(reply);
   };
   PREFIXD_ASSIGN_OR_RETURN(const uint64_t sent_bytes, CallWithChunks(connection, spec, source, lender, call, on_reply));
-  PREFIXD_RETURN_IF_ERROR(CheckLength("values", received_bytes, sent_bytes / SizeOf(spec.dtype) * item_bytes));
+  const uint64_t num_results = NumResults(spec, sent_bytes / SizeOf(spec.dtype));
+  PREFIXD_RETURN_IF_ERROR(CheckLength("values", received_bytes, num_results * item_bytes));
   return timing;
 }
 

@@ -124,7 +124,8 @@ class Lane {
   // Needs:   in, out aligned to their element sizes.
   // Errors:  INVALID_ARGUMENT if (dtype, out_dtype, op) is not supported, or if in is out and the sizes differ;
   //          those of Device::Resolve and CheckLength; UNIMPLEMENTED for a batch if the algorithm takes only one array.
-  // Cost:    reads n, writes n; the default takes one launch. The bits follow kernels/NUMERICS.md if FollowsNumerics.
+  // Cost:    reads n, writes n; the default takes one launch, of segments up to three. The bits follow
+  //          kernels/NUMERICS.md if FollowsNumerics.
   // Example: [3,1,2,4], sum, carry_in 10 -> [13,14,16,20], carry_out 20; [200,100] of u8, sum, out u32 -> [200,300]
   virtual absl::Status Scan(const ScanArgs& args) = 0;
 

@@ -6,6 +6,46 @@
 #include "base/status.h"
 
 namespace prefixd {
+namespace {
+
+absl::Status CheckInitial(const ScanSpec& spec) {
+  if (!spec.include_initial || (!spec.axis && !spec.segmented)) return absl::OkStatus();
+  return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "spec.include_initial",
+               StrCat("the initial value stands in front of one array, and there ",
+                      spec.axis ? "is an axis" : "are segments", ": leave one of them out"));
+}
+
+absl::Status CheckCoefficients(const ScanSpec& spec) {
+  const auto conflict = [](std::string_view field, std::string_view why) {
+    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", field, why);
+  };
+  if (spec.op != Op::kLinearRecurrence) {
+    if (!spec.has_coefficients && !spec.coefficient) return absl::OkStatus();
+    return conflict(
+        spec.coefficient ? "spec.coefficient" : "coefficients",
+        StrCat("a scan by ", Name(spec.op), " has no coefficients: leave them out, or scan by linear_recurrence"));
+  }
+  if (!spec.has_coefficients && !spec.coefficient) {
+    return conflict("coefficients",
+                    "a linear recurrence needs coefficients: send one for each element, or spec.coefficient for all");
+  }
+  if (spec.has_coefficients && spec.coefficient) {
+    return conflict("spec.coefficient", "there are coefficients and one coefficient for all: leave one of them out");
+  }
+  const auto not_implemented = [](std::string_view field, std::string_view what) {
+    return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", field, what);
+  };
+  if (spec.segmented) {
+    return not_implemented("segment_offsets",
+                           "a linear recurrence takes no segments: let each begin with a coefficient of 0");
+  }
+  if (spec.axis && spec.axis->along == Axis::Along::kColumn) {
+    return not_implemented("spec.axis", "a linear recurrence runs along rows, axis 1: transpose the matrix");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::Status CheckItemsPerThread(uint64_t items_per_thread, std::string_view field) {
   if (items_per_thread <= kMaxItemsPerThread && std::popcount(items_per_thread) <= 1) return absl::OkStatus();
@@ -27,6 +67,11 @@ absl::Status CheckAxis(const Axis& axis, uint64_t num_items) {
   if (axis.NumArrays(num_items) <= kMaxArrays) return absl::OkStatus();
   return error(StrCat(axis.NumArrays(num_items), axis.along == Axis::Along::kRow ? " rows" : " columns",
                       " are more than ", kMaxArrays, ": work on parts of the matrix"));
+}
+
+absl::Status CheckScan(const ScanSpec& spec) {
+  PREFIXD_RETURN_IF_ERROR(CheckCoefficients(spec));
+  return CheckInitial(spec);
 }
 
 }  // namespace prefixd

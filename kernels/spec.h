@@ -54,12 +54,24 @@ struct ScanSpec {
   Algorithm algorithm = {};                // {}: the device chooses.
   std::optional<uint64_t> num_items = {};  // The whole array's length, where it is known; the server checks it.
   std::optional<Axis> axis = {};           // Absent: all elements are one array. Not in a stream.
+  bool segmented = false;  // Offsets of segments come beside the elements, each an array. Without an axis or a stream.
+  // A linear recurrence's: each element's comes beside it, or there is one for all.
+  bool has_coefficients = false;
+  std::optional<Value> coefficient = {};
+  // One result more: init, or the identity, then those of the inclusive scan of elements behind it, whatever the kind;
+  // a reverse scan ends with it. Without an axis, segments, carries or a stream.
+  bool include_initial = false;
 
   DType output() const { return out_dtype.value_or(dtype); }
   friend bool operator==(const ScanSpec&, const ScanSpec&) = default;
 };
 
-// value = init op in[0] op ... op in[n-1]
+// Whether what the spec asks for goes together: a linear recurrence has coefficients, and nothing else has; an initial
+// value stands in front of one array.
+// Errors: INVALID_ARGUMENT (FIELD_CONFLICT); UNIMPLEMENTED (NOT_IMPLEMENTED) for a recurrence of columns or segments.
+absl::Status CheckScan(const ScanSpec& spec);
+
+// value = init op in[0] op ... op in[n-1]; along an axis, such a value for each column or row.
 struct ReduceSpec {
   static constexpr Primitive kPrimitive = Primitive::kReduce;
 
@@ -69,6 +81,8 @@ struct ReduceSpec {
   std::optional<Value> init = {};
   Algorithm algorithm = {};
   std::optional<uint64_t> num_items = {};
+  std::optional<Axis> axis = {};  // As in ScanSpec. There are no values of columns without rows.
+  bool segmented = false;  // Offsets of segments come beside the elements, and each has a value. Without an axis.
 
   DType output() const { return out_dtype.value_or(dtype); }
   friend bool operator==(const ReduceSpec&, const ReduceSpec&) = default;

@@ -41,6 +41,7 @@ std::string OutputNames(DType dtype) {
 }
 
 Value Identity(Op op, DType dtype) {
+  if (IsRecurrence(Primitive::kScan, dtype, dtype, op)) op = Op::kSum;
   return VisitDType(dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     return VisitOp<T>(op, [](auto tag) { return Value::Of(TypedIdentity<decltype(tag)::kValue, T>()); });
@@ -48,7 +49,7 @@ Value Identity(Op op, DType dtype) {
 }
 
 Value Neutral(Op op, DType dtype) {
-  if (op != Op::kSum) return Identity(op, dtype);
+  if (op != Op::kSum && !IsRecurrence(Primitive::kScan, dtype, dtype, op)) return Identity(op, dtype);
   return VisitDType(dtype, [](auto type) {
     using T = typename decltype(type)::type;
     return Value::Of(static_cast<T>(-0.0));

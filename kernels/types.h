@@ -266,10 +266,16 @@ constexpr bool HasOp(Primitive primitive) {
   FatalValue("HasOp", primitive);
 }
 
-// Whether the primitive serves the combination. The operator counts only if HasOp(primitive).
+// Whether the primitive serves the combination, by an operator on elements alone. It counts only if HasOp(primitive).
 constexpr bool IsSupported(Primitive primitive, DType dtype, DType out_dtype, Op op) {
   if (!HasOp(primitive)) return IsSupported(dtype) && out_dtype == dtype;
   return IsOutput(dtype, out_dtype) && op != Op::kLinearRecurrence && IsDefined(op, out_dtype);
+}
+
+// Whether it is a linear recurrence that is served: a scan whose elements have coefficients beside them.
+constexpr bool IsRecurrence(Primitive primitive, DType dtype, DType out_dtype, Op op) {
+  return primitive == Primitive::kScan && op == Op::kLinearRecurrence && IsSupported(dtype) && IsFloating(dtype) &&
+         out_dtype == dtype;
 }
 
 // ---- From values to C++ types --------------------------------------------------------------------------------------
@@ -361,8 +367,8 @@ struct Value {
 };
 
 // What an exclusive scan starts with, and what reducing nothing returns: 0 for sums (+0.0 for floats), or and xor; 1
-// for products; for min the largest value, for max the smallest; all bits set for and. Ends the process unless
-// IsSupported(kScan, dtype, dtype, op).
+// for products; for min the largest value, for max the smallest; all bits set for and. A recurrence begins as a sum
+// does. Ends the process unless IsSupported, or IsRecurrence, of (kScan, dtype, dtype, op).
 Value Identity(Op op, DType dtype);
 
 // A value v with op(v, x) == x for every x, bit for bit: Identity, but -0.0 for floating-point sums. It stands in front

@@ -68,11 +68,14 @@ struct PlaceNames {
   std::optional<ArraySlice> values = {};
   std::string values_field = "values.array";  // Where that stands in the message.
   std::optional<ArraySlice> mask = {};
+  std::optional<ArraySlice> segment_offsets = {};
+  std::optional<ArraySlice> coefficients = {};
   Sink values_sink = {};
   Sink indices_sink = {};
 
   bool AreInline() const {
-    return !values && !mask && values_sink.kind == Sink::Kind::kInline && indices_sink.kind == Sink::Kind::kInline;
+    return !values && !mask && !segment_offsets && !coefficients && values_sink.kind == Sink::Kind::kInline &&
+           indices_sink.kind == Sink::Kind::kInline;
   }
 };
 

@@ -16,6 +16,10 @@ absl::StatusOr<ScanSpec> FromWire(const v1::ScanSpec& wire) {
   PREFIXD_RETURN_IF_ERROR(DecodeInit(wire, &spec));
   PREFIXD_RETURN_IF_ERROR(CheckPrecision(wire.precision()));
   spec.reverse = wire.reverse();
+  spec.include_initial = wire.include_initial();
+  if (wire.has_coefficient()) {
+    PREFIXD_ASSIGN_OR_RETURN(spec.coefficient, DecodeScalar(wire.coefficient(), spec.dtype, "spec.coefficient"));
+  }
   return spec;
 }
 
@@ -25,7 +29,11 @@ absl::StatusOr<v1::ScanSpec> ToWire(const ScanSpec& spec) {
   EncodeOperator(spec, &wire);
   wire.set_kind(EncodeEnum<v1::ScanKind>(spec.kind));
   wire.set_reverse(spec.reverse);
+  wire.set_include_initial(spec.include_initial);
   PREFIXD_RETURN_IF_ERROR(EncodeInit(spec, &wire));
+  if (spec.coefficient) {
+    PREFIXD_RETURN_IF_ERROR(EncodeValue(*spec.coefficient, spec.dtype, wire.mutable_coefficient()));
+  }
   return wire;
 }
 

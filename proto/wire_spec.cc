@@ -27,6 +27,12 @@ absl::StatusOr<Op> DecodeOp(int value, Primitive primitive, DType dtype, DType o
     return Error(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.op",
                  StrCat(Name(op), " is not defined on ", Name(out_dtype), ": use an integer dtype"));
   }
+  if (IsRecurrence(primitive, dtype, out_dtype, op)) return op;
+  if (op == Op::kLinearRecurrence) {
+    return Error(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.op",
+                 StrCat("linear_recurrence is an operator of scans of f32 and f64 into the same type, not of a ",
+                        Name(primitive), " of ", Name(dtype), " into ", Name(out_dtype), ": use another, or a cast"));
+  }
   if (!IsSupported(primitive, dtype, out_dtype, op)) {
     return NotImplemented("spec.op", StrCat(Name(primitive), " with ", Name(op), " of ", Name(dtype)));
   }

@@ -51,8 +51,6 @@ absl::Status DecodeCommon(const WireSpec& wire, Spec* spec) {
     if (wire.has_axis() || wire.has_row_items()) {
       PREFIXD_ASSIGN_OR_RETURN(spec->axis, DecodeAxis(wire));
     }
-  } else if constexpr (requires { wire.axis(); }) {
-    if (wire.has_axis() || wire.has_row_items()) return NotImplemented("spec.axis", "a reduce along an axis");
   }
   return absl::OkStatus();
 }

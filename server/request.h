@@ -26,8 +26,12 @@ enum class CallShape { kUnary, kStream };
 struct Chunk {
   Payload values;
   std::optional<Payload> mask;
+  std::optional<Payload> coefficients;
+  std::optional<Payload> offsets;      // u64, where segments begin.
   std::optional<uint64_t> first_item;  // As the caller states it, to be checked.
   uint64_t num_items = 0;              // Set once it is checked.
+  uint64_t num_offsets = 0;            // Likewise, inline or resident.
+  bool has_work = false;               // Likewise: no elements may have results too.
 };
 
 // One message of a request. The first, and only it, says what to do, and what is resident.
@@ -57,8 +61,8 @@ struct Result {
   Timing timing;
   uint64_t num_kept = 0;  // Compact.
   // Reduce.
-  DType dtype = DType::kI32;  // The value's.
-  Value value;
+  DType dtype = DType::kI32;   // The value's.
+  std::optional<Value> value;  // None where there are several.
   std::optional<uint64_t> index;
   // Where results are that did not go inline: the array that was made, or the part of one that was written.
   std::optional<ArrayInfo> new_values;

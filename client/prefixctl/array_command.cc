@@ -10,6 +10,7 @@
 #include "client/prefixctl/file_source.h"
 #include "client/prefixctl/number.h"
 #include "client/prefixctl/option.h"
+#include "client/prefixctl/transfer.h"
 
 namespace prefixd::cli {
 
@@ -38,8 +39,8 @@ void AddOutput(CLI::App* app, ArrayFlags* flags) {
   app->add_option("OUTPUT", flags->output, "File, or - for standard output (default)")->check(kNotEmpty);
 }
 
-void AddOperator(CLI::App* app, OperatorFlags* flags) {
-  AddNamed<Op>(app, "--op", OpNames(), "Operator (default sum)", &flags->op);
+void AddOperator(CLI::App* app, Primitive primitive, OperatorFlags* flags) {
+  AddNamed<Op>(app, "--op", OpNames(primitive), "Operator (default sum)", &flags->op);
   AddInit(app, &flags->init);
   AddNamed<DType>(app, "--out-type", DTypeNames(),
                   "Type of the result, in which elements are combined: theirs (default) or a wider one",
@@ -52,19 +53,27 @@ void AddInit(CLI::App* app, std::optional<std::string>* init) {
 
 void AddAxis(CLI::App* app, AxisFlags* flags) {
   CLI::Option* const axis = AddNumber<uint32_t>(
-      app, "--axis", 0, 1,
-      "The array is a matrix, and each of its columns (0) or rows (1) is worked on by itself; arrays of up to 1 MiB",
+      app, "--axis", 0, 1, "The array is a matrix, and each of its columns (0) or rows (1) is worked on by itself",
       &flags->axis);
   CLI::Option* const row_items =
       AddNumber<uint64_t>(app, "--row-items", 1, std::numeric_limits<uint64_t>::max(),
-                          "Elements in a row of the matrix; its rows stand one behind the other", &flags->row_items);
-  axis->needs(row_items);
+                          "Elements in a row of the matrix, whose rows stand one behind the other; a .npy file of two "
+                          "dimensions says it",
+                          &flags->row_items);
   row_items->needs(axis);
 }
 
-std::optional<Axis> AxisOf(const AxisFlags& flags) {
-  if (!flags.axis || !flags.row_items) return std::nullopt;
-  return Axis{.along = static_cast<Axis::Along>(*flags.axis), .row_items = *flags.row_items};
+absl::StatusOr<std::optional<Axis>> AxisOf(const AxisFlags& flags, const ArrayReader& reader) {
+  if (!flags.axis) return std::nullopt;
+  const std::optional<uint64_t> of_file = reader.row_items();
+  if (of_file && flags.row_items.value_or(*of_file) != *of_file) {
+    return UsageError(StrCat("--row-items: ", reader.file().name(), " has rows of ", *of_file, ": leave it out"));
+  }
+  const std::optional<uint64_t> row_items = of_file ? of_file : flags.row_items;
+  if (!row_items) {
+    return UsageError(StrCat("--axis needs --row-items: ", reader.file().name(), " does not say how long a row is"));
+  }
+  return Axis{.along = static_cast<Axis::Along>(*flags.axis), .row_items = *row_items};
 }
 
 absl::StatusOr<DType> OutputType(const OperatorFlags& flags, DType dtype) {
@@ -94,7 +103,8 @@ Format OutputFormat(const ArrayFlags& flags) {
 ResultTo ResultToOf(const std::string& output) { return output == "-" ? ResultTo::kStandardOutput : ResultTo::kFile; }
 
 // ---- Runs ----------------------------------------------------------------------------------------------------------
-absl::StatusOr<Job> StartJob(const GlobalFlags& global, const ArrayFlags& flags, ResultTo result_to) {
+absl::StatusOr<Job> StartJob(const GlobalFlags& global, const ArrayFlags& flags, ResultTo result_to,
+                             const AxisFlags* axis) {
   Job job;
   job.progress = std::make_unique<Progress>(result_to);
   job.start = absl::Now();
@@ -104,14 +114,82 @@ absl::StatusOr<Job> StartJob(const GlobalFlags& global, const ArrayFlags& flags,
     return UsageError(StrCat(flags.input, " is taken as raw bytes, which need --type (or give --format npy or text)"));
   }
   PREFIXD_ASSIGN_OR_RETURN(auto file, InputFile::Open(flags.input, job.deadline));
-  PREFIXD_ASSIGN_OR_RETURN(job.reader, OpenArray(std::move(file), format, flags.dtype));
+  const Shapes shapes = axis != nullptr ? Shapes::kMatrixToo : Shapes::kLine;
+  PREFIXD_ASSIGN_OR_RETURN(job.reader, OpenArray(std::move(file), format, flags.dtype, shapes));
+  if (job.reader->row_items() && !axis->axis) {
+    return absl::InvalidArgumentError(
+        StrCat(flags.input, ": it has 2 dimensions, expected one: say along which --axis, or save x.ravel() instead"));
+  }
   return job;
 }
 
-absl::Status RunToOutput(const GlobalFlags& global, const ArrayFlags& flags, const Job& job, const Spec& spec) {
+namespace {
+
+// Whether it sees its whole array at once.
+bool NeedsWhole(const Spec& spec) {
+  return std::visit(
+      [](const auto& one) {
+        bool needs_whole = false;
+        if constexpr (requires { one.reverse; }) needs_whole |= one.reverse;
+        if constexpr (requires { one.axis; }) needs_whole |= one.axis.has_value();
+        if constexpr (requires { one.include_initial; }) needs_whole |= one.include_initial;
+        return needs_whole;
+      },
+      spec);
+}
+
+// With the one result that there may be more.
+bool FitMessage(const Spec& spec, uint64_t num_items) {
+  return num_items < client::kMaxPayloadBytes / std::max(SizeOf(InputOf(spec)), SizeOf(OutputOf(spec)));
+}
+
+// The file's num_items elements as an array of the server, which goes with its handle.
+absl::StatusOr<client::Array> ArrayOf(client::Client& client, ArrayReader& reader, uint64_t num_items, const Job& job) {
+  PREFIXD_ASSIGN_OR_RETURN(client::Array array,
+                           client.CreateArray({.dtype = reader.dtype(), .shape = {num_items}}, {}, job.Call()));
+  PREFIXD_ASSIGN_OR_RETURN(const uint64_t came, Upload(reader, array, 0, *job.progress, job.deadline));
+  if (came == num_items) return array;
+  return absl::InvalidArgumentError(StrCat(reader.file().name(), " has ", came, " elements, expected ", num_items));
+}
+
+// As RunToOutput, through arrays of the server.
+absl::Status RunThroughArrays(const GlobalFlags& global, const Job& job, ArrayReader* coefficients, const Spec& spec,
+                              uint64_t num_results, ArrayWriter& writer) {
+  const uint64_t num_items = *job.reader->num_items();
+  if (const std::optional<Axis> axis = AxisOf(spec)) PREFIXD_RETURN_IF_ERROR(CheckAxis(*axis, num_items));
+  client::Client client = MakeClient(global);
+  PREFIXD_ASSIGN_OR_RETURN(const client::Array values, ArrayOf(client, *job.reader, num_items, job));
+  client::ArrayPlaces places = {.values = values, .values_to = client::NewArray()};
+  client::Array beside;
+  if (coefficients != nullptr) {
+    PREFIXD_ASSIGN_OR_RETURN(beside, ArrayOf(client, *coefficients, num_items, job));
+    places.coefficients = beside;
+  }
+  const auto no_sink = [](client::Pieces, client::Pieces) { return absl::OkStatus(); };
+  PREFIXD_ASSIGN_OR_RETURN(const client::ResidentReply reply, client.RunOnArrays(spec, places, no_sink, job.Call()));
+  PREFIXD_RETURN_IF_ERROR(Download(reply.values, 0, num_results, writer, *job.progress, job.deadline));
+  PREFIXD_RETURN_IF_ERROR(writer.Close());
+  PREFIXD_RETURN_IF_ERROR(writer.Commit());
+  Json json;
+  json["count"] = num_items;
+  return Report(global, job, StrCat(Name(PrimitiveOf(spec)), ": "), num_items, reply.timing, std::move(json));
+}
+
+}  // namespace
+
+absl::Status RunToOutput(const GlobalFlags& global, const ArrayFlags& flags, const Job& job, const Spec& spec,
+                         std::optional<uint64_t> num_results, ArrayReader* coefficients) {
+  std::optional<uint64_t> row_items;
+  if (PrimitiveOf(spec) != Primitive::kReduce) row_items = job.reader->row_items();
   PREFIXD_ASSIGN_OR_RETURN(auto writer, ArrayWriter::Open(flags.output, OutputFormat(flags), OutputOf(spec),
-                                                          NumItemsOf(spec), job.deadline));
-  FileSource source(*job.reader, nullptr, *job.progress);
+                                                          num_results, job.deadline, row_items));
+  const std::optional<uint64_t> num_items = job.reader->num_items();
+  if (NeedsWhole(spec) && num_items && !FitMessage(spec, *num_items)) {
+    return RunThroughArrays(global, job, coefficients, spec, *num_results, *writer);
+  }
+  FileSource source = coefficients == nullptr
+                          ? FileSource(*job.reader, *job.progress)
+                          : FileSource(*job.reader, FileSource::Beside::kCoefficients, *coefficients, *job.progress);
   client::Client client = MakeClient(global);
   const auto write = [&](client::Pieces values, client::Pieces) { return writer->Write(values); };
   PREFIXD_ASSIGN_OR_RETURN(const client::Timing timing, client.RunChunks(spec, source, write, job.Call()));

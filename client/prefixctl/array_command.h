@@ -46,18 +46,19 @@ struct OperatorFlags {
   std::optional<std::string> init;
   std::optional<DType> out_dtype;  // Absent: the array's type.
 };
-void AddOperator(CLI::App* app, OperatorFlags* flags);
+void AddOperator(CLI::App* app, Primitive primitive, OperatorFlags* flags);
 // --init alone.
 void AddInit(CLI::App* app, std::optional<std::string>* init);
 
-// --axis and --row-items.
+// --axis and --row-items, which a .npy file of two dimensions says itself.
 struct AxisFlags {
   std::optional<uint32_t> axis;
   std::optional<uint64_t> row_items;
 };
 void AddAxis(CLI::App* app, AxisFlags* flags);
-// Nothing where the flags are absent.
-std::optional<Axis> AxisOf(const AxisFlags& flags);
+// Nothing where the flags are absent. A usage error where nothing says how many elements a row has, or where flag and
+// file differ.
+absl::StatusOr<std::optional<Axis>> AxisOf(const AxisFlags& flags, const ArrayReader& reader);
 
 // The type of what elements of `dtype` combine to. A usage error if they have no such results.
 absl::StatusOr<DType> OutputType(const OperatorFlags& flags, DType dtype);
@@ -85,13 +86,17 @@ struct Job {
   client::CallOptions Call() const { return {.timeout = deadline - absl::Now()}; }
 };
 
-// Starts the clock and opens the input.
-absl::StatusOr<Job> StartJob(const GlobalFlags& global, const ArrayFlags& flags, ResultTo result_to);
+// Starts the clock and opens the input. axis: of a command that takes a matrix; a file of two dimensions needs one.
+absl::StatusOr<Job> StartJob(const GlobalFlags& global, const ArrayFlags& flags, ResultTo result_to,
+                             const AxisFlags* axis = nullptr);
 
 // Sends the input, writes the results to OUTPUT and reports: all that is left of a command whose result is one array.
-// The file gets its name only once it is complete.
-// Needs: a primitive whose results are the first array that its replies bring.
-absl::Status RunToOutput(const GlobalFlags& global, const ArrayFlags& flags, const Job& job, const Spec& spec);
+// The file gets its name only once it is complete. What needs its whole array, and more of it than a message takes,
+// goes through arrays of the server, where the input's length is known. num_results: elements of it, where that is
+// known, as it is where the input's length is. coefficients: a linear recurrence's, if it has some. Needs: a primitive
+// whose results are the first array that its replies bring.
+absl::Status RunToOutput(const GlobalFlags& global, const ArrayFlags& flags, const Job& job, const Spec& spec,
+                         std::optional<uint64_t> num_results, ArrayReader* coefficients = nullptr);
 
 // Ends a run: prints the JSON object with its timing, or the summary behind `lead`.
 absl::Status Report(const GlobalFlags& global, const Job& job, std::string_view lead, uint64_t num_items,

@@ -27,7 +27,7 @@ absl::Status Extend(InputFile& file, size_t count, std::string* bytes) {
 }
 
 // Reads up to the first element.
-absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile& file) {
+absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile& file, Shapes shapes = Shapes::kLine) {
   std::string bytes;
   // Version 1.0 has a shorter preamble; what is read too much of it belongs to the dictionary.
   absl::Status status = Extend(file, kNpyMaxPreambleBytes, &bytes);
@@ -44,9 +44,15 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile& file) {
   if (header->fortran_order) {
     return In(file, absl::InvalidArgumentError("it is in Fortran order: save numpy.ascontiguousarray(x) instead"));
   }
-  if (header->shape.size() != 1) {
-    return In(file, absl::InvalidArgumentError(
-                        StrCat("it has ", header->shape.size(), " dimensions, expected one: save x.ravel() instead")));
+  const size_t num_dimensions = header->shape.size();
+  if (num_dimensions != 1 && (shapes == Shapes::kLine || num_dimensions != 2)) {
+    return In(file, absl::InvalidArgumentError(StrCat("it has ", num_dimensions, " dimensions, expected one",
+                                                      shapes == Shapes::kMatrixToo ? " or two" : "",
+                                                      ": save x.ravel() instead")));
+  }
+  if (num_dimensions == 2 &&
+      header->shape[0] > std::numeric_limits<uint64_t>::max() / std::max<uint64_t>(header->shape[1], 1)) {
+    return In(file, absl::InvalidArgumentError("not a valid .npy header: it claims more than 2^64 elements"));
   }
   return header;
 }
@@ -69,10 +75,10 @@ Format FormatOf(std::string_view path) {
 }
 
 absl::StatusOr<std::unique_ptr<ArrayReader>> OpenArray(std::unique_ptr<InputFile> file, Format format,
-                                                       std::optional<DType> dtype) {
-  std::optional<uint64_t> num_items;
+                                                       std::optional<DType> dtype, Shapes shapes) {
+  std::optional<uint64_t> num_items, row_items;
   if (format == Format::kNpy) {
-    PREFIXD_ASSIGN_OR_RETURN(const NpyHeader header, ReadNpyHeader(*file));
+    PREFIXD_ASSIGN_OR_RETURN(const NpyHeader header, ReadNpyHeader(*file, shapes));
     const absl::StatusOr<DType> own = NpyDType(header.descr);
     if (!own.ok()) return In(*file, own.status());
     if (dtype && *dtype != *own) {
@@ -80,6 +86,10 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> OpenArray(std::unique_ptr<InputFile
     }
     dtype = *own;
     num_items = header.shape[0];
+    if (header.shape.size() == 2) {
+      row_items = header.shape[1];
+      *num_items *= *row_items;
+    }
   } else if (!dtype && format == Format::kText) {
     dtype = DType::kF64;
   } else if (!dtype) {
@@ -89,7 +99,7 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> OpenArray(std::unique_ptr<InputFile
     return In(*file, absl::InvalidArgumentError(StrCat("type ", Name(*dtype), " is not supported")));
   }
   if (format == Format::kText) return std::make_unique<TextReader>(std::move(file), *dtype, &ParseNumber);
-  return RawReader::Create(std::move(file), *dtype, num_items);
+  return RawReader::Create(std::move(file), *dtype, num_items, row_items);
 }
 
 absl::StatusOr<std::unique_ptr<ArrayReader>> OpenMask(std::unique_ptr<InputFile> file, Format format) {

@@ -16,6 +16,7 @@
 namespace prefixd::cli {
 
 enum class Format { kNpy, kText, kRaw };
+enum class Shapes { kLine, kMatrixToo };
 
 // .npy; .txt and .csv as text; nothing for anything else.
 std::optional<Format> FormatOfSuffix(std::string_view path);
@@ -36,6 +37,7 @@ class ArrayReader {
 
   DType dtype() const { return dtype_; }
   std::optional<uint64_t> num_items() const { return num_items_; }  // Where it is known before the end.
+  std::optional<uint64_t> row_items() const { return row_items_; }  // Where the file says that it is a matrix.
   InputFile& file() const { return *file_; }
 
  protected:
@@ -44,12 +46,14 @@ class ArrayReader {
   std::unique_ptr<InputFile> file_;
   DType dtype_ = DType::kF64;
   std::optional<uint64_t> num_items_;
+  std::optional<uint64_t> row_items_;
 };
 
 // An array of numbers. Without a type: a .npy file says it itself, text is f64, raw bytes need one.
+// A .npy file may have one dimension, or with kMatrixToo two.
 // Errors: also INVALID_ARGUMENT for a type that IsSupported does not list, or another than the .npy file's.
 absl::StatusOr<std::unique_ptr<ArrayReader>> OpenArray(std::unique_ptr<InputFile> file, Format format,
-                                                       std::optional<DType> dtype);
+                                                       std::optional<DType> dtype, Shapes shapes = Shapes::kLine);
 
 // A mask, as bytes (dtype kU8): .npy of bool or u8, text of 0 and 1, raw bytes.
 absl::StatusOr<std::unique_ptr<ArrayReader>> OpenMask(std::unique_ptr<InputFile> file, Format format);

@@ -9,7 +9,8 @@
 namespace prefixd::cli {
 
 absl::StatusOr<std::unique_ptr<ArrayWriter>> ArrayWriter::Open(const std::string& path, Format format, DType dtype,
-                                                               std::optional<uint64_t> num_items, absl::Time deadline) {
+                                                               std::optional<uint64_t> num_items, absl::Time deadline,
+                                                               std::optional<uint64_t> row_items) {
   PREFIXD_ASSIGN_OR_RETURN(auto file, OutputFile::Open(path, deadline));
   std::unique_ptr<ArrayWriter> writer(new ArrayWriter(std::move(file), format, dtype));
   if (format == Format::kNpy) {
@@ -19,7 +20,7 @@ absl::StatusOr<std::unique_ptr<ArrayWriter>> ArrayWriter::Open(const std::string
           ": a .npy header begins with the length, which is not known yet: write to a file, or choose raw or text"));
     }
     writer->promised_items_ = num_items.value_or(0);
-    PREFIXD_RETURN_IF_ERROR(writer->file_->Write(FormatNpyHeader(dtype, *writer->promised_items_)));
+    PREFIXD_RETURN_IF_ERROR(writer->file_->Write(FormatNpyHeader(dtype, *writer->promised_items_, row_items)));
   }
   return writer;
 }

@@ -21,12 +21,13 @@ namespace prefixd::cli {
 // Errors: the file system's, naming the file.
 class ArrayWriter {
  public:
-  // num_items: how many will be written, where it is known. deadline: as OutputFile::Open.
-  // Needs:  IsSupported(dtype).
-  // Errors: INVALID_ARGUMENT for .npy into a pipe if num_items is not known: its header comes first.
+  // num_items: how many will be written, where it is known. deadline: as OutputFile::Open. row_items: of a matrix,
+  // whose num_items are known; a .npy file has two dimensions then. Needs:  IsSupported(dtype). Errors:
+  // INVALID_ARGUMENT for .npy into a pipe if num_items is not known: its header comes first.
   static absl::StatusOr<std::unique_ptr<ArrayWriter>> Open(const std::string& path, Format format, DType dtype,
                                                            std::optional<uint64_t> num_items,
-                                                           absl::Time deadline = absl::InfiniteFuture());
+                                                           absl::Time deadline = absl::InfiniteFuture(),
+                                                           std::optional<uint64_t> row_items = {});
 
   // The next elements, cut anywhere: where they end within one, its rest comes next.
   absl::Status Write(client::Pieces elements);

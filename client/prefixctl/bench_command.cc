@@ -173,7 +173,8 @@ void AddBenchCommand(CLI::App& app, Commands* commands) {
   AddNamedList(bench, "PRIMITIVES", NamesOf<Primitive>([](Primitive) { return true; }),
                "What to measure, separated by commas (default all of these)", HasAll::kNo, &flags->primitives);
   AddNamedList(bench, "--types", DTypeNames(), "Element types (default f32)", HasAll::kYes, &flags->dtypes);
-  AddNamedList(bench, "--ops", OpNames(), "Operators of scan and reduce (default sum)", HasAll::kYes, &flags->ops);
+  AddNamedList(bench, "--ops", OpNames(Primitive::kScan), "Operators of scan and reduce (default sum)", HasAll::kYes,
+               &flags->ops);
   const auto set_algorithms = [flags = flags.get()](const std::string& list) {
     flags->algorithms.clear();
     for (const absl::string_view name : absl::StrSplit(list, ',')) {

@@ -55,7 +55,8 @@ absl::Status RunCompact(const GlobalFlags& global, const CompactFlags& flags) {
     PREFIXD_ASSIGN_OR_RETURN(indices_writer, ArrayWriter::Open(*flags.indices, FormatOf(*flags.indices), DType::kU64,
                                                                std::nullopt, job.deadline));
   }
-  FileSource source(*job.reader, mask.get(), *job.progress);
+  FileSource source = mask ? FileSource(*job.reader, FileSource::Beside::kMask, *mask, *job.progress)
+                           : FileSource(*job.reader, *job.progress);
   client::Client client = MakeClient(global);
   const auto write = [&](client::Pieces values, client::Pieces indices) {
     absl::Status status = values_writer->Write(values);

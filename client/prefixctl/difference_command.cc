@@ -20,14 +20,15 @@ struct DifferenceFlags {
 
 absl::Status RunDifference(const GlobalFlags& global, const DifferenceFlags& flags) {
   PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, flags.array.output));
-  PREFIXD_ASSIGN_OR_RETURN(const Job job, StartJob(global, flags.array, ResultToOf(flags.array.output)));
+  PREFIXD_ASSIGN_OR_RETURN(const Job job, StartJob(global, flags.array, ResultToOf(flags.array.output), &flags.axis));
+  PREFIXD_ASSIGN_OR_RETURN(const std::optional<Axis> axis, AxisOf(flags.axis, *job.reader));
   DifferenceSpec spec = {.dtype = job.reader->dtype(),
                          .reverse = flags.reverse,
                          .algorithm = flags.array.algorithm,
                          .num_items = job.reader->num_items(),
-                         .axis = AxisOf(flags.axis)};
+                         .axis = axis};
   PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags.init, spec.dtype));
-  return RunToOutput(global, flags.array, job, spec);
+  return RunToOutput(global, flags.array, job, spec, spec.num_items);
 }
 
 }  // namespace
@@ -36,8 +37,7 @@ void AddDifferenceCommand(CLI::App& app, Commands* commands) {
   CLI::App* difference = app.add_subcommand("difference", "Each element less the one before it: undoes a scan by sum");
   const auto flags = std::make_shared<DifferenceFlags>();
   AddInit(difference, &flags->init);
-  difference->add_flag("--reverse", flags->reverse,
-                       "Less the one behind it: undoes a reverse scan; arrays of up to 1 MiB");
+  difference->add_flag("--reverse", flags->reverse, "Less the one behind it: undoes a reverse scan");
   AddAxis(difference, &flags->axis);
   AddArrayFlags(difference, &flags->array);
   AddOutput(difference, &flags->array);

@@ -44,37 +44,41 @@ absl::StatusOr<client::Chunk> FileSource::Next(size_t max_items) {
   client::Chunk chunk = {client::Bytes(values.data.get(), values.count * SizeOf(values_.dtype()))};
   chunk.last = num_items ? items_read_ == *num_items : ahead_.empty();
   chunk.owner = values.data;
-  if (mask_ != nullptr) {
-    PREFIXD_ASSIGN_OR_RETURN(auto mask, ReadMask(values.count, chunk.last));
-    chunk.mask = client::Bytes(mask.get(), values.count);
-    chunk.owner = std::make_shared<std::pair<decltype(mask), decltype(mask)>>(std::move(values.data), std::move(mask));
+  if (beside_ != nullptr) {
+    PREFIXD_ASSIGN_OR_RETURN(auto beside, ReadBeside(values.count, chunk.last));
+    (what_ == Beside::kMask ? chunk.mask : chunk.coefficients) =
+        client::Bytes(beside.get(), values.count * SizeOf(beside_->dtype()));
+    chunk.owner =
+        std::make_shared<std::pair<decltype(beside), decltype(beside)>>(std::move(values.data), std::move(beside));
   }
   progress_.Update(values_.file().bytes_read(), values_.file().size_bytes());
   return chunk;
 }
 
-absl::StatusOr<std::shared_ptr<const std::byte>> FileSource::ReadMask(size_t count, bool last) {
-  // At the end of the values, one entry more than is due tells whether the mask ends too.
+absl::StatusOr<std::shared_ptr<const std::byte>> FileSource::ReadBeside(size_t count, bool last) {
+  // At the end of the values, one entry more than is due tells whether the other file ends too.
   const size_t wanted = last ? count + 1 : count;
-  std::shared_ptr<std::byte> block = NewBlock(wanted);
-  PREFIXD_ASSIGN_OR_RETURN(const size_t mask_count, mask_->Read(wanted, block.get()));
-  if (mask_count == count) return block;
-  return Error(absl::StatusCode::kInvalidArgument, "MASK_LENGTH", "mask",
-               StrCat("the mask ", mask_->file().name(), " has ", mask_count < count ? "fewer" : "more",
-                      " entries than ", values_.file().name(), " has elements: it ",
-                      mask_count < count ? StrCat("ends after ", items_read_ - count + mask_count)
-                                         : StrCat("goes on after ", items_read_)));
+  std::shared_ptr<std::byte> block = NewBlock(wanted * SizeOf(beside_->dtype()));
+  PREFIXD_ASSIGN_OR_RETURN(const size_t found, beside_->Read(wanted, block.get()));
+  if (found == count) return block;
+  const bool is_mask = what_ == Beside::kMask;
+  return Error(absl::StatusCode::kInvalidArgument, is_mask ? "MASK_LENGTH" : "COEFFICIENTS_LENGTH",
+               is_mask ? "mask" : "coefficients",
+               StrCat(is_mask ? "the mask " : "the file of coefficients ", beside_->file().name(), " has ",
+                      found < count ? "fewer" : "more", " entries than ", values_.file().name(), " has elements: it ",
+                      found < count ? StrCat("ends after ", items_read_ - count + found)
+                                    : StrCat("goes on after ", items_read_)));
 }
 
 bool FileSource::Rewind() {
   items_read_ = 0;
   ahead_.clear();
-  return values_.Rewind() && (mask_ == nullptr || mask_->Rewind());
+  return values_.Rewind() && (beside_ == nullptr || beside_->Rewind());
 }
 
 void FileSource::Interrupt() {
   values_.file().Interrupt();
-  if (mask_ != nullptr) mask_->file().Interrupt();
+  if (beside_ != nullptr) beside_->file().Interrupt();
 }
 
 }  // namespace prefixd::cli

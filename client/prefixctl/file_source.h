@@ -1,4 +1,4 @@
-// The array of a file, and its mask, as the client's source of chunks.
+// The array of a file, and its mask or coefficients, as the client's source of chunks.
 #ifndef PREFIXD_CLIENT_PREFIXCTL_FILE_SOURCE_H_
 #define PREFIXD_CLIENT_PREFIXCTL_FILE_SOURCE_H_
 
@@ -15,12 +15,15 @@
 namespace prefixd::cli {
 
 // Owns:   nothing of a chunk that was given out, which owns itself; the readers and the progress are the caller's.
-// Errors: the readers'; INVALID_ARGUMENT (MASK_LENGTH) unless the mask has exactly one entry for each element.
+// Errors: the readers'; INVALID_ARGUMENT (MASK_LENGTH, COEFFICIENTS_LENGTH) unless they have exactly one entry for each
+// element.
 class FileSource : public client::ChunkSource {
  public:
-  // mask: null if there is none.
-  FileSource(ArrayReader& values, ArrayReader* mask, Progress& progress)
-      : values_(values), mask_(mask), progress_(progress) {}
+  // What stands beside the values in another file.
+  enum class Beside { kNothing, kMask, kCoefficients };
+  FileSource(ArrayReader& values, Progress& progress) : values_(values), progress_(progress) {}
+  FileSource(ArrayReader& values, Beside what, ArrayReader& beside, Progress& progress)
+      : values_(values), what_(what), beside_(&beside), progress_(progress) {}
 
   absl::StatusOr<client::Chunk> Next(size_t max_items) override;
   bool Rewind() override;
@@ -35,10 +38,11 @@ class FileSource : public client::ChunkSource {
     size_t count = 0;
   };
   absl::StatusOr<Values> NextValues(size_t max_items);
-  absl::StatusOr<std::shared_ptr<const std::byte>> ReadMask(size_t count, bool last);
+  absl::StatusOr<std::shared_ptr<const std::byte>> ReadBeside(size_t count, bool last);
 
   ArrayReader& values_;
-  ArrayReader* const mask_;
+  const Beside what_ = Beside::kNothing;
+  ArrayReader* const beside_ = nullptr;  // Null: kNothing.
   Progress& progress_;
   uint64_t items_read_ = 0;
   std::vector<std::byte> ahead_;  // The next chunk's first element, where it has been read already.

@@ -10,8 +10,8 @@ namespace prefixd::cli {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr size_t kMaxDictionaryBytes = 65536;  // One-dimensional arrays of plain types need about a hundred.
-constexpr size_t kWrittenHeaderBytes = 128;    // NumPy wants a multiple of 64; the longest of ours has 91.
+constexpr size_t kMaxDictionaryBytes = 65536;  // Arrays of plain types need about a hundred.
+constexpr size_t kWrittenHeaderBytes = 128;    // NumPy wants a multiple of 64; the longest of ours has 112.
 
 absl::Status Malformed(std::string_view what) {
   return absl::InvalidArgumentError(StrCat("not a valid .npy header: ", what));
@@ -145,7 +145,9 @@ absl::StatusOr<DType> NpyDType(std::string_view descr) {
   return absl::InvalidArgumentError(StrCat("type '", descr, "' is not supported"));
 }
 
-std::string FormatNpyHeader(DType dtype, uint64_t num_items) {
+std::string FormatNpyHeader(DType dtype, uint64_t num_items, std::optional<uint64_t> row_items) {
+  const std::string shape =
+      row_items ? StrCat(num_items / std::max<uint64_t>(*row_items, 1), ", ", *row_items) : StrCat(num_items, ",");
   const char kind = IsFloating(dtype) ? 'f' : IsSigned(dtype) ? 'i' : 'u';
   std::string header = StrCat(kMagic, std::string_view("\x01\x00", 2));
   constexpr size_t kDictionaryBytes = kWrittenHeaderBytes - kNpyMinPreambleBytes;
@@ -153,7 +155,7 @@ std::string FormatNpyHeader(DType dtype, uint64_t num_items) {
   header += static_cast<char>(kDictionaryBytes);
   header += '\0';
   header += StrCat("{'descr': '", SizeOf(dtype) == 1 ? "|" : "<", std::string(1, kind), SizeOf(dtype),
-                   "', 'fortran_order': False, 'shape': (", num_items, ",), }");
+                   "', 'fortran_order': False, 'shape': (", shape, "), }");
   header.resize(kWrittenHeaderBytes - 1, ' ');
   return header + '\n';
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,9 +41,9 @@ absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text);
 // Errors: INVALID_ARGUMENT for what prefixd has no type for: big-endian, complex, structured...
 absl::StatusOr<DType> NpyDType(std::string_view descr);
 
-// Everything in front of a one-dimensional array, version 1.0. Always the same length, so that it can be written again
-// once num_items is known.
-std::string FormatNpyHeader(DType dtype, uint64_t num_items);
+// Everything in front of an array, version 1.0. Always the same length, so that it can be written again once num_items
+// is known. row_items: of a matrix, of which num_items are whole rows; else the array has one dimension.
+std::string FormatNpyHeader(DType dtype, uint64_t num_items, std::optional<uint64_t> row_items = {});
 
 }  // namespace prefixd::cli
 

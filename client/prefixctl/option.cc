@@ -6,8 +6,8 @@ std::string DTypeNames() {
   return NamesOf<DType>([](DType dtype) { return IsSupported(dtype); });
 }
 
-std::string OpNames() {
-  return NamesOf<Op>([](Op op) { return op != Op::kLinearRecurrence; });
+std::string OpNames(Primitive primitive) {
+  return NamesOf<Op>([&](Op op) { return op != Op::kLinearRecurrence || primitive == Primitive::kScan; });
 }
 
 Algorithm ParseAlgorithm(const std::string& flag, std::string_view name) {

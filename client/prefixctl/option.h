@@ -33,7 +33,7 @@ std::string NamesOf(Offered offered) {
 
 // The element types that are served, and the operators that the command line offers, for AddNamed.
 std::string DTypeNames();
-std::string OpNames();
+std::string OpNames(Primitive primitive);
 
 // The algorithm of that name. Throws CLI::ValidationError, about the flag, if there is none.
 Algorithm ParseAlgorithm(const std::string& flag, std::string_view name);

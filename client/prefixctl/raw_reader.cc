@@ -14,8 +14,10 @@ RawReader::RawReader(std::unique_ptr<InputFile> file, DType dtype)
 }
 
 absl::StatusOr<std::unique_ptr<ArrayReader>> RawReader::Create(std::unique_ptr<InputFile> file, DType dtype,
-                                                               std::optional<uint64_t> num_items) {
+                                                               std::optional<uint64_t> num_items,
+                                                               std::optional<uint64_t> row_items) {
   std::unique_ptr<RawReader> reader(new RawReader(std::move(file), dtype));
+  reader->row_items_ = row_items;
   const std::string& name = reader->file_->name();
   const uint64_t item_bytes = SizeOf(dtype);
   if (num_items && *num_items > std::numeric_limits<int64_t>::max() / item_bytes) {

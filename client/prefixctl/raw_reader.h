@@ -14,7 +14,8 @@ class RawReader : public ArrayReader {
   // Reads from where the file is; num_items is what the header promised, nothing if there is none.
   // Errors: INVALID_ARGUMENT if a regular file's size is another.
   static absl::StatusOr<std::unique_ptr<ArrayReader>> Create(std::unique_ptr<InputFile> file, DType dtype,
-                                                             std::optional<uint64_t> num_items);
+                                                             std::optional<uint64_t> num_items,
+                                                             std::optional<uint64_t> row_items = {});
 
   absl::StatusOr<size_t> Read(size_t max_items, std::byte* out) override;
   bool Rewind() override;

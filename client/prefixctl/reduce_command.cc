@@ -16,19 +16,41 @@ namespace {
 struct ReduceFlags {
   ArrayFlags array;
   OperatorFlags combine;
+  AxisFlags axis;
 };
 
+// The matrix's values, to OUTPUT.
+absl::Status RunAlongAxis(const GlobalFlags& global, const ReduceFlags& flags, const Job& job, const ReduceSpec& spec) {
+  std::optional<uint64_t> num_values;
+  if (spec.num_items) {
+    PREFIXD_RETURN_IF_ERROR(CheckAxis(*spec.axis, *spec.num_items));
+    num_values = spec.axis->NumArrays(*spec.num_items);
+  }
+  return RunToOutput(global, flags.array, job, spec, num_values);
+}
+
 absl::Status RunReduce(const GlobalFlags& global, const ReduceFlags& flags) {
+  const bool has_axis = flags.axis.axis.has_value();
+  if (has_axis) {
+    PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, flags.array.output));
+  } else if (flags.array.output != "-") {
+    return UsageError("OUTPUT: one value is printed, not written to a file: leave OUTPUT out, or give --axis");
+  }
   // The one value is printed when the progress has ended.
-  PREFIXD_ASSIGN_OR_RETURN(const Job job, StartJob(global, flags.array, ResultTo::kFile));
+  PREFIXD_ASSIGN_OR_RETURN(
+      const Job job,
+      StartJob(global, flags.array, has_axis ? ResultToOf(flags.array.output) : ResultTo::kFile, &flags.axis));
+  PREFIXD_ASSIGN_OR_RETURN(const std::optional<Axis> axis, AxisOf(flags.axis, *job.reader));
   ReduceSpec spec = {.dtype = job.reader->dtype(),
                      .out_dtype = flags.combine.out_dtype,
                      .op = flags.combine.op,
                      .algorithm = flags.array.algorithm,
-                     .num_items = job.reader->num_items()};
+                     .num_items = job.reader->num_items(),
+                     .axis = axis};
   PREFIXD_ASSIGN_OR_RETURN(const DType out_dtype, OutputType(flags.combine, spec.dtype));
   PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags.combine.init, out_dtype));
-  FileSource source(*job.reader, nullptr, *job.progress);
+  if (axis) return RunAlongAxis(global, flags, job, spec);
+  FileSource source(*job.reader, *job.progress);
   client::Client client = MakeClient(global);
   PREFIXD_ASSIGN_OR_RETURN(const client::ReduceReply reply, client.ReduceChunks(spec, source, job.Call()));
   Json json;
@@ -45,10 +67,12 @@ absl::Status RunReduce(const GlobalFlags& global, const ReduceFlags& flags) {
 }  // namespace
 
 void AddReduceCommand(CLI::App& app, Commands* commands) {
-  CLI::App* reduce = app.add_subcommand("reduce", "One value of all elements");
+  CLI::App* reduce = app.add_subcommand("reduce", "One value of all elements, or of each row or column");
   const auto flags = std::make_shared<ReduceFlags>();
-  AddOperator(reduce, &flags->combine);
+  AddOperator(reduce, Primitive::kReduce, &flags->combine);
+  AddAxis(reduce, &flags->axis);
   AddArrayFlags(reduce, &flags->array);
+  AddOutput(reduce, &flags->array);
   commands->push_back({reduce, [flags](const GlobalFlags& global) { return RunReduce(global, *flags); }});
 }
 

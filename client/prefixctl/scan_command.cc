@@ -1,9 +1,13 @@
 #include "client/prefixctl/scan_command.h"
 
 #include <memory>
+#include <utility>
 
 #include "base/status.h"
 #include "client/prefixctl/array_command.h"
+#include "client/prefixctl/array_reader.h"
+#include "client/prefixctl/file.h"
+#include "client/prefixctl/number.h"
 #include "client/prefixctl/option.h"
 
 namespace prefixd::cli {
@@ -15,11 +19,40 @@ struct ScanFlags {
   AxisFlags axis;
   ScanKind kind = ScanKind::kInclusive;
   bool reverse = false;
+  std::optional<std::string> coefficients;  // A linear recurrence has one of these.
+  std::optional<std::string> coefficient;
+  bool include_initial = false;
 };
 
+// One coefficient for all elements. A usage error if it is no number of the type.
+absl::StatusOr<std::optional<Value>> ParseCoefficient(const std::optional<std::string>& text, DType dtype) {
+  if (!text) return std::nullopt;
+  const absl::StatusOr<Value> value = ParseNumber(dtype, *text);
+  if (!value.ok()) return UsageError(StrCat("--coefficient: ", std::string(value.status().message())));
+  return *value;
+}
+
+// The operator and its coefficients belong together.
+absl::Status CheckCoefficientFlags(const ScanFlags& flags) {
+  const bool is_recurrence = flags.combine.op == Op::kLinearRecurrence;
+  if (is_recurrence && !flags.coefficients && !flags.coefficient) {
+    return UsageError("--op linear_recurrence: say --coefficient for all elements, or name a file of --coefficients");
+  }
+  if (!is_recurrence && (flags.coefficients || flags.coefficient)) {
+    return UsageError(StrCat("a scan by ", Name(flags.combine.op),
+                             " has no coefficients: leave them out, or say --op linear_recurrence"));
+  }
+  if (flags.coefficients == "-" && flags.array.input == "-") {
+    return UsageError("INPUT and --coefficients can't both be standard input");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
+  PREFIXD_RETURN_IF_ERROR(CheckCoefficientFlags(flags));
   PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, flags.array.output));
-  PREFIXD_ASSIGN_OR_RETURN(const Job job, StartJob(global, flags.array, ResultToOf(flags.array.output)));
+  PREFIXD_ASSIGN_OR_RETURN(const Job job, StartJob(global, flags.array, ResultToOf(flags.array.output), &flags.axis));
+  PREFIXD_ASSIGN_OR_RETURN(const std::optional<Axis> axis, AxisOf(flags.axis, *job.reader));
   ScanSpec spec = {.dtype = job.reader->dtype(),
                    .out_dtype = flags.combine.out_dtype,
                    .op = flags.combine.op,
@@ -27,10 +60,20 @@ absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
                    .reverse = flags.reverse,
                    .algorithm = flags.array.algorithm,
                    .num_items = job.reader->num_items(),
-                   .axis = AxisOf(flags.axis)};
+                   .axis = axis,
+                   .include_initial = flags.include_initial};
   PREFIXD_ASSIGN_OR_RETURN(const DType out_dtype, OutputType(flags.combine, spec.dtype));
   PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags.combine.init, out_dtype));
-  return RunToOutput(global, flags.array, job, spec);
+  PREFIXD_ASSIGN_OR_RETURN(spec.coefficient, ParseCoefficient(flags.coefficient, spec.dtype));
+  std::optional<uint64_t> num_results = spec.num_items;
+  if (num_results && flags.include_initial) ++*num_results;
+  if (!flags.coefficients) return RunToOutput(global, flags.array, job, spec, num_results);
+  spec.has_coefficients = true;
+  PREFIXD_ASSIGN_OR_RETURN(auto file, InputFile::Open(*flags.coefficients, job.deadline));
+  const Format format =
+      FormatOfSuffix(*flags.coefficients).value_or(flags.array.format.value_or(FormatOf(*flags.coefficients)));
+  PREFIXD_ASSIGN_OR_RETURN(const auto reader, OpenArray(std::move(file), format, spec.dtype));
+  return RunToOutput(global, flags.array, job, spec, num_results, reader.get());
 }
 
 }  // namespace
@@ -38,10 +81,18 @@ absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
 void AddScanCommand(CLI::App& app, Commands* commands) {
   CLI::App* scan = app.add_subcommand("scan", "Prefix sums and their like: each element with all before it");
   const auto flags = std::make_shared<ScanFlags>();
-  AddOperator(scan, &flags->combine);
+  AddOperator(scan, Primitive::kScan, &flags->combine);
   AddNamed<ScanKind>(scan, "--kind", "inclusive, exclusive",
                      "Whether an element counts in its own result (default inclusive)", &flags->kind);
-  scan->add_flag("--reverse", flags->reverse, "From the last element to the first; arrays and results of up to 1 MiB");
+  scan->add_flag("--reverse", flags->reverse, "From the last element to the first");
+  scan->add_flag("--include-initial", flags->include_initial,
+                 "One result more: the initial value in front of those of an inclusive scan");
+  CLI::Option* const coefficients =
+      scan->add_option("--coefficients", flags->coefficients,
+                       "Of linear_recurrence, y[i] = coefficients[i] * y[i-1] + values[i]: file with one for each "
+                       "element, of the same type")
+          ->check(kNotEmpty);
+  scan->add_option("--coefficient", flags->coefficient, "The same, one for all elements")->excludes(coefficients);
   AddAxis(scan, &flags->axis);
   AddArrayFlags(scan, &flags->array);
   AddOutput(scan, &flags->array);

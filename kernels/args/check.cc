@@ -8,7 +8,9 @@
 namespace prefixd {
 
 absl::Status ValidateOp(Primitive primitive, DType dtype, DType out_dtype, Op op) {
-  if (IsSupported(primitive, dtype, out_dtype, op)) return absl::OkStatus();
+  if (IsSupported(primitive, dtype, out_dtype, op) || IsRecurrence(primitive, dtype, out_dtype, op)) {
+    return absl::OkStatus();
+  }
   if (IsSupported(dtype) && !IsOutput(dtype, out_dtype)) {
     return Error(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.out_dtype",
                  StrCat(Name(primitive), " of ", Name(dtype), " does not serve the output type ", Name(out_dtype),

@@ -1,5 +1,9 @@
 #include "kernels/args/reduce.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "base/status.h"
 #include "kernels/args/check.h"
 
@@ -7,14 +11,41 @@ namespace prefixd {
 
 absl::Status Validate(const ReduceArgs& args) {
   PREFIXD_RETURN_IF_ERROR(ValidateOp(Primitive::kReduce, args.dtype, args.output(), args.op));
-  if (args.state_out == nullptr) return absl::InvalidArgumentError("a reduce needs a state_out");
-  PREFIXD_RETURN_IF_ERROR(ValidateBatch(args.num_arrays, args.num_items, args.state_in != nullptr));
+  if ((args.state_out == nullptr) == (args.values == nullptr)) {
+    return absl::InvalidArgumentError("a reduce needs a state_out or values, and not both");
+  }
+  if (args.values == nullptr && args.num_arrays > 1 && args.order == BatchOrder::kInterleaved) {
+    return absl::InvalidArgumentError("arrays that are interleaved have no states: give values");
+  }
+  if (args.offsets != nullptr && (args.values == nullptr || args.order != BatchOrder::kOneByOne)) {
+    return absl::InvalidArgumentError("segments stand one by one, and have values: give values");
+  }
+  if (args.values != nullptr && args.state_in != nullptr) {
+    return absl::InvalidArgumentError("a reduce into values has no state_in");
+  }
+  // The segments have num_items together.
+  const uint64_t array_items =
+      args.offsets != nullptr ? args.num_items / std::max<uint64_t>(args.num_arrays, 1) : args.num_items;
+  PREFIXD_RETURN_IF_ERROR(ValidateBatch(args.num_arrays, array_items, args.state_in != nullptr));
+  PREFIXD_RETURN_IF_ERROR(ValidateAligned(args.values, args.output(), "values"));
   return ValidateAligned(args.in, args.dtype, "in");
+}
+
+Value EmptyValue(const ReduceArgs& args) {
+  if (args.init.position == ReduceState::kNothing) return Identity(args.op, args.output());
+  return VisitDType(args.output(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (kIsFloating<T>) {
+      if (std::isnan(args.init.value.As<T>())) return Value::Of(std::numeric_limits<T>::quiet_NaN());
+    }
+    return args.init.value;
+  });
 }
 
 ReduceArgs ArrayOf(ReduceArgs batch, uint64_t array) {
   batch.in = Advance(batch.in, array * batch.num_items * SizeOf(batch.dtype));
-  batch.state_out += array;
+  if (batch.state_out != nullptr) batch.state_out += array;
+  batch.values = Advance(batch.values, array * SizeOf(batch.output()));
   batch.num_arrays = 1;
   return batch;
 }

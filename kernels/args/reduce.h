@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/algorithm.h"
+#include "kernels/args/batch.h"
 #include "kernels/types.h"
 
 namespace prefixd {
@@ -21,7 +22,8 @@ struct ReduceState {
   static constexpr uint64_t kNothing = ~uint64_t{0};
 };
 
-// value = start op in[0] op ... op in[n-1]; an empty input leaves the state as it was. A NaN comes out canonical.
+// value = start op in[0] op ... op in[n-1]; an empty input leaves the state as it was, or into values has EmptyValue. A
+// NaN comes out canonical.
 struct ReduceArgs {
   DType dtype = DType::kI32;       // The type of in.
   std::optional<DType> out_dtype;  // The type of the states' values, in which elements combine. Absent: dtype.
@@ -29,12 +31,20 @@ struct ReduceArgs {
   Algorithm algorithm;
   const void* in = nullptr;  // Device.
   uint64_t num_items = 0;
-  uint64_t num_arrays = 1;  // See Lane. Several arrays have no state_in.
+  uint64_t num_arrays = 1;                   // See Lane. Several arrays have no state_in.
+  BatchOrder order = BatchOrder::kOneByOne;  // Interleaved: with values.
+  // Device: of segments, arrays one by one whose lengths differ. Array a has the items offsets[a] to offsets[a + 1] of
+  // num_items in all; some may have none. num_arrays + 1 of them, from 0 to num_items, none below the one before: who
+  // calls has seen to it. With values.
+  const uint64_t* offsets = nullptr;
   uint64_t first_item = 0;  // Index of in[0] in the whole array.
   // The state in front of in[0]: {init, 0}, or {Neutral, kNothing} without an init. Used if state_in is null.
   ReduceState init;
   const ReduceState* state_in = nullptr;  // Device: the state_out of the chunk before.
-  ReduceState* state_out = nullptr;       // Device, may equal state_in. Required.
+  ReduceState* state_out = nullptr;       // Device, may equal state_in. A state for each array.
+  // Device: in the place of state_out, one item of the output type for each array, without positions. Then there is no
+  // state_in.
+  void* values = nullptr;
 
   DType output() const { return out_dtype.value_or(dtype); }
 };
@@ -42,7 +52,10 @@ struct ReduceArgs {
 // The checks that Lane::Reduce makes before it enqueues. Errors: those of Lane::Reduce, except the algorithm's.
 absl::Status Validate(const ReduceArgs& args);
 
-// The arguments for one array of a batch, by itself.
+// The value of an array without elements: init, or without one the identity.
+Value EmptyValue(const ReduceArgs& args);
+
+// The arguments for one array of a batch, by itself. Needs: they stand one by one.
 ReduceArgs ArrayOf(ReduceArgs batch, uint64_t array);
 
 }  // namespace prefixd

@@ -1,5 +1,7 @@
 #include "kernels/args/scan.h"
 
+#include <algorithm>
+
 #include "base/status.h"
 #include "kernels/args/check.h"
 
@@ -7,8 +9,26 @@ namespace prefixd {
 
 absl::Status Validate(const ScanArgs& args) {
   PREFIXD_RETURN_IF_ERROR(ValidateOp(Primitive::kScan, args.dtype, args.output(), args.op));
-  PREFIXD_RETURN_IF_ERROR(
-      ValidateBatch(args.num_arrays, args.num_items, args.carry_in != nullptr || args.carry_out != nullptr));
+  const bool has_carries = args.carry_in != nullptr || args.carry_out != nullptr;
+  if (args.offsets != nullptr && (has_carries || args.order != BatchOrder::kOneByOne)) {
+    return absl::InvalidArgumentError("segments stand one by one, and have no carries");
+  }
+  // The segments have num_items together.
+  const uint64_t array_items =
+      args.offsets != nullptr ? args.num_items / std::max<uint64_t>(args.num_arrays, 1) : args.num_items;
+  PREFIXD_RETURN_IF_ERROR(ValidateBatch(args.num_arrays, array_items, has_carries));
+  if (args.op == Op::kLinearRecurrence && (args.offsets != nullptr || args.order != BatchOrder::kOneByOne)) {
+    return absl::UnimplementedError("a recurrence takes rows, but no columns and no segments");
+  }
+  if (args.coefficients != nullptr) {
+    if (args.op != Op::kLinearRecurrence) {
+      return absl::InvalidArgumentError("coefficients are for a linear recurrence: leave them out");
+    }
+    PREFIXD_RETURN_IF_ERROR(ValidateAligned(args.coefficients, args.dtype, "coefficients"));
+    if (args.coefficients == args.out && args.num_items > 0) {
+      return absl::InvalidArgumentError("coefficients are out, and are read after it is written: use another buffer");
+    }
+  }
   if (args.in == args.out && args.num_items > 0 && SizeOf(args.dtype) != SizeOf(args.output())) {
     return absl::InvalidArgumentError(StrCat("in is out, but elements of ", Name(args.dtype), " and ",
                                              Name(args.output()), " differ in size: use another buffer for out"));
@@ -17,7 +37,12 @@ absl::Status Validate(const ScanArgs& args) {
   return ValidateAligned(args.out, args.output(), "out");
 }
 
+uint64_t ItemBytes(const ScanArgs& args) {
+  return SizeOf(args.dtype) * (args.coefficients != nullptr ? 2 : 1) + SizeOf(args.output());
+}
+
 ScanArgs ArrayOf(ScanArgs batch, uint64_t array) {
+  batch.coefficients = Advance(batch.coefficients, array * batch.num_items * SizeOf(batch.dtype));
   batch.in = Advance(batch.in, array * batch.num_items * SizeOf(batch.dtype));
   batch.out = Advance(batch.out, array * batch.num_items * SizeOf(batch.output()));
   batch.num_arrays = 1;

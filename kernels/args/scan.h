@@ -12,7 +12,8 @@
 
 namespace prefixd {
 
-// out[i] = start op in[0] op ... op in[i] (inclusive), or to in[i-1] (exclusive).
+// out[i] = start op in[0] op ... op in[i] (inclusive), or to in[i-1] (exclusive). By a linear recurrence,
+// y[i] = coefficients[i] * y[i-1] + in[i], where y[-1] is start; out[i] = y[i], or y[i-1].
 struct ScanArgs {
   DType dtype = DType::kI32;       // The type of in.
   std::optional<DType> out_dtype;  // The type of out, init and the carries, in which elements combine. Absent: dtype.
@@ -25,6 +26,11 @@ struct ScanArgs {
   uint64_t num_items = 0;
   uint64_t num_arrays = 1;  // See Lane. Several arrays have no carries.
   BatchOrder order = BatchOrder::kOneByOne;
+  // Device: of segments, as in ReduceArgs. num_items is that of all.
+  const uint64_t* offsets = nullptr;
+  // Device: a linear recurrence's, num_items of dtype for each array, disjoint from out. Null: all are `coefficient`.
+  const void* coefficients = nullptr;
+  Value coefficient;
   Value init;                      // The value in front of the first element; see ScanStart. Used if carry_in is null.
   const void* carry_in = nullptr;  // Device, one element: the carry_out of the chunk before.
   void* carry_out = nullptr;       // Device, one element, may equal carry_in: start op all elements. Null: not wanted.
@@ -34,6 +40,9 @@ struct ScanArgs {
 
 // The checks that Lane::Scan makes before it enqueues. Errors: those of Lane::Scan, except the algorithm's.
 absl::Status Validate(const ScanArgs& args);
+
+// Bytes that an item takes, read and written.
+uint64_t ItemBytes(const ScanArgs& args);
 
 // The arguments for one array of a batch, by itself. Needs: they stand one by one.
 ScanArgs ArrayOf(ScanArgs batch, uint64_t array);

@@ -12,6 +12,13 @@ namespace {
 // Below, a thread more takes longer to wake than it saves.
 constexpr uint64_t kMinParallelBytes = uint64_t{1} << 20;
 
+// Calls run(strip) for each strip of a matrix of so many bytes, on as many threads as pay.
+template <class RunStrip>
+void ForStrips(uint64_t num_strips, uint64_t num_bytes, const RunStrip& run) {
+  if (num_bytes >= kMinParallelBytes && num_strips > 1) return ParallelFor(num_strips, run);
+  for (uint64_t strip = 0; strip < num_strips; ++strip) run(strip);
+}
+
 }  // namespace
 
 Work RunColumnScan(const Kernels& kernels, const ScanArgs& args) {
@@ -24,7 +31,7 @@ Work RunColumnScan(const Kernels& kernels, const ScanArgs& args) {
   const uint64_t first_row = args.reverse ? args.num_items - 1 : 0;
   const auto pitch = static_cast<int64_t>(num_columns);
   const uint64_t strip_columns = kStripBytes / std::max(in_bytes, out_bytes);
-  const auto run = [&](uint64_t strip) {
+  ForStrips(NumParts(num_columns, strip_columns), num_bytes, [&](uint64_t strip) {
     const uint64_t column = strip * strip_columns;
     const uint64_t first = first_row * num_columns + column;
     scan({.in = Advance(args.in, first * in_bytes),
@@ -34,13 +41,27 @@ Work RunColumnScan(const Kernels& kernels, const ScanArgs& args) {
           .pitch = args.reverse ? -pitch : pitch,
           .exclusive = args.kind == ScanKind::kExclusive,
           .start = &args.init.bits});
-  };
-  const uint64_t num_strips = NumParts(num_columns, strip_columns);
-  if (num_bytes >= kMinParallelBytes && num_strips > 1) {
-    ParallelFor(num_strips, run);
-  } else {
-    for (uint64_t strip = 0; strip < num_strips; ++strip) run(strip);
-  }
+  });
+  return {.launches = 1, .num_bytes = num_bytes};
+}
+
+Work RunColumnReduce(const Kernels& kernels, const ReduceArgs& args) {
+  const uint64_t num_columns = args.num_arrays;
+  const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
+  const uint64_t num_bytes = (args.num_items * in_bytes + out_bytes) * num_columns;
+  const auto reduce =
+      kernels.columns->reduce[static_cast<int>(args.dtype)][static_cast<int>(args.output())][static_cast<int>(args.op)];
+  const uint64_t strip_columns = kStripBytes / std::max(in_bytes, out_bytes);
+  ForStrips(NumParts(num_columns, strip_columns), num_bytes, [&](uint64_t strip) {
+    const uint64_t column = strip * strip_columns;
+    reduce({.in = Advance(args.in, column * in_bytes),
+            .out = Advance(args.values, column * out_bytes),
+            .num_rows = args.num_items,
+            .num_columns = std::min(strip_columns, num_columns - column),
+            .pitch = static_cast<int64_t>(num_columns),
+            .exclusive = false,
+            .start = &args.init.value.bits});
+  });
   return {.launches = 1, .num_bytes = num_bytes};
 }
 

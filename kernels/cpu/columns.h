@@ -1,4 +1,4 @@
-// Scans and differences of batches whose arrays are interleaved: of the columns of a matrix, on all cores.
+// Scans, reduces and differences of batches whose arrays are interleaved: of the columns of a matrix, on all cores.
 #ifndef PREFIXD_KERNELS_CPU_COLUMNS_H_
 #define PREFIXD_KERNELS_CPU_COLUMNS_H_
 
@@ -11,6 +11,8 @@ namespace prefixd::cpu {
 // Needs:   Validate(args) is OK; several arrays.
 // Cost:    reads n, writes n. As many cores as there are strips of kStripBytes in a row have something to do.
 Work RunColumnScan(const Kernels& kernels, const ScanArgs& args);
+// Cost:    reads n, writes a value for each column. Cores as above. Needs: args.values, and items.
+Work RunColumnReduce(const Kernels& kernels, const ReduceArgs& args);
 // Cost:    reads n and, mostly from the cache, n again, writes n; all cores.
 Work RunColumnDifference(const Kernels& kernels, const DifferenceArgs& args);
 

@@ -112,6 +112,7 @@ class CpuLane final : public Lane {
     return Run(Primitive::kScan, args.output(), args.op, args, [this](Strategy strategy, const ScanArgs& array) {
       switch (strategy) {
         case Strategy::kChained:
+          if (array.offsets != nullptr) return cpu::RunSegmentScan(kernels_, array);
           if (array.num_arrays == 1) return cpu::RunScan(kernels_, array);
           return IsInterleaved(array) ? cpu::RunColumnScan(kernels_, array) : cpu::RunRowScan(kernels_, array);
         case Strategy::kSequential:
@@ -131,7 +132,9 @@ class CpuLane final : public Lane {
     return Run(Primitive::kReduce, args.output(), args.op, args, [this](Strategy strategy, const ReduceArgs& array) {
       switch (strategy) {
         case Strategy::kSingleLaunch:
-          return cpu::RunReduce(kernels_, array);
+          if (array.values == nullptr) return cpu::RunReduce(kernels_, array);
+          if (array.offsets != nullptr) return cpu::RunSegmentReduce(kernels_, array);
+          return IsInterleaved(array) ? cpu::RunColumnReduce(kernels_, array) : cpu::RunRowReduce(kernels_, array);
         case Strategy::kSequential:
           return cpu::ReduceSequentially(array);
         case Strategy::kKahan:
@@ -193,24 +196,44 @@ class CpuLane final : public Lane {
 
   template <class Args>
   static bool IsInterleaved(const Args& args) {
-    if constexpr (requires { args.order; }) return args.num_arrays > 1 && args.order == BatchOrder::kInterleaved;
+    if constexpr (requires { args.order; }) {
+      return args.num_arrays > 1 && args.num_items > 0 && args.order == BatchOrder::kInterleaved;
+    }
     return false;
   }
+  template <class Args>
+  static bool IsSegmented(const Args& args) {
+    if constexpr (requires { args.offsets; }) return args.offsets != nullptr;
+    return false;
+  }
+  // Whether the default algorithm has a way of its own for the whole batch.
+  template <class Args>
+  static bool IsWhole(const Args& args) {
+    if constexpr (requires { args.state_out; }) return args.values != nullptr;
+    return requires { args.order; };
+  }
+  // Whether no other algorithm knows what is asked for.
+  template <class Args>
+  static bool IsDefaultOnly(const Args& args) {
+    if constexpr (requires { args.state_out; }) return args.values != nullptr;
+    return IsInterleaved(args) || IsSegmented(args);
+  }
 
-  // Calls run(strategy, args) for each array, or once for all of a primitive whose batches have an order.
+  // Calls run(strategy, args) for each array, or once for all.
   template <class Args, class RunArray>
   absl::Status Run(Primitive primitive, DType out_dtype, Op op, const Args& args, RunArray run) {
     PREFIXD_RETURN_IF_ERROR(Validate(args));
     PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm,
                              device_.Resolve(primitive, args.dtype, out_dtype, op, args.algorithm));
     PREFIXD_RETURN_IF_ERROR(device_.CheckLength(primitive, algorithm, args.num_items));
-    if (IsInterleaved(args) && !device_.IsDefault(primitive, algorithm)) {
-      return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm",
-                   StrCat("algorithm ", Name(algorithm), " takes no columns: leave the algorithm out for them"));
+    const bool is_default = device_.IsDefault(primitive, algorithm);
+    if (IsDefaultOnly(args) && !is_default) {
+      return Error(
+          absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm",
+          StrCat("algorithm ", Name(algorithm), " takes no matrix and no segments: leave the algorithm out for them"));
     }
     const auto begin = std::chrono::steady_clock::now();
-    constexpr bool kHasOrder = requires { args.order; };
-    if (args.num_arrays == 1 || (kHasOrder && device_.IsDefault(primitive, algorithm))) {
+    if (args.num_arrays == 1 || (is_default && IsWhole(args))) {
       Count(run(algorithm.strategy, args), begin);
       return absl::OkStatus();
     }

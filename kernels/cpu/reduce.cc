@@ -27,7 +27,8 @@ T Combine(const Kernels& kernels, const ReduceArgs& args, T start) {
   Values<T> values(NumParts(args.num_items, value_items));
   ForParts(NumParts(args.num_items, part_items), [&](uint64_t part) {
     const uint64_t first = part * part_items;
-    functions.reduce(ItemAt(args, first), PartItems(args.num_items, part_items, part), /*reverse=*/false,
+    const void* const in = ItemAt(args, first);
+    functions.reduce({.in = in, .out = nullptr, .num_items = PartItems(args.num_items, part_items, part), .next = in},
                      &values[first / value_items]);
   });
   Prefix<T> prefix = PrefixOf(start, Neutral(args.op, args.output()).As<T>());
@@ -65,6 +66,14 @@ ReduceState FindExtremum(const Kernels& kernels, const ReduceArgs& args, const R
 }
 
 }  // namespace
+
+void ReduceToValue(const Kernels& kernels, const ReduceArgs& args) {
+  VisitDType(args.output(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T value = Canonical(Combine(kernels, args, args.init.value.As<T>()));
+    std::memcpy(args.values, &value, sizeof(value));
+  });
+}
 
 Work RunReduce(const Kernels& kernels, const ReduceArgs& args) {
   const ReduceState state = args.state_in != nullptr ? *args.state_in : args.init;

@@ -10,6 +10,8 @@ namespace prefixd::cpu {
 
 // Needs:   Validate(args) is OK.
 Work RunReduce(const Kernels& kernels, const ReduceArgs& args);
+// The same into args.values, without a position.
+void ReduceToValue(const Kernels& kernels, const ReduceArgs& args);
 
 }  // namespace prefixd::cpu
 

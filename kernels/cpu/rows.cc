@@ -5,8 +5,10 @@
 #include <cstring>
 
 #include "kernels/args/check.h"
+#include "kernels/cpu/any_prefix.h"
 #include "kernels/cpu/difference.h"
 #include "kernels/cpu/operators.h"
+#include "kernels/cpu/reduce.h"
 #include "kernels/cpu/scan.h"
 
 namespace prefixd::cpu {
@@ -14,12 +16,12 @@ namespace {
 
 // Rows up to here are transposed: a row alone takes 20 to 50 ns to begin with.
 constexpr uint64_t kMaxShortRowItems = 128;
+// A segment that long has work for all cores by itself.
+constexpr uint64_t kLongSegmentParts = 64;
 // Rows of a block that is transposed: a strip of columns then.
 constexpr uint64_t BlockRows(size_t item_bytes) { return kStripBytes / item_bytes; }
 
-uint64_t NumBytes(const ScanArgs& args) {
-  return args.num_items * args.num_arrays * (SizeOf(args.dtype) + SizeOf(args.output()));
-}
+uint64_t NumBytes(const ScanArgs& args) { return args.num_items * args.num_arrays * ItemBytes(args); }
 
 // Calls run(first_row, num_rows) for parts of the rows, on as many threads as pay.
 template <class RunRows>
@@ -28,30 +30,50 @@ void ForRows(uint64_t num_rows, uint64_t part_rows, const RunRows& run) {
            [&](uint64_t part) { run(part * part_rows, PartItems(num_rows, part_rows, part)); });
 }
 
-// Scans num_rows short rows as columns: `scratch` has the elements of one block, and then its results.
+// Calls run(segment) for all of them: about as many at once as fill a part, and a long one by itself, on all cores.
+// item_bytes: what an item takes to read and write.
+template <class Args, class Run>
+void ForSegments(const Args& args, size_t item_bytes, const Run& run) {
+  const uint64_t long_items = kLongSegmentParts * kPartBytes / item_bytes;
+  const auto is_long = [&](uint64_t segment) {
+    return args.offsets[segment + 1] - args.offsets[segment] >= long_items;
+  };
+  const uint64_t mean_bytes = args.num_items * item_bytes / args.num_arrays + sizeof(uint64_t);
+  ForRows(args.num_arrays, std::max<uint64_t>(kPartBytes / mean_bytes, 1), [&](uint64_t first, uint64_t count) {
+    for (uint64_t segment = first; segment < first + count; ++segment) {
+      if (!is_long(segment)) run(segment);
+    }
+  });
+  for (uint64_t segment = 0; segment < args.num_arrays; ++segment) {
+    if (is_long(segment)) run(segment);
+  }
+}
+
+// Transposes a block of a matrix in squares that stay in the cache.
+void TransposeBlock(const Kernels& kernels, DType dtype, const void* in, void* out, uint64_t rows, uint64_t columns) {
+  const size_t bytes = SizeOf(dtype);
+  const uint64_t side = TransposeSide(bytes);
+  for (uint64_t row = 0; row < rows; row += side) {
+    for (uint64_t column = 0; column < columns; column += side) {
+      kernels.transposes->of[static_cast<int>(dtype)]({.in = Advance(in, (row * columns + column) * bytes),
+                                                       .out = Advance(out, (column * rows + row) * bytes),
+                                                       .num_rows = std::min(side, rows - row),
+                                                       .num_columns = std::min(side, columns - column),
+                                                       .in_pitch = columns,
+                                                       .out_pitch = rows,
+                                                       .stream = false});
+    }
+  }
+}
+
+// Scans num_rows short rows as columns.
 void ScanShortRows(const Kernels& kernels, const ScanArgs& args, uint64_t first_row, uint64_t num_rows) {
   const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
   const uint64_t length = args.num_items;
   alignas(64) std::byte elements[kMaxShortRowItems * kStripBytes];
   alignas(64) std::byte results[kMaxShortRowItems * kStripBytes];
-  const auto* const transposes = kernels.transposes->of;
   const uint64_t first = first_row * length;
-  const auto transpose = [&](DType dtype, const void* in, void* out, uint64_t rows, uint64_t columns) {
-    const size_t bytes = SizeOf(dtype);
-    const uint64_t side = TransposeSide(bytes);
-    for (uint64_t row = 0; row < rows; row += side) {
-      for (uint64_t column = 0; column < columns; column += side) {
-        transposes[static_cast<int>(dtype)]({.in = Advance(in, (row * columns + column) * bytes),
-                                             .out = Advance(out, (column * rows + row) * bytes),
-                                             .num_rows = std::min(side, rows - row),
-                                             .num_columns = std::min(side, columns - column),
-                                             .in_pitch = columns,
-                                             .out_pitch = rows,
-                                             .stream = false});
-      }
-    }
-  };
-  transpose(args.dtype, Advance(args.in, first * in_bytes), elements, num_rows, length);
+  TransposeBlock(kernels, args.dtype, Advance(args.in, first * in_bytes), elements, num_rows, length);
   const uint64_t begin = args.reverse ? (length - 1) * num_rows : 0;
   const auto pitch = static_cast<int64_t>(num_rows);
   kernels.columns->scan[static_cast<int>(args.dtype)][static_cast<int>(args.output())][static_cast<int>(args.op)](
@@ -62,7 +84,21 @@ void ScanShortRows(const Kernels& kernels, const ScanArgs& args, uint64_t first_
        .pitch = args.reverse ? -pitch : pitch,
        .exclusive = args.kind == ScanKind::kExclusive,
        .start = &args.init.bits});
-  transpose(args.output(), results, Advance(args.out, first * out_bytes), length, num_rows);
+  TransposeBlock(kernels, args.output(), results, Advance(args.out, first * out_bytes), length, num_rows);
+}
+
+// Reduces num_rows short rows as columns.
+void ReduceShortRows(const Kernels& kernels, const ReduceArgs& args, uint64_t first_row, uint64_t num_rows) {
+  alignas(64) std::byte elements[kMaxShortRowItems * kStripBytes];
+  TransposeBlock(kernels, args.dtype, ArrayOf(args, first_row).in, elements, num_rows, args.num_items);
+  kernels.columns->reduce[static_cast<int>(args.dtype)][static_cast<int>(args.output())][static_cast<int>(args.op)](
+      {.in = elements,
+       .out = ArrayOf(args, first_row).values,
+       .num_rows = args.num_items,
+       .num_columns = num_rows,
+       .pitch = static_cast<int64_t>(num_rows),
+       .exclusive = false,
+       .start = &args.init.value.bits});
 }
 
 // Scans rows one after the other, without what a scan of an array begins with.
@@ -70,18 +106,20 @@ void ScanLongRows(const Kernels& kernels, const ScanArgs& args, uint64_t first_r
   const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op);
   VisitDType(args.output(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const Prefix<T> start = PrefixOf(args.init.As<T>(), Neutral(args.op, args.output()).As<T>());
+    const AnyPrefix start = AnyPrefix::Before(args, args.init.As<T>());
     for (uint64_t row = first_row; row < first_row + num_rows; ++row) {
       const ScanArgs one = ArrayOf(args, row);
-      Prefix<T> prefix = start;
+      AnyPrefix prefix = start;
       functions.scan({.in = one.in,
                       .out = one.out,
                       .num_items = one.num_items,
                       .next = one.in,
                       .reverse = args.reverse,
                       .exclusive = args.kind == ScanKind::kExclusive,
-                      .stream = false},
-                     &prefix);
+                      .stream = false,
+                      .coefficients = one.coefficients,
+                      .coefficient = &one.coefficient.bits},
+                     prefix.data());
     }
   });
 }
@@ -92,7 +130,7 @@ Work RunRowScan(const Kernels& kernels, const ScanArgs& args) {
   if (args.num_items == 0) return {};
   const size_t item_bytes = std::max(SizeOf(args.dtype), SizeOf(args.output()));
   const uint64_t row_bytes = args.num_items * item_bytes;
-  if (args.num_items <= kMaxShortRowItems && args.num_arrays > 1) {
+  if (args.num_items <= kMaxShortRowItems && args.num_arrays > 1 && args.op != Op::kLinearRecurrence) {
     ForRows(args.num_arrays, BlockRows(item_bytes),
             [&](uint64_t first_row, uint64_t num_rows) { ScanShortRows(kernels, args, first_row, num_rows); });
   } else if (row_bytes <= kPartBytes) {
@@ -102,6 +140,56 @@ Work RunRowScan(const Kernels& kernels, const ScanArgs& args) {
     ParallelFor(args.num_arrays, [&](uint64_t row) { RunScan(kernels, ArrayOf(args, row)); });
   }
   return {.launches = 1, .num_bytes = NumBytes(args)};
+}
+
+Work RunSegmentScan(const Kernels& kernels, const ScanArgs& args) {
+  const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
+  ForSegments(args, in_bytes + out_bytes, [&](uint64_t segment) {
+    ScanArgs one = args;
+    one.in = Advance(args.in, args.offsets[segment] * in_bytes);
+    one.out = Advance(args.out, args.offsets[segment] * out_bytes);
+    one.num_items = args.offsets[segment + 1] - args.offsets[segment];
+    one.num_arrays = 1;
+    if (one.num_items > 0) RunScan(kernels, one);
+  });
+  if (args.num_items == 0) return {};
+  return {.launches = 1, .num_bytes = args.num_items * ItemBytes(args) + (args.num_arrays + 1) * sizeof(uint64_t)};
+}
+
+Work RunRowReduce(const Kernels& kernels, const ReduceArgs& args) {
+  const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
+  const uint64_t row_bytes = args.num_items * std::max(in_bytes, out_bytes);
+  if (args.num_items == 0) {
+    const Value empty = EmptyValue(args);
+    for (uint64_t row = 0; row < args.num_arrays; ++row) std::memcpy(ArrayOf(args, row).values, &empty, out_bytes);
+  } else if (args.num_items <= kMaxShortRowItems && args.num_arrays > 1) {
+    ForRows(args.num_arrays, BlockRows(std::max(in_bytes, out_bytes)),
+            [&](uint64_t first_row, uint64_t num_rows) { ReduceShortRows(kernels, args, first_row, num_rows); });
+  } else if (row_bytes <= kPartBytes) {
+    ForRows(args.num_arrays, kPartBytes / row_bytes, [&](uint64_t first_row, uint64_t num_rows) {
+      for (uint64_t row = first_row; row < first_row + num_rows; ++row) ReduceToValue(kernels, ArrayOf(args, row));
+    });
+  } else {  // Each on all cores.
+    for (uint64_t row = 0; row < args.num_arrays; ++row) ReduceToValue(kernels, ArrayOf(args, row));
+  }
+  return {.launches = 1, .num_bytes = args.num_arrays * (args.num_items * in_bytes + out_bytes)};
+}
+
+Work RunSegmentReduce(const Kernels& kernels, const ReduceArgs& args) {
+  const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
+  const Value empty = EmptyValue(args);
+  ForSegments(args, in_bytes, [&](uint64_t segment) {
+    ReduceArgs one = args;
+    one.in = Advance(args.in, args.offsets[segment] * in_bytes);
+    one.values = Advance(args.values, segment * out_bytes);
+    one.num_items = args.offsets[segment + 1] - args.offsets[segment];
+    one.num_arrays = 1;
+    if (one.num_items > 0) return ReduceToValue(kernels, one);
+    std::memcpy(one.values, &empty, out_bytes);
+  });
+  return {
+      .launches = 1,
+      .num_bytes = args.num_items * in_bytes + args.num_arrays * out_bytes + (args.num_arrays + 1) * sizeof(uint64_t)};
 }
 
 // The differences of all items as if they were one array; then those of the items at the edges, which have no

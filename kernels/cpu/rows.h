@@ -1,4 +1,4 @@
-// Scans and differences of batches whose arrays stand one by one: of the rows of a matrix, on all cores.
+// Scans, reduces and differences of batches whose arrays stand one by one: of the rows of a matrix, on all cores.
 #ifndef PREFIXD_KERNELS_CPU_ROWS_H_
 #define PREFIXD_KERNELS_CPU_ROWS_H_
 
@@ -11,6 +11,13 @@ namespace prefixd::cpu {
 // Needs:   Validate(args) is OK; arrays one by one, at least one.
 // Cost:    reads n, writes n. Many short rows are transposed in the cache, so that vectors are full.
 Work RunRowScan(const Kernels& kernels, const ScanArgs& args);
+// Cost:    reads n, writes a value for each row. Needs: args.values.
+Work RunRowReduce(const Kernels& kernels, const ReduceArgs& args);
+// The same of segments. Needs: args.offsets.
+// Cost:    reads n and the offsets, writes n.
+Work RunSegmentScan(const Kernels& kernels, const ScanArgs& args);
+// Cost:    reads n and the offsets, writes a value for each segment. Needs: args.values too.
+Work RunSegmentReduce(const Kernels& kernels, const ReduceArgs& args);
 // Cost:    reads n, writes n, and the first item of each row once more.
 Work RunRowDifference(const Kernels& kernels, const DifferenceArgs& args);
 

@@ -3,20 +3,18 @@
 #include <cstddef>
 #include <cstring>
 
+#include "kernels/args/check.h"
+#include "kernels/cpu/any_prefix.h"
 #include "kernels/cpu/caches.h"
 #include "kernels/cpu/operators.h"
 
 namespace prefixd::cpu {
 namespace {
 
-// A Prefix of any type.
-struct AnyPrefix {
-  alignas(Prefix<double>) std::byte bytes[sizeof(Prefix<double>)];
-};
-
 // What ScanFunctions::reduce gives.
 struct PartValues {
-  alignas(double) std::byte bytes[kPartBytes / kTileItems];  // A value of a tile for every element of one.
+  // A value of a tile for every element of one, or, twice as large, a Step.
+  alignas(Step<double>) std::byte bytes[2 * kPartBytes / kTileItems];
   uint64_t count;
 };
 
@@ -41,7 +39,9 @@ class Parts {
             .next = static_cast<const std::byte*>(args_.in) + First(next < count() ? next : part) * SizeOf(args_.dtype),
             .reverse = args_.reverse,
             .exclusive = args_.kind == ScanKind::kExclusive,
-            .stream = stream_};
+            .stream = stream_,
+            .coefficients = Advance(args_.coefficients, first * SizeOf(args_.dtype)),
+            .coefficient = &args_.coefficient.bits};
   }
 
  private:
@@ -62,7 +62,7 @@ void ScanAll(const Kernels& kernels, const ScanArgs& args, AnyPrefix* prefix) {
   const uint64_t last = parts.count() - 1;
   const int num_threads = NumThreads(parts.count());
   if (num_threads == 1) {
-    for (uint64_t part = 0; part <= last; ++part) functions.scan(parts.At(part, part), prefix);
+    for (uint64_t part = 0; part <= last; ++part) functions.scan(parts.At(part, part), prefix->data());
     return;
   }
 
@@ -72,17 +72,19 @@ void ScanAll(const Kernels& kernels, const ScanArgs& args, AnyPrefix* prefix) {
     values.count = 0;
     if (part == last) return values;  // Nothing comes behind it.
     const ScanPart p = parts.At(part, part);
-    functions.reduce(p.in, p.num_items, p.reverse, values.bytes);
+    functions.reduce(p, values.bytes);
     values.count = IsOrdered(args.output(), args.op) ? parts.FullPartItems() / kTileItems : 1;
     return values;
   };
-  const auto add = [&](const PartValues& values, AnyPrefix* sum) { functions.add(values.bytes, values.count, sum); };
+  const auto add = [&](const PartValues& values, AnyPrefix* sum) {
+    functions.add(values.bytes, values.count, sum->data());
+  };
   const auto finish = [&](uint64_t part, AnyPrefix before, const PartValues&, uint64_t next) {
-    functions.scan(parts.At(part, next), &before);
+    functions.scan(parts.At(part, next), before.data());
     if (part == last) end = before;
   };
   const auto whole = [&](uint64_t part, AnyPrefix* before, uint64_t next) {
-    functions.scan(parts.At(part, next), before);
+    functions.scan(parts.At(part, next), before->data());
     if (part == last) end = *before;
   };
   Chain(num_threads, parts.count(), prefix, reduce, add, finish, whole);
@@ -97,18 +99,15 @@ Work RunScan(const Kernels& kernels, const ScanArgs& args) {
     T carry = args.init.As<T>();
     if (args.carry_in != nullptr) std::memcpy(&carry, args.carry_in, sizeof(T));
     if (args.num_items > 0) {
-      Prefix<T> prefix = PrefixOf(carry, Neutral(args.op, args.output()).As<T>());
-      AnyPrefix any;
-      std::memcpy(&any, &prefix, sizeof(prefix));
-      ScanAll(kernels, args, &any);
-      std::memcpy(&prefix, &any, sizeof(prefix));
-      carry = prefix.last;
+      AnyPrefix prefix = AnyPrefix::Before(args, carry);
+      ScanAll(kernels, args, &prefix);
+      carry = prefix.Last<T>(args);
     }
     carry = Canonical(carry);
     if (args.carry_out != nullptr) std::memcpy(args.carry_out, &carry, sizeof(T));
   });
   if (args.num_items == 0) return {};
-  return {.launches = 1, .num_bytes = args.num_items * (SizeOf(args.dtype) + SizeOf(args.output()))};
+  return {.launches = 1, .num_bytes = args.num_items * ItemBytes(args)};
 }
 
 }  // namespace prefixd::cpu

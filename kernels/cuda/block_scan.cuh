@@ -6,8 +6,10 @@
 #ifndef PREFIXD_KERNELS_CUDA_BLOCK_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_BLOCK_SCAN_CUH_
 
+#include <algorithm>
 #include <cstdint>
 
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/operators.cuh"
 #include "kernels/cuda/scan_leaf.cuh"
 #include "kernels/cuda/tile_io.cuh"
@@ -22,7 +24,8 @@ inline constexpr int kBlockScanItems = kBlockScanThreads / kWarpThreads * kWarpI
 // Block b scans array b of gridDim.x arrays that follow each other. Threads: as many as a step of the array needs, or,
 // if it takes several, kBlockScanThreads. Only a single array may have carries.
 template <class In, class Out, Op kOp>
-__global__ void __launch_bounds__(kBlockScanThreads) BlockScanKernel(const __grid_constant__ ScanParams<In, Out> p) {
+__global__ void __launch_bounds__(kBlockScanThreads)
+    BlockScanKernel(const __grid_constant__ typename TileItems<kOp, In, Out>::Params p) {
   using Operator = Operator<kOp, Out>;
   using Item = typename Operator::Item;
   constexpr int kRows = TileShape::kLeavesPerWarp;
@@ -32,8 +35,8 @@ __global__ void __launch_bounds__(kBlockScanThreads) BlockScanKernel(const __gri
   __shared__ LeafPrefix<Item> s_leaf_prefixes[kStepTiles * kJoinSlots];
   __shared__ Item s_tile_values[kJoinSlots];  // The tiles of the step's group.
 
-  const In* in = p.in + blockIdx.x * p.num_items;
-  Out* out = p.out + blockIdx.x * p.num_items;
+  const uint64_t array_begin = blockIdx.x * p.num_items;
+  Out* out = p.out + array_begin;
   const Item neutral = Operator::Load(p.neutral);
   Item array = Operator::Load(p.carry_in != nullptr ? *p.carry_in : p.init);
   if (p.num_items == 0 && p.carry_out != nullptr && threadIdx.x == 0) *p.carry_out = Operator::Store(array);
@@ -43,14 +46,14 @@ __global__ void __launch_bounds__(kBlockScanThreads) BlockScanKernel(const __gri
   for (uint64_t step_begin = 0; step_begin < p.num_items; step_begin += step_items) {
     const uint64_t rest = p.num_items - step_begin;
     const int num_valid = rest < step_items ? static_cast<int>(rest) : step_items;
-    ThreadRuns<In> elements;
-    LoadTile(TileView<const In>(in, p.num_items, step_begin, p.reverse), num_valid, In{}, p.aligned, elements);
+    TileItems<kOp, In, Out> items;
+    items.Load(p, array_begin, step_begin, num_valid);
     Item runs[kRows][kRunItems];
     Item before_run[kRows];
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
 #pragma unroll
-      for (int i = 0; i < kRunItems; ++i) runs[row][i] = Operator::Load(elements[row].items[i]);
+      for (int i = 0; i < kRunItems; ++i) runs[row][i] = items.At(row, i);
       before_run[row] = JoinRun<Operator>(runs[row], neutral);
       if (LaneOfWarp() == kWarpThreads - 1) {
         s_leaf_values[LeafOfTile(row)] = Operator::Combine(before_run[row], runs[row][kRunItems - 1]);
@@ -91,6 +94,15 @@ __global__ void __launch_bounds__(kBlockScanThreads) BlockScanKernel(const __gri
     StoreTile(TileView<Out>(out, p.num_items, step_begin, p.reverse), num_valid, p.aligned, results);
     if (known_slots == kJoinSlots) array = Operator::Combine(array, ShuffleFrom(tiles.value, kJoinSlots - 1));
   }
+}
+
+template <class In, class Out, Op kOp>
+cudaError_t LaunchBlockScan(const ScanArgs& args, const typename TileItems<kOp, In, Out>::Params& params,
+                            LaunchContext* context) {
+  const uint64_t num_leaves = (args.num_items + kLeafItems - 1) / kLeafItems;
+  const auto num_warps = static_cast<uint32_t>(std::clamp<uint64_t>(num_leaves, 1, TileShape::kWarps));
+  return Launch(BlockScanKernel<In, Out, kOp>, static_cast<uint32_t>(args.num_arrays), num_warps * kWarpThreads,
+                context->stream, params);
 }
 
 }  // namespace prefixd::cuda

@@ -124,6 +124,51 @@ class ColumnRing {
   Items registers_[kIsShared ? 1 : kStages][kRows];
 };
 
+// Goes down a thread's columns: put(begins_run, elements) for each row, and end_run(index, low) after each whole run,
+// which is the index-th. low: as in Slots. pitch: in bytes.
+template <class Operator, class Elements, class PutRow, class EndRun>
+__device__ void WalkDown(const unsigned char* in, int64_t pitch, uint64_t num_rows, Elements* s_items, PutRow put,
+                         EndRun end_run) {
+  using Ring = ColumnRing<Elements>;
+  constexpr int kStageRows = Ring::kRows, kStages = Ring::kStages;
+  constexpr int kUnrolled = static_cast<int>(Slots<Operator>::kKnownSlots) * kRunItems / kStageRows;
+  static_assert(kStages % kUnrolled == 0);
+  const uint64_t num_stages = num_rows / kStageRows;
+  const int64_t stage_pitch = kStageRows * pitch;
+  Ring ring(s_items);
+#pragma unroll
+  for (int stage = 0; stage < kStages; ++stage) {
+    ring.Start(stage, stage < num_stages ? in + stage * stage_pitch : nullptr, pitch);
+  }
+  const unsigned char* ahead = in + kStages * stage_pitch;
+  int first_stage = 0;
+  for (uint64_t first = 0; first < num_stages; first += kUnrolled) {
+#pragma unroll
+    for (int i = 0; i < kUnrolled; ++i) {
+      const uint64_t at = first + i;
+      if (at >= num_stages) break;
+      const int stage = kStages == kUnrolled ? i : first_stage + i;
+      Elements elements[kStageRows];
+      ring.Take(stage, elements);
+      ring.Start(stage, at + kStages < num_stages ? ahead : nullptr, pitch);
+      ahead += stage_pitch;
+#pragma unroll
+      for (int row = 0; row < kStageRows; ++row) {
+        const int run = row / kRunItems;
+        put(row % kRunItems == 0, elements[row]);
+        if (row % kRunItems == kRunItems - 1) end_run(2 * at + run, 2 * i + run);
+      }
+    }
+    first_stage = first_stage + kUnrolled == kStages ? 0 : first_stage + kUnrolled;
+  }
+  in += static_cast<int64_t>(num_stages) * stage_pitch;
+  const uint64_t first_run = 2 * num_stages;
+  for (int row = 0; row < static_cast<int>(num_rows % kStageRows); ++row, in += pitch) {
+    put(row % kRunItems == 0, *reinterpret_cast<const Elements*>(in));
+    if (row == kRunItems - 1) end_run(first_run, static_cast<uint32_t>(first_run % Slots<Operator>::kKnownSlots));
+  }
+}
+
 // The columns of a thread, from the first row to the last.
 template <class In, class Out, Op kOp, bool kExclusive, int kWidth>
 class ColumnScan {
@@ -132,7 +177,6 @@ class ColumnScan {
   using Item = typename Operator::Item;
   using Elements = ColumnItems<In, kWidth>;
   using Results = ColumnItems<Out, kWidth>;
-  using Ring = ColumnRing<Elements>;
 
   __device__ ColumnScan(const ColumnScanParams<In, Out>& p, uint64_t column)
       : in_(reinterpret_cast<const unsigned char*>(p.in + column)),
@@ -148,43 +192,13 @@ class ColumnScan {
   }
 
   __device__ void Run(uint64_t num_rows, Elements* s_items) {
-    constexpr int kStageRows = Ring::kRows, kStages = Ring::kStages;
-    constexpr int kUnrolled = static_cast<int>(Slots<Operator>::kKnownSlots) * kRunItems / kStageRows;
-    static_assert(kStages % kUnrolled == 0);
-    const uint64_t num_stages = num_rows / kStageRows;
-    const int64_t stage_pitch = kStageRows * in_pitch_;
-    Ring ring(s_items);
+    WalkDown<Operator>(
+        in_, in_pitch_, num_rows, s_items,
+        [&](bool begins_run, const Elements& elements) { Put(begins_run, elements); },
+        [&](uint64_t index, uint32_t low) {
 #pragma unroll
-    for (int stage = 0; stage < kStages; ++stage) {
-      ring.Start(stage, stage < num_stages ? in_ + stage * stage_pitch : nullptr, in_pitch_);
-    }
-    const unsigned char* ahead = in_ + kStages * stage_pitch;
-    int first_stage = 0;
-    for (uint64_t first = 0; first < num_stages; first += kUnrolled) {
-#pragma unroll
-      for (int i = 0; i < kUnrolled; ++i) {
-        const uint64_t at = first + i;
-        if (at >= num_stages) break;
-        const int stage = kStages == kUnrolled ? i : first_stage + i;
-        Elements elements[kStageRows];
-        ring.Take(stage, elements);
-        ring.Start(stage, at + kStages < num_stages ? ahead : nullptr, in_pitch_);
-        ahead += stage_pitch;
-#pragma unroll
-        for (int row = 0; row < kStageRows; ++row) {
-          const int run = row / kRunItems;
-          Put(row % kRunItems == 0, elements[row]);
-          if (row % kRunItems == kRunItems - 1) EndRun(2 * at + run, 2 * i + run);
-        }
-      }
-      first_stage = first_stage + kUnrolled == kStages ? 0 : first_stage + kUnrolled;
-    }
-    in_ += static_cast<int64_t>(num_stages) * stage_pitch;
-    const uint64_t first_run = 2 * num_stages;
-    for (int row = 0; row < static_cast<int>(num_rows % kStageRows); ++row, in_ += in_pitch_) {
-      Put(row % kRunItems == 0, *reinterpret_cast<const Elements*>(in_));
-      if (row == kRunItems - 1) EndRun(first_run, static_cast<uint32_t>(first_run % Slots<Operator>::kKnownSlots));
-    }
+          for (int c = 0; c < kWidth; ++c) prefixes_[c].Add(index, low, runs_[c]);
+        });
   }
 
  private:
@@ -201,12 +215,8 @@ class ColumnScan {
     last_ = values;
     out_ += out_pitch_;
   }
-  __device__ void EndRun(uint64_t index, uint32_t low) {
-#pragma unroll
-    for (int c = 0; c < kWidth; ++c) prefixes_[c].Add(index, low, runs_[c]);
-  }
 
-  const unsigned char* in_;
+  const unsigned char* const in_;
   unsigned char* out_;
   const int64_t in_pitch_;
   const int64_t out_pitch_;

@@ -204,10 +204,19 @@ absl::Status CudaLane::Scan(const ScanArgs& args) {
   PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm,
                            device_->ResolveFor(Primitive::kScan, args.output(), args.op, args));
   PREFIXD_RETURN_IF_ERROR(Enter());
-  Traffic traffic = {.num_bytes = args.num_arrays * args.num_items * (SizeOf(args.dtype) + SizeOf(args.output()))};
+  const size_t item_bytes = ItemBytes(args);
+  Traffic traffic = {.num_bytes = args.num_arrays * args.num_items * item_bytes};
+  if (args.offsets != nullptr) {  // One array, and its offsets.
+    traffic.launches = NumLaunches(args);
+    traffic.num_bytes = args.num_items * item_bytes + (args.num_arrays + 1) * sizeof(*args.offsets);
+  }
   return Timed(Stage::kKernel, traffic, "the scan kernel", [&] {
     if (!FollowsNumerics(algorithm)) {
       return LaunchYardstick(Resolved(args, algorithm), &context_, &traffic.launches);
+    }
+    if (args.op == Op::kLinearRecurrence) {
+      return args.dtype == DType::kF32 ? LaunchRecurrence<float>(args, &context_)
+                                       : LaunchRecurrence<double>(args, &context_);
     }
     return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) {
       return LaunchScan<typename decltype(in)::type, typename decltype(out)::type>(args, &context_);
@@ -220,7 +229,13 @@ absl::Status CudaLane::Reduce(const ReduceArgs& args) {
   PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm,
                            device_->ResolveFor(Primitive::kReduce, args.output(), args.op, args));
   PREFIXD_RETURN_IF_ERROR(Enter());
-  Traffic traffic = {.num_bytes = args.num_arrays * (args.num_items * SizeOf(args.dtype) + sizeof(ReduceState))};
+  const uint64_t result_bytes = args.values != nullptr ? SizeOf(args.output()) : sizeof(ReduceState);
+  Traffic traffic = {.num_bytes = args.num_arrays * (args.num_items * SizeOf(args.dtype) + result_bytes)};
+  if (args.offsets != nullptr) {  // As in Scan.
+    traffic.launches = NumLaunches(args);
+    traffic.num_bytes = args.num_items * SizeOf(args.dtype) + args.num_arrays * result_bytes +
+                        (args.num_arrays + 1) * sizeof(*args.offsets);
+  }
   return Timed(Stage::kKernel, traffic, "the reduce kernel", [&] {
     if (!FollowsNumerics(algorithm)) {
       return LaunchYardstick(Resolved(args, algorithm), &context_, &traffic.launches);
@@ -323,7 +338,10 @@ template <class Args>
 absl::StatusOr<Algorithm> CudaDevice::ResolveFor(Primitive primitive, DType out_dtype, Op op, const Args& args) const {
   PREFIXD_ASSIGN_OR_RETURN(const Algorithm resolved, Resolve(primitive, args.dtype, out_dtype, op, args.algorithm));
   PREFIXD_RETURN_IF_ERROR(CheckLength(primitive, resolved, args.num_items));
-  if (args.num_arrays == 1 || FollowsNumerics(resolved)) return resolved;  // The defaults take batches.
+  bool is_batch = args.num_arrays != 1;
+  if constexpr (requires { args.state_out; }) is_batch |= args.values != nullptr;
+  if constexpr (requires { args.offsets; }) is_batch |= args.offsets != nullptr;
+  if (!is_batch || FollowsNumerics(resolved)) return resolved;  // The defaults take batches.
   return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm",
                StrCat("algorithm ", Name(resolved), " takes one array at a time: leave the algorithm out for a batch"));
 }

@@ -109,9 +109,24 @@ cudaError_t Launch(void (*kernel)(const Params), uint32_t num_blocks, uint32_t t
   return cudaLaunchKernelEx(&config, kernel, params);
 }
 
-// Each enqueues one kernel. Needs: Validate(args) was OK, the lane's device is current.
+// Whether arrays that have so many items together are so short, on average, that most lanes of a warp would have
+// nothing of one.
+inline bool AreShort(uint64_t all_items, uint64_t num_arrays) { return all_items / num_arrays < 64; }
+// Kernels that a call enqueues: of segments several, of which some find nothing to do.
+inline uint64_t NumLaunches(const ScanArgs& args) {
+  if (args.offsets == nullptr) return 1;
+  return AreShort(args.num_items, args.num_arrays) ? 2 : 3;
+}
+inline uint64_t NumLaunches(const ReduceArgs& args) {
+  return args.offsets != nullptr && AreShort(args.num_items, args.num_arrays) ? 2 : 1;
+}
+
+// Each enqueues NumLaunches kernels, or one. Needs: Validate(args) was OK, the lane's device is current.
 template <class In, class Out>
 cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context);
+// A scan by a linear recurrence.
+template <class T>
+cudaError_t LaunchRecurrence(const ScanArgs& args, LaunchContext* context);
 template <class In, class Out>
 cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context);
 // The number kept also goes to h_num_kept, in pinned memory.

@@ -7,11 +7,11 @@
 //
 // Progress: tile numbers are tickets, so every earlier tile belongs to a block that has started. A block publishes a
 // tile without waiting for later ones. So the first unpublished tile waits for no other. No order of blockIdx and no
-// number of resident blocks is assumed. Memory order: a state is one or two words that hold the value and the launch's
-// epoch beside it, so a relaxed load that finds the epoch has found the value; nothing else is communicated. Reset:
-// none. A state of an earlier launch has another epoch. The last block to leave begins the next epoch. Cost: a word or
-// two of traffic within the L2 cache for each pair of block and tile. Source: Merrill and Garland 2016 for the single
-// pass; the fold from a known group is ours.
+// number of resident blocks is assumed. Memory order: a state is some words, each with 32 bits of the value and the
+// launch's epoch beside them, so a relaxed load that finds the epoch has found the value; nothing else is communicated.
+// Reset: none. A state of an earlier launch has another epoch. The last block to leave begins the next epoch. Cost: a
+// word or two of traffic within the L2 cache for each pair of block and tile. Source: Merrill and Garland 2016 for the
+// single pass; the fold from a known group is ours.
 #ifndef PREFIXD_KERNELS_CUDA_LOOK_BACK_CUH_
 #define PREFIXD_KERNELS_CUDA_LOOK_BACK_CUH_
 
@@ -39,13 +39,13 @@ struct StateWords {
 
   // Whether the tile was published; if so, with its value.
   __device__ bool Get(uint32_t epoch, Item* value) const {
-    uint64_t bits = 0;
+    uint32_t bits[kStateWords<Item>];
 #pragma unroll
     for (int w = 0; w < kStateWords<Item>; ++w) {
       if (words[w] >> 32 != epoch) return false;
-      bits |= (words[w] & 0xffffffffu) << 32 * w;
+      bits[w] = static_cast<uint32_t>(words[w]);
     }
-    memcpy(value, &bits, sizeof(Item));
+    memcpy(value, bits, sizeof(Item));
     return true;
   }
 };
@@ -67,11 +67,11 @@ struct TileStates {
   // Called by one thread.
   template <class Item>
   __device__ void Publish(uint32_t tile, uint32_t epoch, Item value) const {
-    uint64_t bits = 0;
-    memcpy(&bits, &value, sizeof(Item));
+    uint32_t bits[kStateWords<Item>];
+    memcpy(bits, &value, sizeof(Item));
 #pragma unroll
     for (int w = 0; w < kStateWords<Item>; ++w) {
-      const uint64_t word = uint64_t{epoch} << 32 | (bits >> 32 * w & 0xffffffffu);
+      const uint64_t word = uint64_t{epoch} << 32 | bits[w];
       DeviceAtomic64(words[uint64_t{tile} * kStateWords<Item> + w]).store(word, ::cuda::memory_order_relaxed);
     }
   }
@@ -104,6 +104,7 @@ struct TileStates {
     const uint32_t before = DeviceAtomic32(control->blocks_left).fetch_add(1, ::cuda::memory_order_acq_rel);
     if (before != gridDim.x - 1) return;
     // The stream runs the next launch after these writes.
+    control->sum = 0;
     control->ticket = 0;
     control->blocks_left = 0;
     if (++control->epoch == 0xffffffffu) {  // The next epochs repeat old ones, whose marks are still in memory.

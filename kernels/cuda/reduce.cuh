@@ -1,4 +1,4 @@
-// Reduce, strategy "single_launch": which of the three kernels runs. All give the bits of kernels/NUMERICS.md.
+// Reduce, strategy "single_launch": which of the kernels runs. All give the bits of kernels/NUMERICS.md.
 #ifndef PREFIXD_KERNELS_CUDA_REDUCE_CUH_
 #define PREFIXD_KERNELS_CUDA_REDUCE_CUH_
 
@@ -7,8 +7,11 @@
 #include <type_traits>
 
 #include "kernels/cuda/block_reduce.cuh"
+#include "kernels/cuda/column_reduce.cuh"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/ring_reduce.cuh"
+#include "kernels/cuda/row_reduce.cuh"
+#include "kernels/cuda/segment_reduce.cuh"
 #include "kernels/cuda/tile_reduce.cuh"
 
 namespace prefixd::cuda {
@@ -33,18 +36,13 @@ cudaError_t LaunchRingReduce(ReduceParams<In, Out>& params, LaunchContext* conte
 template <class In, class Out, Op kOp>
 cudaError_t LaunchReduceOf(const ReduceArgs& args, LaunchContext* context) {
   using Operator = Operator<kOp, Out>;
-  ReduceParams<In, Out> params = {.in = static_cast<const In*>(args.in),
-                                  .num_items = args.num_items,
-                                  .first_item = args.first_item,
-                                  .num_tiles = 0,
-                                  .neutral = Neutral(kOp, kDTypeOf<Out>).template As<Out>(),
-                                  .aligned = false,
-                                  .is_signed = IsSigned(args.dtype),
-                                  .result_bytes = static_cast<int>(SizeOf(args.output())),
-                                  .init = args.init,
-                                  .state_in = args.state_in,
-                                  .state_out = args.state_out,
-                                  .states = {}};
+  if (SegmentReduceServes(args)) return LaunchSegmentReduce<In, Out, kOp>(args, context);
+  if (args.values != nullptr) {
+    // No items: nothing is interleaved.
+    if (args.order == BatchOrder::kOneByOne || args.num_items == 0) return LaunchRowReduce<In, Out, kOp>(args, context);
+    return LaunchColumnReduce<In, Out, kOp>(args, context);
+  }
+  ReduceParams<In, Out> params = ReduceParamsOf<In, Out, kOp>(args);
   params.aligned = HasAlignedRuns(params.in);
   if (args.num_arrays > 1 && args.num_items * sizeof(In) % alignof(Run<In>) != 0) params.aligned = false;
   if (args.num_arrays > 1 || args.num_items <= kBlockReduceItems) {

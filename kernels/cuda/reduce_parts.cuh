@@ -32,6 +32,23 @@ struct ReduceParams {
   TileStates states;
 };
 
+// As a kernel has them, but for the number of tiles, what is aligned, and the states.
+template <class In, class Out, Op kOp>
+ReduceParams<In, Out> ReduceParamsOf(const ReduceArgs& args) {
+  return {.in = static_cast<const In*>(args.in),
+          .num_items = args.num_items,
+          .first_item = args.first_item,
+          .num_tiles = 0,
+          .neutral = Neutral(kOp, kDTypeOf<Out>).template As<Out>(),
+          .aligned = false,
+          .is_signed = IsSigned(args.dtype),
+          .result_bytes = static_cast<int>(SizeOf(args.output())),
+          .init = args.init,
+          .state_in = args.state_in,
+          .state_out = args.state_out,
+          .states = {}};
+}
+
 template <Op kOp>
 inline constexpr bool kHasPosition = kOp == Op::kMin || kOp == Op::kMax;
 

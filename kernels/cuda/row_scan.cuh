@@ -17,6 +17,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/operators.cuh"
 #include "kernels/cuda/scan_leaf.cuh"
+#include "kernels/cuda/short_rows.cuh"
 #include "kernels/cuda/tile_io.cuh"
 #include "kernels/cuda/warp_join.cuh"
 
@@ -113,128 +114,23 @@ __global__ void __launch_bounds__(kRowWarps* kWarpThreads) RowScanKernel(const R
 }
 
 // ---- A thread has a row --------------------------------------------------------------------------------------------
-inline constexpr int kShortRowThreads = 128;
-inline constexpr size_t kMaxShortRowBytes = 256;   // Longer ones keep a warp busy.
-inline constexpr size_t kShortRowsBytes = 16'384;  // What a block's rows take, about.
-
-// The rows stand an odd number of words apart, so that threads meet no bank twice.
-template <class T>
-__host__ __device__ constexpr size_t ShortRowPitch(uint64_t row_items) {
-  constexpr size_t kWordBytes = sizeof(T) < 4 ? 4 : sizeof(T);
-  return ((row_items * sizeof(T) + kWordBytes - 1) / kWordBytes | 1) * kWordBytes;
-}
-// Rows of a block: as many for each thread.
-template <class T>
-__host__ __device__ constexpr int ShortRows(uint64_t row_items) {
-  const size_t rows = kShortRowsBytes / ShortRowPitch<T>(row_items) / kShortRowThreads;
-  return static_cast<int>(rows < 1 ? 1 : rows) * kShortRowThreads;
-}
-
-// What stands before a run of a row that is no longer than a leaf: the same bits as of a longer one.
-template <class Operator, bool kAnyOrder = Operator::kAnyOrder>
-class ShortRowPrefix {
- public:
-  using Item = typename Operator::Item;
-  __device__ ShortRowPrefix(Item start, Item neutral) : start_(start) { runs_.tree = neutral; }
-  __device__ Item With(Item run) const { return Operator::Combine(start_, Operator::Combine(runs_.tree, run)); }
-  __device__ void Add(int index, Item run) { runs_.Add(index, run); }
-
- private:
-  const Item start_;
-  Slots<Operator> runs_;
-};
-template <class Operator>
-class ShortRowPrefix<Operator, true> : public ArrayPrefix<Operator> {
- public:
-  using ArrayPrefix<Operator>::ArrayPrefix;
-};
-
-template <class In, class Out, Op kOp, bool kExclusive>
-__device__ void ScanShortRow(const RowScanParams<In, Out>& p, int row_items, unsigned char* row) {
-  using Operator = Operator<kOp, Out>;
-  using Item = typename Operator::Item;
-  const auto* const elements = reinterpret_cast<const In*>(row);
-  auto* const results = reinterpret_cast<Out*>(row);
-  const Item start = Operator::Load(p.init);
-  ShortRowPrefix<Operator> prefix(start, Operator::Load(p.neutral));
-  Out last = Operator::Store(start);
-  for (int first = 0; first < row_items; first += kRunItems) {
-    Item run = {};
-#pragma unroll
-    for (int i = 0; i < kRunItems; ++i) {
-      if (first + i >= row_items) break;
-      const Item item = Operator::Load(elements[first + i]);
-      run = i == 0 ? item : Operator::Combine(run, item);
-      const Out result = Operator::Store(prefix.With(run));
-      results[first + i] = kExclusive ? last : result;
-      last = result;
-    }
-    if (first + kRunItems < row_items) prefix.Add(first / kRunItems, run);
-  }
-}
-
 template <class In, class Out, Op kOp>
 __global__ void __launch_bounds__(kShortRowThreads) ShortRowScanKernel(const RowScanParams<In, Out> p) {
-  static_assert(sizeof(In) == sizeof(Out), "results take the place of elements");
   extern __shared__ __align__(16) unsigned char s_rows[];
-  constexpr int kBatch = 8;  // Accesses of a thread at once.
-  const auto row_items = static_cast<int>(p.row_items);
-  const auto pitch = static_cast<int>(ShortRowPitch<Out>(p.row_items));
-  const int block_rows = ShortRows<Out>(p.row_items);
-  const uint64_t first_row = uint64_t{blockIdx.x} * block_rows;
-  const uint64_t rows_left = p.num_rows - first_row;
-  const int num_rows = rows_left < block_rows ? static_cast<int>(rows_left) : block_rows;
-  const int num_items = num_rows * row_items;
-  const In* const in = p.in + first_row * p.row_items;
-  Out* const out = p.out + first_row * p.row_items;
-  // Where an item is in shared memory, and from there to the item kShortRowThreads behind it.
-  constexpr int kItemBytes = sizeof(In);
-  const int first_place = static_cast<int>(threadIdx.x) % row_items;
-  const int first_at = static_cast<int>(threadIdx.x) / row_items * pitch + first_place * kItemBytes;
-  const int place_step = kShortRowThreads % row_items;
-  const int step = kShortRowThreads / row_items * pitch + place_step * kItemBytes;
-  const int turn = pitch - row_items * kItemBytes;
-  const auto for_batches = [&](auto visit) {
-    int place = first_place, at = first_at;
-    for (int first = static_cast<int>(threadIdx.x); first < num_items; first += kBatch * kShortRowThreads) {
-      int ats[kBatch];
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i) {
-        ats[i] = at;
-        at += step;
-        place += place_step;
-        if (place < row_items) continue;
-        place -= row_items;
-        at += turn;
-      }
-      visit(first, ats);
-    }
-  };
-  for_batches([&](int first, const int(&ats)[kBatch]) {
-    In items[kBatch];
-#pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      const int item = first + i * kShortRowThreads;
-      if (item < num_items) items[i] = in[item];
-    }
-#pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      if (first + i * kShortRowThreads < num_items) *reinterpret_cast<In*>(s_rows + ats[i]) = items[i];
-    }
-  });
+  using Operator = Operator<kOp, Out>;
+  const auto start = Operator::Load(p.init);
+  const auto neutral = Operator::Load(p.neutral);
+  const ShortRowTile<In> tile(p.row_items, p.num_rows, s_rows);
+  tile.Load(p.in);
   __syncthreads();
-  for (int row = static_cast<int>(threadIdx.x); row < num_rows; row += kShortRowThreads) {
-    p.exclusive ? ScanShortRow<In, Out, kOp, true>(p, row_items, s_rows + row * pitch)
-                : ScanShortRow<In, Out, kOp, false>(p, row_items, s_rows + row * pitch);
+  for (int row = static_cast<int>(threadIdx.x); row < tile.num_rows(); row += kShortRowThreads) {
+    const auto* const elements = reinterpret_cast<const In*>(tile.Row(row));
+    auto* const results = reinterpret_cast<Out*>(tile.Row(row));
+    p.exclusive ? ScanShortArray<Operator, true>(elements, results, tile.row_items(), start, neutral)
+                : ScanShortArray<Operator, false>(elements, results, tile.row_items(), start, neutral);
   }
   __syncthreads();
-  for_batches([&](int first, const int(&ats)[kBatch]) {
-#pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      const int item = first + i * kShortRowThreads;
-      if (item < num_items) out[item] = *reinterpret_cast<const Out*>(s_rows + ats[i]);
-    }
-  });
+  tile.Store(p.out);
 }
 
 // ---- Which --------------------------------------------------------------------------------------------------------
@@ -242,7 +138,7 @@ __global__ void __launch_bounds__(kShortRowThreads) ShortRowScanKernel(const Row
 inline constexpr uint64_t kMinScanRows = 1024;
 
 inline bool RowScanServes(const ScanArgs& args) {
-  return args.num_arrays >= kMinScanRows && !args.reverse && args.num_items > 0;
+  return args.offsets == nullptr && args.num_arrays >= kMinScanRows && !args.reverse && args.num_items > 0;
 }
 
 template <class In, class Out, Op kOp>

@@ -1,4 +1,5 @@
-// Scan, strategy "chained": which of the seven kernels runs. All give the bits of kernels/NUMERICS.md, in one launch.
+// Scan, strategy "chained": which of the kernels run. All give the bits of kernels/NUMERICS.md, in one launch, but of
+// segments in up to three.
 #ifndef PREFIXD_KERNELS_CUDA_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_SCAN_CUH_
 
@@ -12,6 +13,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/ring_scan.cuh"
 #include "kernels/cuda/row_scan.cuh"
+#include "kernels/cuda/segment_scan.cuh"
 #include "kernels/cuda/tile_scan.cuh"
 
 namespace prefixd::cuda {
@@ -32,6 +34,12 @@ bool RingScanServes(const ScanParams<In, Out>& params, const LaunchContext& cont
          context.bulk_shared_bytes >= sizeof(RingScanShared<In, Operator<Op::kSum, Out>, Out>);
 }
 
+// Arrays of which each would take a block too long, or too short a time.
+inline bool SegmentScanServes(const ScanArgs& args) {
+  return args.offsets != nullptr ||
+         (args.num_arrays > 1 && (args.num_items > kBlockScanItems || args.num_arrays >= kMinScanRows));
+}
+
 template <class In, class Out, Op kOp>
 cudaError_t LaunchRingScan(ScanParams<In, Out>& params, LaunchContext* context) {
   using Shape = RingScanShape<In, Out>;
@@ -50,41 +58,18 @@ cudaError_t LaunchScanOf(const ScanArgs& args, LaunchContext* context) {
     return LaunchColumnScan<In, Out, kOp>(args, context);
   }
   if (RowScanServes(args)) return LaunchRowScan<In, Out, kOp>(args, context);
-  ScanParams<In, Out> params = {.in = static_cast<const In*>(args.in),
-                                .out = static_cast<Out*>(args.out),
-                                .num_items = args.num_items,
-                                .num_tiles = 0,
-                                .init = args.init.As<Out>(),
-                                .neutral = Neutral(kOp, kDTypeOf<Out>).template As<Out>(),
-                                .carry_in = static_cast<const Out*>(args.carry_in),
-                                .carry_out = static_cast<Out*>(args.carry_out),
-                                .exclusive = args.kind == ScanKind::kExclusive,
-                                .reverse = args.reverse,
-                                .aligned = false,
-                                .patience = context->patience,
-                                .states = {}};
-  params.aligned = !args.reverse && HasAlignedRuns(params.in) && HasAlignedRuns(params.out);
-  if (args.num_arrays > 1 &&
-      (args.num_items * sizeof(In) % alignof(Run<In>) != 0 || args.num_items * sizeof(Out) % alignof(Run<Out>) != 0)) {
-    params.aligned = false;
-  }
+  if (SegmentScanServes(args)) return LaunchSegmentScan<In, Out, kOp>(args, context);
+  ScanParams<In, Out> params = ScanParamsOf<In, Out, kOp>(args, *context);
   if (args.num_arrays > 1 || args.num_items <= kBlockScanItems) {
-    const uint64_t num_leaves = (args.num_items + kLeafItems - 1) / kLeafItems;
-    const auto num_warps = static_cast<uint32_t>(std::clamp<uint64_t>(num_leaves, 1, TileShape::kWarps));
-    return Launch(BlockScanKernel<In, Out, kOp>, static_cast<uint32_t>(args.num_arrays), num_warps * kWarpThreads,
-                  context->stream, params);
+    return LaunchBlockScan<In, Out, kOp>(args, params, context);
   }
   const bool direct = DirectScanServes(params);
   if (!direct && RingScanServes(params, *context)) return LaunchRingScan<In, Out, kOp>(params, context);
+  if (!direct) return LaunchTileScan<In, Out, kOp>(params, context);
   const cudaError_t error =
       PrepareTickets<typename Operator<kOp, Out>::Item>(kTileItems, /*ticket_states=*/1, context, &params);
   if (error != cudaSuccess) return error;
-  if (direct) {
-    return Launch(DirectScanKernel<In, Out, kOp>, params.num_tiles, TileShape::kThreads, context->stream, params);
-  }
-  const auto num_blocks =
-      std::min<uint32_t>(params.num_tiles, kTileScanBlocksPerMultiprocessor * context->num_multiprocessors);
-  return Launch(TileScanKernel<In, Out, kOp>, num_blocks, TileShape::kThreads, context->stream, params);
+  return Launch(DirectScanKernel<In, Out, kOp>, params.num_tiles, TileShape::kThreads, context->stream, params);
 }
 
 template <class In, class Out>

@@ -9,7 +9,10 @@
 #include <cstdint>
 
 #include "kernels/association.h"
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/look_back.cuh"
+#include "kernels/cuda/operators.cuh"
+#include "kernels/cuda/tile_io.cuh"
 #include "kernels/cuda/warp_join.cuh"
 
 namespace prefixd::cuda {
@@ -29,6 +32,47 @@ struct ScanParams {
   bool aligned;       // in and out can be moved run by run.
   uint32_t patience;  // As in LaunchContext.
   TileStates states;
+};
+
+// For arrays that stand one by one, each by itself or one that goes through tiles.
+template <class In, class Out, Op kOp>
+ScanParams<In, Out> ScanParamsOf(const ScanArgs& args, const LaunchContext& context) {
+  ScanParams<In, Out> params = {.in = static_cast<const In*>(args.in),
+                                .out = static_cast<Out*>(args.out),
+                                .num_items = args.num_items,
+                                .num_tiles = 0,
+                                .init = args.init.As<Out>(),
+                                .neutral = Neutral(kOp, kDTypeOf<Out>).template As<Out>(),
+                                .carry_in = static_cast<const Out*>(args.carry_in),
+                                .carry_out = static_cast<Out*>(args.carry_out),
+                                .exclusive = args.kind == ScanKind::kExclusive,
+                                .reverse = args.reverse,
+                                .aligned = false,
+                                .patience = context.patience,
+                                .states = {}};
+  params.aligned = !args.reverse && HasAlignedRuns(params.in) && HasAlignedRuns(params.out);
+  if (args.num_arrays > 1 &&
+      (args.num_items * sizeof(In) % alignof(Run<In>) != 0 || args.num_items * sizeof(Out) % alignof(Run<Out>) != 0)) {
+    params.aligned = false;
+  }
+  return params;
+}
+
+// What a thread has of a tile, as items of the operator.
+template <Op kOp, class In, class Out>
+class TileItems {
+ public:
+  using Params = ScanParams<In, Out>;  // What kernels that use it take.
+
+  // array_begin: where the array begins in p.in.
+  __device__ void Load(const Params& p, uint64_t array_begin, uint64_t tile_begin, int num_valid) {
+    LoadTile(TileView<const In>(p.in + array_begin, p.num_items, tile_begin, p.reverse), num_valid, In{}, p.aligned,
+             elements_);
+  }
+  __device__ auto At(int row, int i) const { return Operator<kOp, Out>::Load(elements_[row].items[i]); }
+
+ private:
+  ThreadRuns<In> elements_;
 };
 
 // Joins the lane's run into its leaf. Each item of the run becomes the value of the run up to it. Returns what stands

@@ -9,8 +9,10 @@
 #ifndef PREFIXD_KERNELS_CUDA_TILE_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_TILE_SCAN_CUH_
 
+#include <algorithm>
 #include <cstdint>
 
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/look_back.cuh"
 #include "kernels/cuda/operators.cuh"
 #include "kernels/cuda/scan_leaf.cuh"
@@ -22,7 +24,8 @@ namespace prefixd::cuda {
 inline constexpr int kTileScanBlocksPerMultiprocessor = 2;
 
 template <class In, class Out, Op kOp>
-__global__ void __launch_bounds__(TileShape::kThreads) TileScanKernel(const __grid_constant__ ScanParams<In, Out> p) {
+__global__ void __launch_bounds__(TileShape::kThreads)
+    TileScanKernel(const __grid_constant__ typename TileItems<kOp, In, Out>::Params p) {
   using Operator = Operator<kOp, Out>;
   using Item = typename Operator::Item;
   constexpr int kRows = TileShape::kLeavesPerWarp;
@@ -50,14 +53,14 @@ __global__ void __launch_bounds__(TileShape::kThreads) TileScanKernel(const __gr
     if (tile >= p.num_tiles) return;
     const uint64_t tile_begin = uint64_t{tile} * kTileItems;
     const int num_valid = NumValid(p.num_items, tile_begin);
-    ThreadRuns<In> elements;
-    LoadTile(TileView<const In>(p.in, p.num_items, tile_begin, p.reverse), num_valid, In{}, p.aligned, elements);
+    TileItems<kOp, In, Out> items;
+    items.Load(p, /*array_begin=*/0, tile_begin, num_valid);
     Item runs[kRows][kRunItems];
     Item before_run[kRows];
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
 #pragma unroll
-      for (int i = 0; i < kRunItems; ++i) runs[row][i] = Operator::Load(elements[row].items[i]);
+      for (int i = 0; i < kRunItems; ++i) runs[row][i] = items.At(row, i);
       before_run[row] = JoinRun<Operator>(runs[row], neutral);
       if (LaneOfWarp() == kWarpThreads - 1) {
         s_leaf_values[LeafOfTile(row)] = Operator::Combine(before_run[row], runs[row][kRunItems - 1]);
@@ -89,6 +92,16 @@ __global__ void __launch_bounds__(TileShape::kThreads) TileScanKernel(const __gr
     }
     StoreTile(TileView<Out>(p.out, p.num_items, tile_begin, p.reverse), num_valid, p.aligned, results);
   }
+}
+
+template <class In, class Out, Op kOp>
+cudaError_t LaunchTileScan(typename TileItems<kOp, In, Out>::Params& params, LaunchContext* context) {
+  using Item = typename Operator<kOp, Out>::Item;
+  const cudaError_t error = PrepareTickets<Item>(kTileItems, /*ticket_states=*/1, context, &params);
+  if (error != cudaSuccess) return error;
+  const auto num_blocks =
+      std::min<uint32_t>(params.num_tiles, kTileScanBlocksPerMultiprocessor * context->num_multiprocessors);
+  return Launch(TileScanKernel<In, Out, kOp>, num_blocks, TileShape::kThreads, context->stream, params);
 }
 
 }  // namespace prefixd::cuda

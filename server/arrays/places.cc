@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "server/work/segment_offsets.h"
 
 namespace prefixd {
 namespace {
@@ -103,13 +104,21 @@ absl::Status Destination::Publish(uint64_t num_items, std::optional<ArrayInfo>* 
 class Places::Taker {
  public:
   Taker(ArrayStore* store, const Caller& caller, const Work& work, const PlaceNames& names,
-        std::optional<uint64_t> num_items)
-      : store_(store), caller_(caller), work_(work), shape_(work.shape()), names_(names), num_items_(num_items) {}
+        std::optional<uint64_t> num_items, uint64_t num_offsets)
+      : store_(store),
+        caller_(caller),
+        work_(work),
+        shape_(work.shape()),
+        names_(names),
+        num_items_(num_items),
+        num_offsets_(num_offsets) {}
 
   absl::StatusOr<Places> Take() {
     PREFIXD_RETURN_IF_ERROR(CheckSinks());
     if (names_.values) PREFIXD_RETURN_IF_ERROR(TakeValues(*names_.values));
     if (names_.mask) PREFIXD_RETURN_IF_ERROR(TakeMask(*names_.mask));
+    if (names_.coefficients) PREFIXD_RETURN_IF_ERROR(TakeCoefficients(*names_.coefficients));
+    if (names_.segment_offsets) PREFIXD_RETURN_IF_ERROR(TakeOffsets(*names_.segment_offsets));
     PREFIXD_RETURN_IF_ERROR(TakeSink(names_.values_sink, OutputOf(work_.operation()), &places_.values_sink_));
     PREFIXD_RETURN_IF_ERROR(TakeSink(names_.indices_sink,
                                      shape_.index_bytes == sizeof(uint32_t) ? DType::kU32 : DType::kU64,
@@ -160,6 +169,30 @@ class Places::Taker {
     return absl::OkStatus();
   }
 
+  // MakeWork has seen to it that there is a recurrence.
+  absl::Status TakeCoefficients(const ArraySlice& slice) {
+    PREFIXD_ASSIGN_OR_RETURN(ArrayUse use, store_->Use(caller_, slice, Access::kRead, "coefficients.array"));
+    PREFIXD_RETURN_IF_ERROR(CheckType(use.array(), InputOf(work_.operation()), "coefficients.array"));
+    if (num_items_ && *num_items_ != use.num_items()) {
+      return InvalidArgument("COEFFICIENTS_LENGTH", "coefficients.array",
+                             StrCat("there are ", use.num_items(), " coefficients for ", *num_items_,
+                                    " elements: name as many as there are elements"));
+    }
+    places_.coefficients_ = ItemsOf(use);
+    places_.uses_.push_back(std::move(use));
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeOffsets(const ArraySlice& slice) {
+    PREFIXD_ASSIGN_OR_RETURN(ArrayUse use, store_->Use(caller_, slice, Access::kRead, "segment_offsets.array"));
+    PREFIXD_RETURN_IF_ERROR(CheckType(use.array(), DType::kU64, "segment_offsets.array"));
+    num_offsets_ = use.num_items();
+    PREFIXD_RETURN_IF_ERROR(CheckNumOffsets(num_offsets_, "segment_offsets.array"));
+    places_.offsets_ = ItemsOf(use);
+    places_.uses_.push_back(std::move(use));
+    return absl::OkStatus();
+  }
+
   absl::Status TakeSink(const Sink& sink, DType dtype, std::optional<Destination>* to) {
     switch (sink.kind) {
       case Sink::Kind::kInline:
@@ -173,7 +206,13 @@ class Places::Taker {
   }
 
   // Elements of a result, at most; where that is known.
-  std::optional<uint64_t> MaxOutputs() const { return shape_.HasItems() ? num_items_ : 1; }
+  // Where the length is no matrix's, whoever looks at the values says so.
+  std::optional<uint64_t> MaxOutputs() const {
+    if (!shape_.HasItems()) return 1;
+    if (shape_.has_offsets && shape_.is_reduced && num_offsets_ == 0) return 0;  // Likewise.
+    if (!num_items_ || !work_.CheckLength(*num_items_).ok()) return num_items_;
+    return work_.NumOutputs(*num_items_, num_offsets_);
+  }
 
   absl::Status MakeArray(ArraySpec spec, DType dtype, std::string_view field, std::optional<Destination>* to) {
     spec.dtype = dtype;
@@ -243,13 +282,14 @@ class Places::Taker {
   const WorkShape& shape_;
   const PlaceNames& names_;
   std::optional<uint64_t> num_items_;
+  uint64_t num_offsets_;
   ArrayUse values_use_;  // None where the result takes their place.
   Places places_;
 };
 
 absl::StatusOr<Places> Places::Take(ArrayStore* store, const Caller& caller, const Work& work, const PlaceNames& names,
-                                    std::optional<uint64_t> num_items) {
-  return Taker(store, caller, work, names, num_items).Take();
+                                    std::optional<uint64_t> num_items, uint64_t num_offsets) {
+  return Taker(store, caller, work, names, num_items, num_offsets).Take();
 }
 
 }  // namespace prefixd

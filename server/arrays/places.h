@@ -78,22 +78,30 @@ class Places {
   Places() = default;
 
   // Takes what the names say into use. num_items: the call's elements, where it is known how many come inline.
-  // Errors: the store's; INVALID_ARGUMENT (ARRAY_TYPE, OVERLAP, FIELD_CONFLICT, MASK_LENGTH, COUNT_MISMATCH);
+  // num_offsets: those of segments that come inline.
+  // Errors: the store's; INVALID_ARGUMENT (ARRAY_TYPE, OVERLAP, FIELD_CONFLICT, MASK_LENGTH, COUNT_MISMATCH,
+  //         SEGMENT_OFFSETS, COEFFICIENTS_LENGTH);
   //         OUT_OF_RANGE (SINK_TOO_SMALL).
   static absl::StatusOr<Places> Take(ArrayStore* store, const Caller& caller, const Work& work, const PlaceNames& names,
-                                     std::optional<uint64_t> num_items);
+                                     std::optional<uint64_t> num_items, uint64_t num_offsets);
 
   // Nothing: they come in messages, or there are none.
   const std::optional<DeviceItems>& values() const { return values_; }
   // A byte for each element, or for eight.
   const std::optional<DeviceItems>& mask() const { return mask_; }
+  // Elements of the values' type.
+  const std::optional<DeviceItems>& coefficients() const { return coefficients_; }
+  // u64, at least one.
+  const std::optional<DeviceItems>& offsets() const { return offsets_; }
   // Also that of a reduce's one value.
   std::optional<Destination>& values_sink() { return values_sink_; }
   const std::optional<Destination>& values_sink() const { return values_sink_; }
   std::optional<Destination>& indices_sink() { return indices_sink_; }
   const std::optional<Destination>& indices_sink() const { return indices_sink_; }
 
-  bool AreInline() const { return !values_ && !mask_ && !values_sink_ && !indices_sink_; }
+  bool AreInline() const {
+    return !values_ && !mask_ && !coefficients_ && !offsets_ && !values_sink_ && !indices_sink_;
+  }
   // The elements of a call whose values don't come in messages: how many there are.
   std::optional<uint64_t> num_items() const { return num_items_; }
 
@@ -103,6 +111,8 @@ class Places {
   std::vector<ArrayUse> uses_;
   std::optional<DeviceItems> values_;
   std::optional<DeviceItems> mask_;
+  std::optional<DeviceItems> coefficients_;
+  std::optional<DeviceItems> offsets_;
   std::optional<Destination> values_sink_;
   std::optional<Destination> indices_sink_;
   std::optional<uint64_t> num_items_;

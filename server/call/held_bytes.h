@@ -25,7 +25,7 @@ class HeldBytes {
  public:
   // What a stream may be charged for at most. With less no stream would go on.
   static constexpr uint64_t MostOfStream(uint64_t max_message_bytes) {
-    return (Flow::kMaxIncoming + 1) * max_message_bytes + 2 * kMaxReplyPayloadBytes + kMaxOpenGroupBytes;
+    return (Flow::kMaxIncoming + 1) * max_message_bytes + 2 * kMaxReplyPayloadBytes + 2 * kMaxOpenGroupBytes;
   }
 
   explicit HeldBytes(CallShape shape) : shape_(shape) {}

@@ -62,7 +62,8 @@ void Session::OnMessage(Message message) {
     MutexLock lock(mutex_);
     reading_ = ReadState::kIdle;
     call_.Begin(message.request_id);
-    call_.CountReceived(message.chunk.values.size() + (message.chunk.mask ? message.chunk.mask->size() : 0));
+    const auto size = [](const std::optional<Payload>& beside) { return beside ? beside->size() : 0; };
+    call_.CountReceived(message.chunk.values.size() + size(message.chunk.mask) + size(message.chunk.coefficients));
     if (absl::Status status = Accept(message); !status.ok()) Fail(std::move(status));
     if (call_.info().shape == CallShape::kUnary) EndInput();
   }
@@ -117,7 +118,7 @@ void Session::OnPieceRun(uint64_t num_items, PieceRun run) {
     queue_ns_ = queue_ns_.value_or(0) + run.queue_ns;
     if (!run.status.ok()) {
       Fail(std::move(run.status));
-    } else if (status_.ok() && num_items > 0) {
+    } else if (status_.ok() && !incoming_.empty()) {  // Else it was the end, behind all pieces.
       if (run.reply) outgoing_.push_back(*std::move(run.reply));
       first_ += num_items;
       if (first_ == incoming_.front().chunk.num_items) {
@@ -217,7 +218,7 @@ absl::Status Session::Accept(Message& message) {
   if (call_.info().shape == CallShape::kUnary && !runner_->IsOnePiece(message.chunk.num_items)) {
     PREFIXD_RETURN_IF_ERROR(runner_->work().CheckStream());  // It is cut as a stream is.
   }
-  if (message.chunk.num_items == 0) {
+  if (!message.chunk.has_work) {
     held_.DropArrival();
   } else {
     PREFIXD_RETURN_IF_ERROR(call_.Charge(AddOpenGroup()));  // There is something only with the first message.
@@ -263,7 +264,8 @@ absl::StatusOr<Places> Session::TakePlaces(const Message& message, const Work& w
   if (call_.info().shape == CallShape::kUnary && !message.places.values && work.shape().has_input) {
     num_items = message.chunk.values.size() / work.item_bytes();
   }
-  return Places::Take(context_->arrays, call_.info().caller, work, message.places, num_items);
+  const uint64_t num_offsets = message.chunk.offsets ? message.chunk.offsets->size() / sizeof(uint64_t) : 0;
+  return Places::Take(context_->arrays, call_.info().caller, work, message.places, num_items, num_offsets);
 }
 
 absl::Status Session::CheckEnd() const {

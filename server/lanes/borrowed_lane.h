@@ -32,8 +32,8 @@ struct StagingBlock {
 // Each block has kMaxReplyPayloadBytes.
 struct BorrowedLane {
   std::unique_ptr<Lane> lane;
-  StagingBlock in;  // On the device, `in` and `values` have room for an open group too.
-  StagingBlock mask;
+  StagingBlock in;    // On the device, `in`, `mask` and `values` have room for an open group too.
+  StagingBlock mask;  // Or what else comes beside the items: coefficients, offsets of segments.
   StagingBlock values;
   StagingBlock indices;
   StagingBlock scalar;             // kMaxBatchSize counts or reduce states.

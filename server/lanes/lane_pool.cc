@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<LanePool>> LanePool::Create(Device& device, int n
     };
     constexpr size_t kBytes = kMaxReplyPayloadBytes;
     PREFIXD_ASSIGN_OR_RETURN(lane.in, make(kBytes, kBytes + kMaxOpenGroupBytes));
-    PREFIXD_ASSIGN_OR_RETURN(lane.mask, make(kBytes, kBytes));
+    PREFIXD_ASSIGN_OR_RETURN(lane.mask, make(kBytes, kBytes + kMaxOpenGroupBytes));
     PREFIXD_ASSIGN_OR_RETURN(lane.values, make(kBytes, kBytes + kMaxOpenGroupBytes));
     PREFIXD_ASSIGN_OR_RETURN(lane.indices, make(kBytes, kBytes));
     PREFIXD_ASSIGN_OR_RETURN(lane.scalar, make(kScalarBytes, kScalarBytes));

@@ -30,17 +30,19 @@ inline constexpr size_t kMaxArrayNameBytes = 32;  // In a program.
 
 // What an array is to a step. The names are those of the fields on the wire.
 // X(enumerator, name)
-#define PREFIXD_ROLES(X)        \
-  X(kValues, "values")          \
-  X(kMask, "mask")              \
-  X(kLeft, "left")              \
-  X(kRight, "right")            \
-  X(kIndices, "indices")        \
-  X(kInto, "into")              \
-  X(kLike, "like")              \
-  X(kOut, "out")                \
-  X(kIndicesOut, "indices_out") \
-  X(kIndexOut, "index_out")     \
+#define PREFIXD_ROLES(X)                \
+  X(kValues, "values")                  \
+  X(kMask, "mask")                      \
+  X(kLeft, "left")                      \
+  X(kRight, "right")                    \
+  X(kIndices, "indices")                \
+  X(kInto, "into")                      \
+  X(kLike, "like")                      \
+  X(kSegmentOffsets, "segment_offsets") \
+  X(kCoefficients, "coefficients")      \
+  X(kOut, "out")                        \
+  X(kIndicesOut, "indices_out")         \
+  X(kIndexOut, "index_out")             \
   X(kCountOut, "count_out")
 PREFIXD_DEFINE_ENUM_(Role, PREFIXD_ROLES)
 

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "server/request.h"
+#include "server/work/segment_offsets.h"
 
 namespace prefixd {
 namespace {
@@ -30,7 +31,9 @@ const SlotUse& LengthOf(const PlanStep& step) {
 
 // Whether what a step writes there is a scalar of its work, which reaches the device by way of the host.
 bool IsScalar(const PlanStep& step, Role role) {
-  return role == Role::kCountOut || role == Role::kIndexOut || std::holds_alternative<ReduceSpec>(step.operation);
+  const auto* const reduce = std::get_if<ReduceSpec>(&step.operation);
+  return role == Role::kCountOut || role == Role::kIndexOut ||
+         (reduce != nullptr && !reduce->axis && !reduce->segmented);
 }
 
 static_assert(kMaxProgramSteps * kMemoryUnitBytes <= kMaxBatchSize * sizeof(ReduceState),
@@ -274,6 +277,7 @@ absl::Status ProgramRunner::EnqueueStep(BorrowedLane& lane, size_t number) {
   }
   WorkArrays arrays = {.in = Read(step, Role::kValues),
                        .mask = Read(step, Role::kMask),
+                       .coefficients = Read(step, Role::kCoefficients),
                        .other = Read(step, Role::kIndices),
                        .values = Written(step, Role::kOut),
                        .indices = Written(step, Role::kIndicesOut),
@@ -296,7 +300,17 @@ absl::Status ProgramRunner::EnqueueStep(BorrowedLane& lane, size_t number) {
   } else if (arrays.other != nullptr && Find(step.reads, Role::kIndices) != nullptr) {
     arrays.table_items = NumItems(plan_.slots[Find(step.reads, Role::kValues)->slot]);
   }
-  if (num_items > 0 || step.scratch_bytes > 0) PREFIXD_RETURN_IF_ERROR(work.Enqueue(*lane.lane, arrays));
+  if (const SlotUse* const offsets = Find(step.reads, Role::kSegmentOffsets)) {
+    const std::byte* const data = DataOf(offsets->slot);
+    arrays.offsets = reinterpret_cast<const uint64_t*>(data);
+    arrays.num_offsets = NumItems(plan_.slots[offsets->slot]);
+    PREFIXD_RETURN_IF_ERROR(Await(lane));  // The check uses the place of scalars.
+    PREFIXD_RETURN_IF_ERROR(CheckResidentOffsets(lane, data, arrays.num_offsets, num_items, "segment_offsets"));
+  }
+  const bool has_empty_values = work.shape().is_reduced && arrays.num_offsets > 1;
+  if (num_items > 0 || step.scratch_bytes > 0 || has_empty_values) {
+    PREFIXD_RETURN_IF_ERROR(work.Enqueue(*lane.lane, arrays));
+  }
   enqueued_ns_ += work.EstimateNs(num_items, /*resident=*/true);
   if (step.scratch_bytes == 0) return absl::OkStatus();
   pending_.push_back(number);
@@ -315,7 +329,7 @@ void ProgramRunner::ReadScalar(size_t number, const std::byte* scalar) {
     std::memcpy(&totals.scalar.emplace(), scalar, sizeof(ReduceState));
     Result result;
     work.Describe(totals, &result);
-    write(Role::kOut, result.value.bits);
+    write(Role::kOut, result.value->bits);
     write(Role::kIndexOut, result.index.value_or(~uint64_t{0}));
     return;
   }

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "kernels/args/check.h"
 #include "kernels/args/reduce.h"
+#include "server/work/segment_offsets.h"
 
 namespace prefixd {
 namespace {
@@ -85,24 +86,76 @@ class StepCheck {
 
  private:
   absl::Status Check(ScanSpec* spec) {
-    PREFIXD_RETURN_IF_ERROR(CheckAllRoles(SetOf({Role::kValues}), 0, SetOf({Role::kOut}), 0));
+    spec->segmented = Reads(Role::kSegmentOffsets);
+    spec->has_coefficients = Reads(Role::kCoefficients);
+    PREFIXD_RETURN_IF_ERROR(CheckAllRoles(SetOf({Role::kValues}), SetOf({Role::kSegmentOffsets, Role::kCoefficients}),
+                                          SetOf({Role::kOut}), 0));
     PREFIXD_RETURN_IF_ERROR(CheckPrimitive(*spec));
+    PREFIXD_RETURN_IF_ERROR(CheckScan(*spec));
     PREFIXD_RETURN_IF_ERROR(CheckType(Role::kValues, spec->dtype));
+    if (spec->has_coefficients) {
+      PREFIXD_RETURN_IF_ERROR(CheckType(Role::kCoefficients, spec->dtype));
+      PREFIXD_RETURN_IF_ERROR(CheckSameLength(Role::kCoefficients, Role::kValues));
+    }
+    if (spec->segmented) PREFIXD_RETURN_IF_ERROR(CheckSegments(spec->axis));
     PREFIXD_RETURN_IF_ERROR(CheckMatrix(spec->axis));
-    Write(Role::kOut, spec->output(), Read(Role::kValues).length);
+    Length length = Read(Role::kValues).length;
+    if (spec->include_initial) {
+      if (!length.IsKnown()) {
+        return InvalidField("PROGRAM_LENGTH", "values",
+                            StrCat(Describe(Role::kValues),
+                                   ", and a scan with its initial value has one more: expected an array whose length "
+                                   "is known"));
+      }
+      ++length.max_items;
+    }
+    Write(Role::kOut, spec->output(), length);
     return absl::OkStatus();
   }
 
   absl::Status Check(ReduceSpec* spec) {
-    const bool finds_place = spec->op == Op::kMin || spec->op == Op::kMax;
-    PREFIXD_RETURN_IF_ERROR(
-        CheckAllRoles(SetOf({Role::kValues}), 0, SetOf({Role::kOut}), finds_place ? SetOf({Role::kIndexOut}) : 0));
+    spec->segmented = Reads(Role::kSegmentOffsets);
+    const bool has_one_value = !spec->axis && !spec->segmented;
+    const bool finds_place = has_one_value && (spec->op == Op::kMin || spec->op == Op::kMax);
+    PREFIXD_RETURN_IF_ERROR(CheckAllRoles(SetOf({Role::kValues}), SetOf({Role::kSegmentOffsets}), SetOf({Role::kOut}),
+                                          finds_place ? SetOf({Role::kIndexOut}) : 0));
     PREFIXD_RETURN_IF_ERROR(CheckPrimitive(*spec));
     PREFIXD_RETURN_IF_ERROR(CheckType(Role::kValues, spec->dtype));
+    if (spec->segmented) {
+      PREFIXD_RETURN_IF_ERROR(CheckSegments(spec->axis));
+      Write(Role::kOut, spec->output(), {.max_items = Read(Role::kSegmentOffsets).length.max_items - 1});
+      return absl::OkStatus();
+    }
+    if (spec->axis) {
+      PREFIXD_RETURN_IF_ERROR(CheckMatrix(spec->axis));
+      Write(Role::kOut, spec->output(), {.max_items = spec->axis->NumArrays(Read(Role::kValues).length.max_items)});
+      return absl::OkStatus();
+    }
     result_.scratch_bytes = sizeof(ReduceState);
     Write(Role::kOut, spec->output(), kOne);
     Write(Role::kIndexOut, DType::kU64, kOne);
     return absl::OkStatus();
+  }
+
+  bool Reads(Role role) const {
+    return std::any_of(step_.reads.begin(), step_.reads.end(),
+                       [&](const NamedArray& array) { return array.role == role; });
+  }
+  // What the offsets are shows when the step runs.
+  absl::Status CheckSegments(const std::optional<Axis>& axis) {
+    if (axis) {
+      return InvalidField("FIELD_CONFLICT", "segment_offsets",
+                          "there are segments and an axis: an array is cut by the one or by the other, leave one out");
+    }
+    PREFIXD_RETURN_IF_ERROR(CheckType(Role::kSegmentOffsets, DType::kU64));
+    const Length& offsets = Read(Role::kSegmentOffsets).length;
+    if (!offsets.IsKnown()) {
+      return InvalidField("PROGRAM_LENGTH", "segment_offsets",
+                          StrCat(Describe(Role::kSegmentOffsets),
+                                 ", and how many segments there are says what the step costs: expected an array whose "
+                                 "length is known"));
+    }
+    return CheckNumOffsets(offsets.max_items, "segment_offsets");
   }
 
   absl::Status Check(CompactSpec* spec) {

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "kernels/args/check.h"
 #include "proto/wire_algorithm_info.h"
 
 namespace prefixd {
@@ -20,7 +21,7 @@ class CapabilityWriter {
     }
     for (int i = 0; i < kNumOps; ++i) {
       const auto op = static_cast<Op>(i);
-      if (IsSupported(primitive_, dtype, out_dtype, op)) Add(dtype, out_dtype, op);
+      if (ValidateOp(primitive_, dtype, out_dtype, op).ok()) Add(dtype, out_dtype, op);
     }
   }
 
@@ -29,6 +30,7 @@ class CapabilityWriter {
     for (const AlgorithmInfo& row : device_.Algorithms()) {
       if (row.primitive != primitive_ || !device_.Serves(row)) continue;
       if (!row.serves(dtype, out_dtype, op.value_or(Op::kSum))) continue;
+      if (op == Op::kLinearRecurrence && !device_.IsDefault(primitive_, row.algorithm)) continue;
       v1::Capability* capability = response_->add_capabilities();
       capability->set_primitive(EncodeEnum<v1::Primitive>(primitive_));
       capability->set_dtype(EncodeEnum<v1::DType>(dtype));

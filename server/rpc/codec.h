@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -32,18 +33,22 @@ namespace prefixd {
 // Takes the mask out of a message. Errors: INVALID_ARGUMENT (CHUNK_OUT_OF_ORDER) if it is not its values'.
 absl::Status TakeMask(const v1::InlineChunk& mask, Payload payload, Chunk* chunk);
 
+// Whether it may have offsets of segments; others answer that they are not implemented.
+template <class Request>
+inline constexpr bool kServesSegments =
+    std::is_same_v<Request, v1::ScanRequest> || std::is_same_v<Request, v1::ReduceRequest>;
+
 // The message in domain types, without its spec: who calls this decodes that, if there is one, by its FromWire. The
 // chunk comes from `payloads`, which ParseArrayMessage took out of the request.
 // Errors: INVALID_ARGUMENT (CHUNK_OUT_OF_ORDER);
 //         UNIMPLEMENTED (NOT_IMPLEMENTED) for what is in the contract and not in this server.
 template <class Request>
 absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
-  if constexpr (requires { request.coefficients(); }) {
-    if (request.has_coefficients()) return NotImplemented("coefficients", "a linear recurrence");
-  }
   if constexpr (requires { request.segment_offsets(); }) {
-    if (request.has_segment_offsets()) return NotImplemented("segment_offsets", "a segmented operation");
-    if (request.has_keys()) return NotImplemented("keys", "a segmented operation");
+    if (request.has_segment_offsets() && !kServesSegments<Request>) {
+      return NotImplemented("segment_offsets", "a segmented operation");
+    }
+    if (request.has_keys()) return NotImplemented("keys", "an operation by keys");
   }
   if constexpr (requires { request.carry_in(); }) {
     if (request.has_indices_sink()) return NotImplemented("indices_sink", "a scan with indices");
@@ -68,6 +73,18 @@ absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
   const v1::InlineChunk& values = request.values().inline_();
   message.chunk.values = std::move(payloads[Request::kValuesFieldNumber]);
   if (values.has_first_item()) message.chunk.first_item = values.first_item();
+  if constexpr (kServesSegments<Request>) {
+    PREFIXD_ASSIGN_OR_RETURN(message.places.segment_offsets, FromWire(request.segment_offsets(), "segment_offsets"));
+    if (request.has_segment_offsets() && !message.places.segment_offsets) {
+      message.chunk.offsets = std::move(payloads[Request::kSegmentOffsetsFieldNumber]);
+    }
+  }
+  if constexpr (requires { request.coefficients(); }) {
+    PREFIXD_ASSIGN_OR_RETURN(message.places.coefficients, FromWire(request.coefficients(), "coefficients"));
+    if (request.has_coefficients() && !message.places.coefficients) {
+      message.chunk.coefficients = std::move(payloads[Request::kCoefficientsFieldNumber]);
+    }
+  }
   if constexpr (requires { request.mask(); }) {
     PREFIXD_ASSIGN_OR_RETURN(message.places.mask, FromWire(request.mask(), "mask"));
     if (request.has_mask() && !message.places.mask) {
@@ -90,7 +107,7 @@ void Encode(const Result& result, Response* response) {
     if (result.new_values || result.values) *response->mutable_values() = PlaceOf(result.new_values, result.values);
   }
   if constexpr (requires { response->mutable_value(); }) {
-    EncodeScalar(result.value, result.dtype, response->mutable_value());
+    if (result.value) EncodeScalar(*result.value, result.dtype, response->mutable_value());
     response->set_count(result.timing.num_items);
     if (result.index) response->set_index(*result.index);
   } else if constexpr (requires { response->set_count(0); }) {

@@ -23,7 +23,16 @@ struct DecodePrimitive {
   absl::StatusOr<Message> operator()(const Request& request, ArrayPayloads payloads, const CallInfo& /*call*/) const {
     PREFIXD_ASSIGN_OR_RETURN(Message message, Decode(request, std::move(payloads)));
     if (request.has_spec()) {
-      PREFIXD_ASSIGN_OR_RETURN(message.operation, FromWire(request.spec()));
+      PREFIXD_ASSIGN_OR_RETURN(auto spec, FromWire(request.spec()));
+      if constexpr (kServesSegments<Request>) {
+        spec.segmented = request.has_segment_offsets();
+        if (spec.segmented && spec.axis) {
+          return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "segment_offsets",
+                       "there are segments and an axis: an array is cut by the one or by the other, leave one out");
+        }
+      }
+      if constexpr (requires { spec.has_coefficients; }) spec.has_coefficients = request.has_coefficients();
+      message.operation = std::move(spec);
     }
     return message;
   }

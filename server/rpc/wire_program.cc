@@ -60,11 +60,17 @@ absl::StatusOr<ProgramStep> DecodePrimitive(const WireStep& wire) {
   return OneArray(wire.values(), wire.out(), operation);
 }
 
-absl::StatusOr<ProgramStep> Decode(const v1::ScanStep& wire) { return DecodePrimitive(wire); }
+absl::StatusOr<ProgramStep> Decode(const v1::ScanStep& wire) {
+  PREFIXD_ASSIGN_OR_RETURN(ProgramStep step, DecodePrimitive(wire));
+  AddIfNamed(Role::kSegmentOffsets, wire.segment_offsets(), &step.reads);
+  AddIfNamed(Role::kCoefficients, wire.coefficients(), &step.reads);
+  return step;
+}
 absl::StatusOr<ProgramStep> Decode(const v1::DifferenceStep& wire) { return DecodePrimitive(wire); }
 
 absl::StatusOr<ProgramStep> Decode(const v1::ReduceStep& wire) {
   PREFIXD_ASSIGN_OR_RETURN(ProgramStep step, DecodePrimitive(wire));
+  AddIfNamed(Role::kSegmentOffsets, wire.segment_offsets(), &step.reads);
   AddIfNamed(Role::kIndexOut, wire.index_out(), &step.writes);
   return step;
 }

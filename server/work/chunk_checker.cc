@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "server/work/segment_offsets.h"
 
 namespace prefixd {
 namespace {
@@ -40,6 +41,8 @@ ChunkChecker::ChunkChecker(std::shared_ptr<const Work> work, CallShape shape, co
       has_inline_values_(!places.values() && work_->shape().has_input),
       resident_items_(places.num_items()),
       resident_mask_bytes_(NumItems(places.mask())),
+      resident_coefficients_(NumItems(places.coefficients())),
+      resident_offsets_(NumItems(places.offsets())),
       capacity_(CapacityOf(*work_, places)),
       reply_bytes_per_item_(InlineBytesPerItem(work_->shape(), places)) {}
 
@@ -57,19 +60,25 @@ absl::Status ChunkChecker::Check(Chunk* chunk) {
                            StrCat("declared ", *declared, " elements, but at least ", num_items_ + num_items, " came"));
   }
   PREFIXD_RETURN_IF_ERROR(resident_mask_bytes_ ? CheckResidentMask(*chunk) : CheckInlineMask(*chunk));
+  PREFIXD_RETURN_IF_ERROR(CheckChunkCoefficients(*chunk));
+  PREFIXD_RETURN_IF_ERROR(work_->CheckLength(num_items_ + num_items));
+  PREFIXD_RETURN_IF_ERROR(CheckOffsets(chunk));
+  const uint64_t num_outputs = work_->NumOutputs(num_items_ + num_items, chunk->num_offsets);
   if (shape_ == CallShape::kUnary && reply_bytes_per_item_ > 0 &&
-      num_items > kMaxReplyPayloadBytes / reply_bytes_per_item_) {
+      num_outputs > kMaxReplyPayloadBytes / reply_bytes_per_item_) {
     return Error(absl::StatusCode::kOutOfRange, "REPLY_TOO_LARGE", "values.inline.data",
-                 StrCat("the reply could have ", num_items, " elements of ", reply_bytes_per_item_,
-                        " bytes and a message holds ", kMaxReplyPayloadBytes, " bytes: use the streaming call"));
+                 StrCat("the reply could have ", num_outputs, " elements of ", reply_bytes_per_item_,
+                        " bytes and a message holds ", kMaxReplyPayloadBytes, " bytes: ",
+                        work_->CheckStream().ok() ? "use the streaming call" : "let the result go into an array"));
   }
-  if (capacity_ && num_items > *capacity_ - num_items_) {
+  if (capacity_ && num_outputs > *capacity_) {
     return Error(absl::StatusCode::kOutOfRange, "SINK_TOO_SMALL", "sink.array",
-                 StrCat("at least ", num_items_ + num_items, " elements came and the slice has room for ", *capacity_,
+                 StrCat("the result has at least ", num_outputs, " elements and the slice has room for ", *capacity_,
                         ": name one that is long enough"));
   }
-  PREFIXD_RETURN_IF_ERROR(work_->CheckLength(num_items_ + num_items));
   num_items_ += num_items;
+  // Empty segments have results, and an initial value is one.
+  chunk->has_work = num_items > 0 || chunk->num_offsets > 1 || (work_->shape().has_initial && !has_begun_);
   has_begun_ = true;
   return absl::OkStatus();
 }
@@ -137,6 +146,45 @@ absl::Status ChunkChecker::CheckResidentMask(const Chunk& chunk) const {
                                 num_items_ + chunk.num_items, " elements: name as many as there are elements"));
 }
 
+absl::Status ChunkChecker::CheckChunkCoefficients(const Chunk& chunk) const {
+  const auto conflict = [](std::string_view why) {
+    return InvalidArgument("FIELD_CONFLICT", "coefficients.inline", why);
+  };
+  if (resident_coefficients_ || !work_->shape().has_coefficients) {
+    if (chunk.coefficients) {
+      return conflict(resident_coefficients_ ? "the first message says where the coefficients are: send none"
+                                             : "the first message has no coefficients: send none with the later ones");
+    }
+    if (!resident_coefficients_ || chunk.num_items <= *resident_coefficients_ - num_items_) return absl::OkStatus();
+    return InvalidArgument("COEFFICIENTS_LENGTH", "coefficients.array",
+                           StrCat("there are ", *resident_coefficients_, " coefficients for at least ",
+                                  num_items_ + chunk.num_items, " elements: name as many as there are elements"));
+  }
+  if (!has_inline_values_) return conflict("the values are resident, and so have the coefficients to be: name them");
+  const uint64_t came = chunk.coefficients ? chunk.coefficients->size() : 0;
+  const uint64_t expected = chunk.num_items * work_->item_bytes();
+  if (came == expected) return absl::OkStatus();
+  return InvalidArgument("COEFFICIENTS_LENGTH", "coefficients.inline.data",
+                         StrCat("the coefficients have ", came, " bytes for a chunk of ", chunk.num_items,
+                                " elements: expected ", expected, ", one for each element"));
+}
+
+absl::Status ChunkChecker::CheckOffsets(Chunk* chunk) const {
+  if (!work_->shape().has_offsets) return absl::OkStatus();  // None were looked for.
+  if (resident_offsets_ || has_begun_) {
+    if (chunk->offsets) {
+      return InvalidArgument("FIELD_CONFLICT", "segment_offsets.inline",
+                             "the first message says where the offsets are: send none");
+    }
+    chunk->num_offsets = has_begun_ ? 1 : *resident_offsets_;  // No segments come later.
+    return absl::OkStatus();
+  }
+  const Payload offsets = chunk->offsets ? *chunk->offsets : Payload();
+  PREFIXD_RETURN_IF_ERROR(CheckInlineOffsets(offsets, chunk->num_items));
+  chunk->num_offsets = offsets.size() / sizeof(uint64_t);
+  return absl::OkStatus();
+}
+
 absl::Status ChunkChecker::Finish() const {
   if (resident_items_ && *resident_items_ != num_items_) {
     return InvalidArgument("COUNT_MISMATCH", "mask.inline.data",
@@ -145,6 +193,11 @@ absl::Status ChunkChecker::Finish() const {
   if (resident_mask_bytes_ && MaskBytes(*work_->shape().mask, num_items_) != *resident_mask_bytes_) {
     return InvalidArgument("MASK_LENGTH", "mask.array",
                            StrCat("the mask has ", *resident_mask_bytes_, " bytes for ", num_items_,
+                                  " elements: name as many as there are elements"));
+  }
+  if (resident_coefficients_ && *resident_coefficients_ != num_items_) {
+    return InvalidArgument("COEFFICIENTS_LENGTH", "coefficients.array",
+                           StrCat("there are ", *resident_coefficients_, " coefficients for ", num_items_,
                                   " elements: name as many as there are elements"));
   }
   const std::optional<uint64_t> declared = NumItemsOf(work_->operation());

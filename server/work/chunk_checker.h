@@ -20,8 +20,9 @@ class ChunkChecker {
   ChunkChecker(std::shared_ptr<const Work> work, CallShape shape, const Places& places = {});
 
   // The next chunk. Sets how many elements it has: those of its values, or, where they are resident, of its mask; the
-  // first has all of them where that is resident too.
+  // first has all of them where that is resident too. And whether it leaves something to run.
   // Errors: INVALID_ARGUMENT (LENGTH_NOT_MULTIPLE, CHUNK_OUT_OF_ORDER, MASK_LENGTH, COUNT_MISMATCH, FIELD_CONFLICT,
+  // SEGMENT_OFFSETS, COEFFICIENTS_LENGTH,
   //         ALGORITHM_LIMIT for the chunks so far, this one included);
   //         OUT_OF_RANGE (REPLY_TOO_LARGE) for a unary call, SINK_TOO_SMALL for a slice.
   absl::Status Check(Chunk* chunk);
@@ -34,13 +35,18 @@ class ChunkChecker {
   absl::Status CheckResidentValues(Chunk* chunk) const;
   absl::Status CheckInlineMask(const Chunk& chunk) const;
   absl::Status CheckResidentMask(const Chunk& chunk) const;
+  absl::Status CheckChunkCoefficients(const Chunk& chunk) const;
+  // Sets how many offsets of segments there are.
+  absl::Status CheckOffsets(Chunk* chunk) const;
 
   const std::shared_ptr<const Work> work_;
   const CallShape shape_;
   const bool has_inline_values_;
   const std::optional<uint64_t> resident_items_;       // Where the values are resident, or made of nothing.
   const std::optional<uint64_t> resident_mask_bytes_;  // Nothing: the mask is inline, or there is none.
-  const std::optional<uint64_t> capacity_;             // For values that go into a slice. Nothing: no bound.
+  const std::optional<uint64_t> resident_coefficients_;
+  const std::optional<uint64_t> resident_offsets_;  // How many a segmented operation has.
+  const std::optional<uint64_t> capacity_;          // For values that go into a slice. Nothing: no bound.
   const uint64_t reply_bytes_per_item_;
   bool has_begun_ = false;
   uint64_t num_items_ = 0;  // Checked so far.

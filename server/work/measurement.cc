@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "kernels/args/check.h"
 
 namespace prefixd {
 namespace {
@@ -199,7 +200,7 @@ absl::StatusOr<std::unique_ptr<const Work>> MakeCase(const Device& device, const
   const Primitive primitive = PrimitiveOf(what.spec);
   const DType dtype = InputOf(what.spec);
   const std::optional<Op> op = OpOf(what.spec);
-  if (!IsSupported(primitive, dtype, dtype, op.value_or(Op::kSum))) {
+  if (op ? !ValidateOp(primitive, dtype, dtype, *op).ok() : !IsSupported(dtype)) {
     return absl::UnimplementedError(
         StrCat(Name(primitive), " does not serve ", op ? StrCat(Name(*op), " of ") : "", Name(dtype)));
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "server/work/segment_offsets.h"
 
 namespace prefixd {
 namespace {
@@ -47,10 +48,12 @@ PieceRunner::PieceRunner(std::shared_ptr<const Work> work, CallShape shape, Plac
       // Values that are resident are cut at groups' ends, unless the array begins or ends inside one.
       keeps_open_group_(work_->shape().depends_on_cuts && ((shape == CallShape::kStream && !places_.values()) ||
                                                            carry_in_.has_value() || returns_carry_)),
-      piece_items_(IsStaged()
+      // Fewer values than resident items, which ChunkChecker has counted, fit where the items would not.
+      piece_items_(IsStaged() && !(places_.values() && work_->shape().is_reduced)
                        ? kMaxReplyPayloadBytes / work_->widest_bytes_per_item() / kItemsPerMaskByte * kItemsPerMaskByte
                        : std::numeric_limits<uint64_t>::max()),
-      open_(work_->item_bytes()) {
+      open_(work_->item_bytes()),
+      open_coefficients_(work_->item_bytes()) {
   // So that pieces of resident values are whole groups, whatever their type: the wide ones are a group, others several.
   static_assert(kMaxReplyPayloadBytes % (kGroupItems * sizeof(uint64_t)) == 0);
 }
@@ -85,8 +88,13 @@ absl::Status PieceRunner::Run(BorrowedLane& lane, const Piece& piece, const Stop
   PREFIXD_RETURN_IF_ERROR(stop.Check());
   PREFIXD_RETURN_IF_ERROR(Resume(lane));
   const WorkShape& shape = work_->shape();
+  if (shape.has_offsets) num_offsets_ = piece.chunk.num_offsets;
+  if (const auto& offsets = places_.offsets()) {
+    PREFIXD_RETURN_IF_ERROR(
+        CheckResidentOffsets(lane, offsets->data, offsets->num_items, piece.num_items, "segment_offsets.array"));
+  }
   const bool touches_open_group = open_.num_items() > 0 || ClosedItems(piece) != piece.num_items;
-  const bool direct = !touches_open_group && FitsDirect(lane, piece.num_items);
+  const bool direct = !touches_open_group && FitsDirect(lane, std::max(piece.num_items, piece.chunk.num_offsets));
   const uint64_t open_before = open_.num_items();
   const uint64_t kept_before = done_.totals.num_kept;
   Outputs outputs;
@@ -100,7 +108,8 @@ absl::Status PieceRunner::Run(BorrowedLane& lane, const Piece& piece, const Stop
   }
   if (piece.is_last) PREFIXD_RETURN_IF_ERROR(shape.is_counted ? ConcludeSinks(lane) : StoreValue(lane));
   if (!RepliesWithItems()) return absl::OkStatus();
-  const uint64_t num_outputs = shape.is_counted ? done_.totals.num_kept - kept_before : piece.num_items;
+  const uint64_t num_outputs =
+      shape.is_counted ? done_.totals.num_kept - kept_before : work_->NumOutputs(piece.num_items, num_offsets_);
   *reply = {.values = Take(lane, lane.values, num_outputs * inline_value_bytes_),
             .indices = Take(lane, lane.indices, num_outputs * inline_index_bytes_),
             .num_kept = done_.totals.num_kept};
@@ -139,7 +148,7 @@ absl::Status PieceRunner::StoreValue(BorrowedLane& lane) {
   Result result;
   work_->Describe(done_.totals, &result);
   const uint64_t value_bytes = SizeOf(result.dtype);
-  std::memcpy(lane.scalar.host.data(), &result.value.bits, value_bytes);
+  std::memcpy(lane.scalar.host.data(), &result.value->bits, value_bytes);
   is_value_stored_ = true;
   return Settle(lane, lane.lane->CopyToDevice(sink->room().data, lane.scalar.host.data(), value_bytes));
 }
@@ -159,6 +168,11 @@ absl::Status PieceRunner::Resume(BorrowedLane& lane) {
     std::memcpy(lane.mask.host.data(), carry.open_items.data(), carry.open_items.size());
     status = open_.Load(*lane.lane, lane.mask.host.data(), carry.open_items.size() / work_->item_bytes());
   }
+  if (status.ok() && !carry.open_coefficients.empty()) {
+    std::memcpy(lane.indices.host.data(), carry.open_coefficients.data(), carry.open_coefficients.size());
+    status = open_coefficients_.Load(*lane.lane, lane.indices.host.data(),
+                                     carry.open_coefficients.size() / work_->item_bytes());
+  }
   return Settle(lane, std::move(status));
 }
 
@@ -170,12 +184,17 @@ absl::Status PieceRunner::TakeCarry(BorrowedLane& lane) {
   if (status.ok() && open_.num_items() > 0) {
     status = lane.lane->CopyToHost(lane.mask.host.data(), open_.data(), open_.size_bytes());
   }
+  if (status.ok() && open_coefficients_.num_items() > 0) {
+    status =
+        lane.lane->CopyToHost(lane.indices.host.data(), open_coefficients_.data(), open_coefficients_.size_bytes());
+  }
   PREFIXD_RETURN_IF_ERROR(Settle(lane, std::move(status)));
   const auto text = [](const StagingBlock& block, uint64_t size_bytes) {
     return std::string(reinterpret_cast<const char*>(block.host.data()), size_bytes);
   };
   if (has_carry_) carry.value = text(lane.scalar, work_->shape().carry_bytes);
   carry.open_items = text(lane.mask, open_.size_bytes());
+  carry.open_coefficients = text(lane.indices, open_coefficients_.size_bytes());
   carry_out_ = EncodeCarry(*work_, carry);
   return absl::OkStatus();
 }
@@ -193,20 +212,26 @@ uint64_t PieceRunner::ClosedItems(const Piece& piece) const {
 }
 
 absl::Status PieceRunner::BringIn(BorrowedLane& lane, const Piece& piece, bool direct, WorkArrays* arrays) {
-  const uint64_t item_bytes = work_->item_bytes();
-  if (places_.values()) {
-    const std::byte* const values = places_.values()->data + done_.totals.num_items * item_bytes;
-    arrays->in = values;
-    if (open_.num_items() > 0) {
-      PREFIXD_RETURN_IF_ERROR(open_.CopyTo(*lane.lane, lane.in.device.data()));
-      PREFIXD_RETURN_IF_ERROR(lane.lane->CopyOnDevice(lane.in.device.data() + open_.size_bytes(), values,
-                                                      piece.num_items * item_bytes, CopyTiming::kUntimed));
-      arrays->in = lane.in.device.data();
+  if (places_.values() || work_->shape().has_input) {
+    PREFIXD_ASSIGN_OR_RETURN(arrays->in,
+                             BringInItems(lane, piece, direct, places_.values(), piece.chunk.values, open_, lane.in));
+  }
+  if (work_->shape().has_coefficients) {
+    PREFIXD_ASSIGN_OR_RETURN(arrays->coefficients,
+                             BringInItems(lane, piece, direct, places_.coefficients(),
+                                          piece.chunk.coefficients.value_or(Payload()), open_coefficients_, lane.mask));
+  }
+  if (work_->shape().has_offsets) {
+    const std::byte* data = nullptr;
+    if (const auto& offsets = places_.offsets()) {
+      data = offsets->data;
+    } else {
+      PREFIXD_ASSIGN_OR_RETURN(
+          data, BringIn(lane, lane.mask, *piece.chunk.offsets, /*first_byte=*/0, piece.chunk.offsets->size(),
+                        sizeof(uint64_t), /*offset_bytes=*/0, direct));
     }
-  } else if (work_->shape().has_input) {
-    PREFIXD_RETURN_IF_ERROR(open_.CopyTo(*lane.lane, lane.in.device.data()));
-    PREFIXD_ASSIGN_OR_RETURN(arrays->in, BringIn(lane, lane.in, piece.chunk.values, piece.first * item_bytes,
-                                                 piece.num_items * item_bytes, item_bytes, open_.size_bytes(), direct));
+    arrays->offsets = reinterpret_cast<const uint64_t*>(data);
+    arrays->num_offsets = num_offsets_;
   }
   const std::optional<MaskKind> mask = work_->shape().mask;
   if (!mask) return absl::OkStatus();
@@ -218,6 +243,24 @@ absl::Status PieceRunner::BringIn(BorrowedLane& lane, const Piece& piece, bool d
                                                  MaskBytes(*mask, piece.num_items), /*alignment=*/1,
                                                  /*offset_bytes=*/0, direct));
   return absl::OkStatus();
+}
+
+absl::StatusOr<const std::byte*> PieceRunner::BringInItems(BorrowedLane& lane, const Piece& piece, bool direct,
+                                                           const std::optional<DeviceItems>& resident,
+                                                           const Payload& payload, const OpenGroup& open,
+                                                           const StagingBlock& block) {
+  const uint64_t item_bytes = work_->item_bytes();
+  if (!resident) {
+    PREFIXD_RETURN_IF_ERROR(open.CopyTo(*lane.lane, block.device.data()));
+    return BringIn(lane, block, payload, piece.first * item_bytes, piece.num_items * item_bytes, item_bytes,
+                   open.size_bytes(), direct);
+  }
+  const std::byte* const items = resident->data + done_.totals.num_items * item_bytes;
+  if (open.num_items() == 0) return items;
+  PREFIXD_RETURN_IF_ERROR(open.CopyTo(*lane.lane, block.device.data()));
+  PREFIXD_RETURN_IF_ERROR(lane.lane->CopyOnDevice(block.device.data() + open.size_bytes(), items,
+                                                  piece.num_items * item_bytes, CopyTiming::kUntimed));
+  return block.device.data();
 }
 
 absl::StatusOr<const std::byte*> PieceRunner::BringIn(BorrowedLane& lane, const StagingBlock& block,
@@ -285,7 +328,7 @@ absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool d
                        .num_items = closed,
                        .first_item = done_.totals.num_items - open_.num_items()};
   PREFIXD_RETURN_IF_ERROR(BringIn(lane, piece, direct, &arrays));
-  if (closed > 0) {
+  if (closed > 0 || (shape.has_offsets && shape.is_reduced) || shape.has_initial) {
     arrays.carry_in = has_carry_ ? carry_.data() : nullptr;
     arrays.carry_out = carries ? carry_.data() : nullptr;
     PREFIXD_RETURN_IF_ERROR(work_->Enqueue(*lane.lane, arrays));
@@ -293,8 +336,12 @@ absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool d
   }
   // Before they run: in place, their output items take their place.
   if (keeps_open_group_) PREFIXD_RETURN_IF_ERROR(open_.Keep(*lane.lane, arrays.in, closed, num_items));
+  if (keeps_open_group_ && shape.has_coefficients) {
+    PREFIXD_RETURN_IF_ERROR(open_coefficients_.Keep(*lane.lane, arrays.coefficients, closed, num_items));
+  }
   if (closed < num_items && shape.HasItems()) {
     arrays.in += closed * work_->item_bytes();
+    if (shape.has_coefficients) arrays.coefficients += closed * work_->item_bytes();
     arrays.values += closed * shape.value_bytes;
     arrays.num_items = num_items - closed;
     arrays.first_item += closed;
@@ -315,7 +362,7 @@ absl::Status PieceRunner::EnqueueCopiesOut(BorrowedLane& lane, const Piece& piec
   if ((shape.is_counted || piece.is_last) && !work_->WritesScalarOnce()) {
     PREFIXD_RETURN_IF_ERROR(copy_out(lane.scalar, 0, shape.scalar_bytes));
   }
-  uint64_t num_outputs = piece.num_items;
+  uint64_t num_outputs = work_->NumOutputs(piece.num_items, num_offsets_);
   const bool needs_count = !direct || outputs.values.IsElsewhere() || outputs.indices.IsElsewhere();
   if (shape.is_counted && needs_count) {  // Only what was kept moves on.
     PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
@@ -371,7 +418,8 @@ TaskSize PieceRunner::SizeOfTask(uint64_t num_items) const {
 
 bool PieceRunner::IsBatchable(const Piece& piece) const {
   return shape_ == CallShape::kUnary && piece.is_last && places_.AreInline() && !carry_in_ &&
-         !work_->shape().is_whole && done_.totals.num_items == 0 && SizeOfTask(piece.num_items) == TaskSize::kSmall;
+         !work_->shape().is_whole && !work_->shape().has_coefficients && done_.totals.num_items == 0 &&
+         SizeOfTask(piece.num_items) == TaskSize::kSmall;
 }
 
 void PieceRunner::Describe(Result* result) const {

@@ -83,7 +83,9 @@ class PieceRunner {
   absl::Status RunEnd(BorrowedLane& lane, const StopSignal& stop);
 
   // Device memory that the items between two pieces take; 0: none are kept.
-  uint64_t open_group_bytes() const { return keeps_open_group_ ? kGroupItems * work_->item_bytes() : 0; }
+  uint64_t open_group_bytes() const {
+    return keeps_open_group_ ? kGroupItems * work_->item_bytes() * (work_->shape().has_coefficients ? 2 : 1) : 0;
+  }
 
   // What the piece of so many items, or the end, which has none, takes of a lane; with the open group before it.
   TaskSize SizeOfTask(uint64_t num_items) const;
@@ -109,7 +111,7 @@ class PieceRunner {
   // Elements that the result has.
   uint64_t NumOutputs() const {
     if (!work_->shape().HasItems()) return 1;
-    return work_->shape().is_counted ? done_.totals.num_kept : done_.totals.num_items;
+    return work_->shape().is_counted ? done_.totals.num_kept : work_->NumOutputs(done_.totals.num_items, num_offsets_);
   }
 
   // Where a piece's output items are put by the kernel, and where they belong.
@@ -144,8 +146,12 @@ class PieceRunner {
   absl::Status TakeCarry(BorrowedLane& lane);
   // Items of open group and piece that are run for good: up to a group's end, or to the array's.
   uint64_t ClosedItems(const Piece& piece) const;
-  // Sets where the kernel finds the open group with the piece behind it, and the mask.
+  // Sets where the kernel finds the open group with the piece behind it, and what comes beside them.
   absl::Status BringIn(BorrowedLane& lane, const Piece& piece, bool direct, WorkArrays* arrays);
+  // Where the items of the open group are, with those of the piece behind them: resident ones, or of the message.
+  absl::StatusOr<const std::byte*> BringInItems(BorrowedLane& lane, const Piece& piece, bool direct,
+                                                const std::optional<DeviceItems>& resident, const Payload& payload,
+                                                const OpenGroup& open, const StagingBlock& block);
   // The payload's bytes, of which each item has `alignment`: where they are, or in the block behind `offset_bytes`.
   absl::StatusOr<const std::byte*> BringIn(BorrowedLane& lane, const StagingBlock& block, const Payload& payload,
                                            uint64_t first_byte, uint64_t size_bytes, uint64_t alignment,
@@ -172,9 +178,11 @@ class PieceRunner {
   const uint64_t piece_items_;  // At most, of one piece.
 
   OpenGroup open_;
-  Buffer carry_;  // Device: of the items before the open group. Allocated when there is one.
+  OpenGroup open_coefficients_;  // Those of the same items, if they have some.
+  Buffer carry_;                 // Device: of the items before the open group. Allocated when there is one.
   bool has_carry_ = false;
   bool is_value_stored_ = false;
+  uint64_t num_offsets_ = 1;  // How many a segmented operation has.
   WorkDone done_;
 };
 

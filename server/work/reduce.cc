@@ -1,35 +1,55 @@
 #include "server/work/reduce.h"
 
+#include <algorithm>
+
+#include "base/status.h"
+
 namespace prefixd {
 namespace {
+
+bool HasManyValues(const ReduceSpec& spec) { return spec.axis || spec.segmented; }
 
 class ReduceWork final : public Work {
  public:
   ReduceWork(const Device& device, const ReduceSpec& spec)
       : Work(device, spec,
-             {.scalar_bytes = sizeof(ReduceState),
-              .carry_bytes = sizeof(ReduceState),
-              .depends_on_cuts = DependsOnCuts(spec.algorithm, spec.op, spec.output())}),
+             HasManyValues(spec) ? WorkShape{.value_bytes = SizeOf(spec.output()),
+                                             .is_whole = true,
+                                             .is_reduced = true,
+                                             .has_offsets = spec.segmented}
+                                 : WorkShape{.scalar_bytes = sizeof(ReduceState),
+                                             .carry_bytes = sizeof(ReduceState),
+                                             .depends_on_cuts = DependsOnCuts(spec.algorithm, spec.op, spec.output())}),
         reduce_(spec) {}
+
+  absl::Status CheckStream() const override {
+    if (reduce_.axis) return AxisOnStream(reduce_.output());
+    return reduce_.segmented ? SegmentsOnStream(reduce_.dtype, reduce_.output()) : absl::OkStatus();
+  }
 
   absl::Status Enqueue(Lane& lane, const WorkArrays& arrays) const override {
     std::byte* const state_out = arrays.carry_out != nullptr ? arrays.carry_out : arrays.scalar;
+    const LaneBatch batch = BatchOf(reduce_.axis, arrays);
     return lane.Reduce(
         {.dtype = reduce_.dtype,
          .out_dtype = reduce_.out_dtype,
          .op = reduce_.op,
          .algorithm = reduce_.algorithm,
          .in = arrays.in,
-         .num_items = arrays.num_items,
-         .num_arrays = arrays.num_arrays,
+         .num_items = batch.num_items,
+         .num_arrays = batch.num_arrays,
+         .order = batch.order,
+         .offsets = arrays.offsets,
          .first_item = arrays.first_item,
          .init = reduce_.init ? ReduceState{*reduce_.init, 0} : ReduceState{Neutral(reduce_.op, reduce_.output())},
          .state_in = reinterpret_cast<const ReduceState*>(arrays.carry_in),
-         .state_out = reinterpret_cast<ReduceState*>(state_out)});
+         .state_out = HasManyValues(reduce_) ? nullptr : reinterpret_cast<ReduceState*>(state_out),
+         .values = HasManyValues(reduce_) ? arrays.values : nullptr});
   }
 
   void Describe(const WorkTotals& totals, Result* result) const override {
     result->dtype = reduce_.output();
+    if (HasManyValues(reduce_)) return;
     if (totals.num_items == 0) {
       result->value = reduce_.init.value_or(Identity(reduce_.op, reduce_.output()));
       return;

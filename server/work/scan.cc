@@ -5,19 +5,30 @@
 namespace prefixd {
 namespace {
 
+bool HasManyArrays(const ScanSpec& spec) { return spec.axis || spec.segmented; }
+bool IsWhole(const ScanSpec& spec) { return HasManyArrays(spec) || spec.include_initial; }
+
+// With the initial value an exclusive scan has its results, and the carry behind them is one more.
+ScanKind KindOf(const ScanSpec& spec) { return spec.include_initial ? ScanKind::kExclusive : spec.kind; }
+
 class ScanWork final : public Work {
  public:
   ScanWork(const Device& device, const ScanSpec& spec)
       : Work(device, spec,
              {.value_bytes = SizeOf(spec.output()),
-              .carry_bytes = spec.axis ? 0 : SizeOf(spec.output()),
-              .depends_on_cuts = !spec.axis && DependsOnCuts(spec.algorithm, spec.op, spec.output()),
-              .in_place = true,
-              .is_whole = spec.axis.has_value()}),
+              .carry_bytes = IsWhole(spec) ? 0 : SizeOf(spec.output()),
+              .depends_on_cuts = !IsWhole(spec) && DependsOnCuts(spec.algorithm, spec.op, spec.output()),
+              .in_place = !spec.include_initial,
+              .is_whole = IsWhole(spec),
+              .has_offsets = spec.segmented,
+              .has_coefficients = spec.has_coefficients,
+              .has_initial = spec.include_initial}),
         scan_(spec) {}
 
   absl::Status CheckStream() const override {
     if (scan_.axis) return AxisOnStream(scan_.output());
+    if (scan_.segmented) return SegmentsOnStream(scan_.dtype, scan_.output());
+    if (scan_.include_initial) return InitialOnStream(scan_.dtype, scan_.output());
     if (!scan_.reverse) return absl::OkStatus();
     return Error(absl::StatusCode::kFailedPrecondition, "REVERSE_ON_STREAM", "spec.reverse",
                  StrCat("a reverse scan begins with the last element, and a stream's end is not known: use the unary "
@@ -27,20 +38,31 @@ class ScanWork final : public Work {
 
   absl::Status Enqueue(Lane& lane, const WorkArrays& arrays) const override {
     const LaneBatch batch = BatchOf(scan_.axis, arrays);
+    const ScanKind kind = KindOf(scan_);
+    std::byte* out = arrays.values;
+    std::byte* carry_out = arrays.carry_out;
+    if (scan_.include_initial) {
+      const uint64_t item_bytes = shape().value_bytes;
+      carry_out = scan_.reverse ? out : out + arrays.num_items * item_bytes;
+      if (scan_.reverse) out += item_bytes;
+    }
     return lane.Scan({.dtype = scan_.dtype,
                       .out_dtype = scan_.out_dtype,
                       .op = scan_.op,
-                      .kind = scan_.kind,
+                      .kind = kind,
                       .reverse = scan_.reverse,
                       .algorithm = scan_.algorithm,
                       .in = arrays.in,
-                      .out = arrays.values,
+                      .out = out,
                       .num_items = batch.num_items,
                       .num_arrays = batch.num_arrays,
                       .order = batch.order,
-                      .init = scan_.init.value_or(ScanStart(scan_.op, scan_.output(), scan_.kind)),
+                      .offsets = arrays.offsets,
+                      .coefficients = arrays.coefficients,
+                      .coefficient = scan_.coefficient.value_or(Value()),
+                      .init = scan_.init.value_or(ScanStart(scan_.op, scan_.output(), kind)),
                       .carry_in = arrays.carry_in,
-                      .carry_out = arrays.carry_out});
+                      .carry_out = carry_out});
   }
 
   void Describe(const WorkTotals& /*totals*/, Result* /*result*/) const override {}

@@ -20,6 +20,11 @@ std::string HeadOf(const Work& work) {
                          static_cast<int>(algorithm.padding), static_cast<int>(kNumericsVersion)}) {
     head.push_back(static_cast<char>(part));
   }
+  if (scan.op == Op::kLinearRecurrence) {
+    const Value coefficient = scan.coefficient.value_or(Value());
+    head.push_back(static_cast<char>(scan.has_coefficients));
+    head.append(reinterpret_cast<const char*>(&coefficient.bits), sizeof(coefficient.bits));
+  }
   return head;
 }
 
@@ -32,6 +37,16 @@ absl::Status CheckCarries(const Work& work) {
                  "the rows and columns of a matrix are whole arrays, so that nothing goes on behind them: leave the "
                  "axis or the carry out");
   }
+  if (scan != nullptr && scan->segmented) {
+    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "segment_offsets",
+                 "the scans of segments end with the array, so that none goes on behind it: leave the segments or the "
+                 "carry out");
+  }
+  if (scan != nullptr && scan->include_initial) {
+    return Error(
+        absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "spec.include_initial",
+        "an initial value stands in front of a whole array, and the carry is of a part: leave one of them out");
+  }
   if (scan != nullptr && !scan->reverse) return absl::OkStatus();
   return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "spec.reverse",
                "a reverse scan begins at the end, so that none goes on behind it: leave reverse or the carry out");
@@ -42,6 +57,7 @@ std::string EncodeCarry(const Work& work, const ScanCarry& carry) {
   bytes.push_back(carry.value.empty() ? '\0' : '\1');
   bytes += carry.value;
   bytes += carry.open_items;
+  bytes += carry.open_coefficients;
   return bytes;
 }
 
@@ -53,7 +69,8 @@ absl::StatusOr<ScanCarry> DecodeCarry(const Work& work, const Payload& bytes) {
   };
   const std::string head = HeadOf(work);
   const uint64_t value_bytes = work.shape().carry_bytes;
-  const uint64_t max_open = work.shape().depends_on_cuts ? (kGroupItems - 1) * work.item_bytes() : 0;
+  const uint64_t open_item_bytes = work.item_bytes() * (work.shape().has_coefficients ? 2 : 1);
+  const uint64_t max_open = work.shape().depends_on_cuts ? (kGroupItems - 1) * open_item_bytes : 0;
   if (bytes.size() > head.size() + 1 + value_bytes + max_open) return error("; it is too long");
   const std::string text = bytes.ToString();
   if (text.size() <= head.size() || text.compare(0, head.size(), head) != 0) return error("");
@@ -67,7 +84,12 @@ absl::StatusOr<ScanCarry> DecodeCarry(const Work& work, const Payload& bytes) {
     at += value_bytes;
   }
   carry.open_items = text.substr(at);
-  if (carry.open_items.size() > max_open || carry.open_items.size() % work.item_bytes() != 0) return error("");
+  if (carry.open_items.size() > max_open || carry.open_items.size() % open_item_bytes != 0) return error("");
+  if (work.shape().has_coefficients) {
+    const size_t half = carry.open_items.size() / 2;
+    carry.open_coefficients = carry.open_items.substr(half);
+    carry.open_items.resize(half);
+  }
   return carry;
 }
 

@@ -15,8 +15,9 @@
 namespace prefixd {
 
 struct ScanCarry {
-  std::string value;       // The carry of all whole groups. Empty: there are none.
-  std::string open_items;  // The elements since the last whole group, where the bits depend on cuts.
+  std::string value;              // The carry of all whole groups. Empty: there are none.
+  std::string open_items;         // The elements since the last whole group, where the bits depend on cuts.
+  std::string open_coefficients;  // Theirs, if they have some.
 };
 
 // Whether calls of this work may go on where others ended.

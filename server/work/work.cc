@@ -18,6 +18,10 @@ namespace {
 // Overloads for a spec that needs more than its type, operator and algorithm to be one.
 template <class S>
 void CompleteSample(S* /*spec*/) {}
+void CompleteSample(ScanSpec* spec) {
+  if (!IsRecurrence(Primitive::kScan, spec->dtype, spec->output(), spec->op)) return;
+  spec->coefficient = spec->dtype == DType::kF32 ? Value::Of(0.5F) : Value::Of(0.5);
+}
 void CompleteSample(CompactSpec* spec) { spec->predicate = MiddlePredicate(spec->dtype); }
 
 template <class S>
@@ -50,7 +54,8 @@ constexpr double kMaxEstimateNs = 1e15;
 
 int64_t Work::EstimateNs(uint64_t num_items, bool resident) const {
   const auto items = static_cast<double>(num_items);
-  const auto bytes_per_item = static_cast<double>(item_bytes() + reply_bytes_per_item());
+  const uint64_t coefficient_bytes = shape_.has_coefficients ? item_bytes() : 0;
+  const auto bytes_per_item = static_cast<double>(item_bytes() + coefficient_bytes + reply_bytes_per_item());
   const bool is_card = device_.info().direct_bytes != DeviceInfo::kHostMemory;
   const double ns_per_byte = !resident ? kNsPerByte : is_card ? kNsPerCardByte : kNsPerHostByte;
   double ns = kLaunchNs + items * bytes_per_item * ns_per_byte;
@@ -60,15 +65,26 @@ int64_t Work::EstimateNs(uint64_t num_items, bool resident) const {
   return static_cast<int64_t>(std::min(ns, kMaxEstimateNs));
 }
 
+uint64_t Work::NumOutputs(uint64_t num_items, uint64_t num_offsets) const {
+  if (!shape_.is_reduced) return num_items + (shape_.has_initial ? 1 : 0);
+  return shape_.has_offsets ? num_offsets - 1 : AxisOf(*spec_)->NumArrays(num_items);
+}
+
 absl::Status Work::CheckLength(uint64_t num_items) const {
   if (!spec_) return absl::OkStatus();
   const std::optional<Axis> axis = AxisOf(*spec_);
   if (axis) PREFIXD_RETURN_IF_ERROR(CheckAxis(*axis, num_items));
+  if (axis && shape_.is_reduced && axis->along == Axis::Along::kColumn && num_items == 0) {
+    return Error(absl::StatusCode::kInvalidArgument, "SHAPE", "spec.axis",
+                 StrCat("the matrix has no rows, so its ", axis->row_items,
+                        " columns have no elements that could be reduced: expected at least one row"));
+  }
   return device_.CheckLength(PrimitiveOf(*spec_), AlgorithmOf(*spec_),
                              axis ? axis->ItemsOfArray(num_items) : num_items);
 }
 
 LaneBatch BatchOf(const std::optional<Axis>& axis, const WorkArrays& arrays) {
+  if (arrays.offsets != nullptr) return {.num_items = arrays.num_items, .num_arrays = arrays.num_offsets - 1};
   if (!axis || arrays.num_items == 0) return {.num_items = arrays.num_items, .num_arrays = arrays.num_arrays};
   return {.num_items = axis->ItemsOfArray(arrays.num_items),
           .num_arrays = axis->NumArrays(arrays.num_items),
@@ -82,7 +98,22 @@ absl::Status AxisOnStream(DType output) {
                       ", or a resident array with a sink"));
 }
 
+absl::Status InitialOnStream(DType input, DType output) {
+  return Error(absl::StatusCode::kFailedPrecondition, "INITIAL_ON_STREAM", "spec.include_initial",
+               StrCat("a scan with its initial value needs the whole array: use the unary call, for less than ",
+                      kMaxReplyPayloadBytes / std::max(SizeOf(input), SizeOf(output)), " elements of ", Name(input),
+                      ", or a resident array with a sink; or stream an inclusive scan, and put init in front"));
+}
+
+absl::Status SegmentsOnStream(DType input, DType output) {
+  return Error(absl::StatusCode::kFailedPrecondition, "SEGMENTS_ON_STREAM", "segment_offsets",
+               StrCat("segments need the whole array: use the unary call, for at most ",
+                      kMaxReplyPayloadBytes / std::max(SizeOf(input), SizeOf(output)), " elements of ", Name(input),
+                      ", or resident arrays"));
+}
+
 absl::StatusOr<std::unique_ptr<const Work>> MakeWork(const Device& device, Operation operation) {
+  if (const auto* const scan = std::get_if<ScanSpec>(&operation)) PREFIXD_RETURN_IF_ERROR(CheckScan(*scan));
   if (const std::optional<Spec> spec = SpecOf(operation)) {
     const Primitive primitive = PrimitiveOf(*spec);
     PREFIXD_ASSIGN_OR_RETURN(

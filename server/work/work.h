@@ -31,12 +31,16 @@ struct WorkShape {
   uint64_t scalar_bytes = 0;  // The result beside the items; 0: there is none.
   // What joins a piece of an array to the one before it, kept on the device; 0: pieces need nothing of each other.
   uint64_t carry_bytes = 0;
-  bool is_counted = false;            // The scalar is how many output items there are. Else: as many as input items.
+  bool is_counted = false;            // The scalar is how many output items there are. Else: Work::NumOutputs.
   bool depends_on_cuts = false;       // The bits change where pieces are cut inside a group: see open_group.h.
   std::optional<MaskKind> mask = {};  // A mask comes with the items.
   bool has_input = true;              // Else its items are made of nothing.
   bool in_place = false;              // The output items may go where the input items are, if both have one size.
   bool is_whole = false;              // The array is one piece, and alone in its launch.
+  bool is_reduced = false;            // An output item is of many input items: Work::NumOutputs.
+  bool has_offsets = false;           // Offsets of segments come with the items.
+  bool has_coefficients = false;      // An item of the same type comes with each.
+  bool has_initial = false;           // There is one output item more than input items.
 
   // Else there is one value, at the end.
   bool HasItems() const { return value_bytes > 0 || is_counted; }
@@ -44,13 +48,17 @@ struct WorkShape {
 
 // Where the arrays are: all in device memory, or all in pinned host memory. Batches as in device.h.
 struct WorkArrays {
-  const std::byte* in = nullptr;     // num_items of the spec's dtype.
-  const std::byte* mask = nullptr;   // If the shape has one.
-  const std::byte* other = nullptr;  // A map's second array, num_items of the dtype; the indices of gather and scatter.
-  uint64_t table_items = 0;          // Gather: elements of in. Scatter: of values.
-  std::byte* values = nullptr;       // Room for num_items of value_bytes.
-  std::byte* indices = nullptr;      // Room for num_items of index_bytes.
-  std::byte* scalar = nullptr;       // Room for scalar_bytes.
+  const std::byte* in = nullptr;            // num_items of the spec's dtype.
+  const std::byte* mask = nullptr;          // If the shape has one.
+  const std::byte* coefficients = nullptr;  // Likewise: num_items of the dtype.
+  // A map's second array, num_items of the dtype; the indices of gather and scatter.
+  const std::byte* other = nullptr;
+  uint64_t table_items = 0;           // Gather: elements of in. Scatter: of values.
+  const uint64_t* offsets = nullptr;  // If the shape has them: one more than there are segments.
+  uint64_t num_offsets = 0;
+  std::byte* values = nullptr;   // Room for num_items of value_bytes.
+  std::byte* indices = nullptr;  // Room for num_items of index_bytes.
+  std::byte* scalar = nullptr;   // Room for scalar_bytes.
   uint64_t num_items = 0;
   uint64_t num_arrays = 1;
   uint64_t first_item = 0;              // The index of in[0] in the whole array.
@@ -67,7 +75,8 @@ struct WorkTotals {
 
 // Whether the bits change where an array is cut: integers, and extrema, combine to the same bits in any order.
 inline bool DependsOnCuts(const Algorithm& algorithm, Op op, DType output) {
-  return FollowsNumerics(algorithm) && IsFloating(output) && (op == Op::kSum || op == Op::kProd);
+  const bool is_ordered = op == Op::kSum || op == Op::kProd || op == Op::kLinearRecurrence;
+  return FollowsNumerics(algorithm) && IsFloating(output) && is_ordered;
 }
 
 class Work {
@@ -93,7 +102,13 @@ class Work {
   // resident: what goes in and what comes out stays on the device.
   int64_t EstimateNs(uint64_t num_items, bool resident = false) const;
 
-  // Errors: those of Device::CheckLength, and of CheckAxis.
+  // Output items of so many input items, of a shape that has output items; of a counted one, at most. num_offsets: at
+  // least 1 if the shape has them.
+  // Needs: CheckLength(num_items) is OK.
+  uint64_t NumOutputs(uint64_t num_items, uint64_t num_offsets) const;
+
+  // Errors: those of Device::CheckLength, and of CheckAxis; INVALID_ARGUMENT (SHAPE) for values of columns without
+  // rows.
   absl::Status CheckLength(uint64_t num_items) const;
   // Whether the operation can be streamed. Errors: FAILED_PRECONDITION if the array has to be whole.
   virtual absl::Status CheckStream() const { return absl::OkStatus(); }
@@ -115,7 +130,7 @@ class Work {
   const WorkShape shape_;
 };
 
-// The batch that a lane runs: the arrays as they are, or the rows or columns of a matrix.
+// The batch that a lane runs: the arrays as they are, the rows or columns of a matrix, or segments.
 struct LaneBatch {
   uint64_t num_items;
   uint64_t num_arrays;
@@ -125,6 +140,10 @@ LaneBatch BatchOf(const std::optional<Axis>& axis, const WorkArrays& arrays);
 
 // FAILED_PRECONDITION (AXIS_ON_STREAM).
 absl::Status AxisOnStream(DType output);
+// FAILED_PRECONDITION (INITIAL_ON_STREAM).
+absl::Status InitialOnStream(DType input, DType output);
+// FAILED_PRECONDITION (SEGMENTS_ON_STREAM).
+absl::Status SegmentsOnStream(DType input, DType output);
 
 // The work of an operation. The device outlives it.
 // Errors: those of Device::Resolve, and of CheckLength for a declared length.

@@ -1,14 +1,18 @@
-// Scans and differences along both axes of a matrix, beside the device copy of as many bytes, on any device:
+// Scans, reduces and differences along both axes of a matrix, and scans and reduces of segments, beside the device copy
+// of as many bytes, on any device:
 //
 //   matrix_bench [DEVICE] [LOG2_ITEMS]      default auto 28
 //
-// Each figure is the median of seven runs by the device's clock, as a share of the copy in the same process.
+// Each figure is the median of seven runs by the device's clock, as a share of the copy in the same process: of as many
+// bytes as are read and written. A reduce writes next to nothing, and may be faster than that.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -61,12 +65,17 @@ class Bench {
     const int64_t whole_ns = MedianNs(*lane_, [&] { return lane_->Scan(scan); });
     std::printf("\n%s: copy %.1f us, scan of one array %.3f\n", std::string(Name(dtype)).c_str(),
                 static_cast<double>(copy_ns) / 1e3, Share(copy_ns, whole_ns));
-    std::printf("%12s %12s %10s %10s %10s %10s\n", "rows", "columns", "scan 1", "scan 0", "diff 1", "diff 0");
+    std::printf("%12s %12s %8s %8s %8s %8s %8s %8s\n", "rows", "columns", "scan 1", "scan 0", "reduce 1", "reduce 0",
+                "diff 1", "diff 0");
     for (const uint64_t columns : row_lengths) {
       if (columns > num_items_) continue;
       const uint64_t rows = num_items_ / columns;
       std::printf("%12llu %12llu", static_cast<unsigned long long>(rows), static_cast<unsigned long long>(columns));
       PrintBoth(scan, rows, columns, copy_ns, [&](const ScanArgs& args) { return lane_->Scan(args); });
+      ReduceArgs reduce = {.dtype = dtype, .in = in_.data()};
+      reduce.init = {Neutral(reduce.op, dtype)};
+      reduce.values = out_.data();
+      PrintBoth(reduce, rows, columns, copy_ns, [&](const ReduceArgs& args) { return lane_->Reduce(args); });
       DifferenceArgs difference = {.dtype = dtype, .in = in_.data(), .out = out_.data()};
       PrintBoth(difference, rows, columns, copy_ns,
                 [&](const DifferenceArgs& args) { return lane_->Difference(args); });
@@ -75,23 +84,70 @@ class Bench {
     }
   }
 
+  // Segments whose lengths are drawn from a seed, or of 128 beside one of half the elements.
+  void RunSegments(DType dtype) {
+    const uint64_t num_bytes = num_items_ * SizeOf(dtype);
+    const int64_t copy_ns =
+        MedianNs(*lane_, [&] { return lane_->CopyOnDevice(out_.data(), in_.data(), num_bytes, CopyTiming::kTimed); });
+    const auto print = [&](const std::string& what, const std::vector<uint64_t>& offsets) {
+      const auto [scan, reduce] = SharesOf(dtype, offsets, copy_ns);
+      std::printf("%8s %12zu %-24s %8.3f %8.3f\n", std::string(Name(dtype)).c_str(), offsets.size() - 1, what.c_str(),
+                  scan, reduce);
+      std::fflush(stdout);
+    };
+    for (const uint64_t most : {8, 80, 536, 6'000, 200'000}) {
+      std::mt19937_64 random(1);
+      std::vector<uint64_t> offsets = {0};
+      while (offsets.back() < num_items_) {
+        offsets.push_back(std::min(num_items_, offsets.back() + random() % (most + 1)));
+      }
+      print("of 0 to " + std::to_string(most), offsets);
+    }
+    std::vector<uint64_t> offsets = {0, num_items_ / 2};
+    while (offsets.back() < num_items_) offsets.push_back(std::min(num_items_, offsets.back() + 128));
+    print("one of half, 128", offsets);
+    print("one", {0, num_items_});
+  }
+
  private:
+  // A scan's, of the copy; and a reduce's, of half of it.
+  std::pair<double, double> SharesOf(DType dtype, const std::vector<uint64_t>& offsets, int64_t copy_ns) {
+    const size_t size_bytes = offsets.size() * sizeof(uint64_t);
+    const Buffer d_offsets = Require(lane_->Allocate(size_bytes));
+    Require(lane_->CopyToDevice(d_offsets.data(), offsets.data(), size_bytes));
+    Require(lane_->Synchronize());
+    ScanArgs scan = {.dtype = dtype, .in = in_.data(), .out = out_.data(), .num_items = num_items_};
+    scan.num_arrays = offsets.size() - 1;
+    scan.offsets = reinterpret_cast<const uint64_t*>(d_offsets.data());
+    scan.init = ScanStart(scan.op, dtype, scan.kind);
+    ReduceArgs reduce = {.dtype = dtype, .in = in_.data(), .num_items = num_items_};
+    reduce.num_arrays = scan.num_arrays;
+    reduce.offsets = scan.offsets;
+    reduce.init = {Neutral(reduce.op, dtype)};
+    reduce.values = out_.data();
+    const int64_t scan_ns = MedianNs(*lane_, [&] { return lane_->Scan(scan); });
+    const int64_t reduce_ns = MedianNs(*lane_, [&] { return lane_->Reduce(reduce); });
+    return {Share(copy_ns, scan_ns), Share(copy_ns / 2, reduce_ns)};
+  }
+
   static double Share(int64_t copy_ns, int64_t ns) { return static_cast<double>(copy_ns) / static_cast<double>(ns); }
 
-  // Along axis 1, and 0. Of fewer columns than that a card has most of its threads idle, and they take seconds.
+  // Along axis 1, and 0. A scan of fewer columns than that has most of a card's threads idle, and takes seconds.
   template <class Args, class RunArgs>
   void PrintBoth(Args args, uint64_t rows, uint64_t columns, int64_t copy_ns, const RunArgs& run) {
-    constexpr uint64_t kMinColumns = 1024;
+    constexpr uint64_t kMinScanColumns = 1024;
+    constexpr bool kReduces = requires { args.values; };
+    if (kReduces) copy_ns /= 2;
     args.num_items = columns;
     args.num_arrays = rows;
-    std::printf(" %10.3f", Share(copy_ns, MedianNs(*lane_, [&] { return run(args); })));
+    std::printf(" %8.3f", Share(copy_ns, MedianNs(*lane_, [&] { return run(args); })));
     args.num_items = rows;
     args.num_arrays = columns;
     args.order = BatchOrder::kInterleaved;
-    if (columns < kMinColumns) {
-      std::printf(" %10s", "-");
+    if (columns < kMinScanColumns && !kReduces) {
+      std::printf(" %8s", "-");
     } else {
-      std::printf(" %10.3f", Share(copy_ns, MedianNs(*lane_, [&] { return run(args); })));
+      std::printf(" %8.3f", Share(copy_ns, MedianNs(*lane_, [&] { return run(args); })));
     }
   }
 
@@ -110,10 +166,13 @@ int Main(int argc, char** argv) {
   }
   std::printf("%s, 2^%d elements, as a share of the copy; 1: along the rows, 0: down the columns\n",
               device->info().name.c_str(), log2_items);
-  Bench bench(*device, uint64_t{1} << log2_items);
+  const uint64_t num_items = uint64_t{1} << log2_items;
+  Bench bench(*device, num_items);
   for (const DType dtype : {DType::kF32, DType::kF64, DType::kI32, DType::kI16, DType::kU8}) {
-    bench.Run(dtype, {4, 16, 64, 256, 1024, 1 << 14, 1 << 17});
+    bench.Run(dtype, {3, 4, 16, 64, 256, 1024, 1 << 14, 1 << 17, num_items / 3});
   }
+  std::printf("\nsegments: scans as a share of the copy, reduces of half of it\n");
+  for (const DType dtype : {DType::kF32, DType::kF64, DType::kI32, DType::kU8}) bench.RunSegments(dtype);
   return 0;
 }
 

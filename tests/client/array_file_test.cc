@@ -217,6 +217,13 @@ TEST(NpyFiles, HostileOnes) {
   EXPECT_THAT(problem(Npy(of_shape("(2305843009213693953,)"), data)), HasSubstr("out of reason"));  // * 8 wraps to 8.
   EXPECT_THAT(problem(Npy(of_shape("(1, 2)"), data)), HasSubstr("2 dimensions"));
   EXPECT_THAT(problem(Npy(of_shape("()"), data)), HasSubstr("0 dimensions"));
+  const auto matrix_problem = [&](const char* shape) {
+    auto file = InputFile::Open(folder.Write("m.npy", Npy(of_shape(shape), data)), absl::InfiniteFuture());
+    return std::string(OpenArray(*std::move(file), Format::kNpy, std::nullopt, Shapes::kMatrixToo).status().message());
+  };
+  EXPECT_EQ(matrix_problem("(1, 2)"), "");
+  EXPECT_THAT(matrix_problem("(4294967296, 4294967296)"), HasSubstr("more than 2^64 elements"));  // Wraps to 0.
+  EXPECT_THAT(matrix_problem("(1, 1, 2)"), HasSubstr("3 dimensions, expected one or two"));
   EXPECT_THAT(problem(Npy(of_shape("(2,)", "<f8", "True"), data)), HasSubstr("Fortran order"));
   EXPECT_THAT(problem(Npy(of_shape("(2,)", ">f8"), data)), HasSubstr("big-endian"));
   EXPECT_THAT(problem(Npy(of_shape("(2,)", "<c8"), data)), HasSubstr("'<c8' is not supported"));

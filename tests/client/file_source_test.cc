@@ -34,7 +34,7 @@ class FileSourceTest : public testing::Test {
 TEST_F(FileSourceTest, ChunksWithTheirMaskTwice) {
   const auto values = Values("1\n2\n3\n");
   const auto mask = Mask("1\n0\n1\n");
-  FileSource source(*values, mask.get(), progress_);
+  FileSource source(*values, FileSource::Beside::kMask, *mask, progress_);
   for (int pass = 0; pass < 2; ++pass) {
     auto chunk = source.Next(2);
     ASSERT_TRUE(chunk.ok()) << chunk.status();
@@ -56,7 +56,7 @@ TEST_F(FileSourceTest, MaskOfAnotherLength) {
     for (const char* mask_text : {"", "1\n", "1\n0\n", "1\n0\n1\n0\n", "1\n0\n1\n0\n1\n"}) {
       const auto values = Values("1\n2\n3\n");
       const auto mask = Mask(mask_text);
-      FileSource source(*values, mask.get(), progress_);
+      FileSource source(*values, FileSource::Beside::kMask, *mask, progress_);
       absl::StatusOr<client::Chunk> chunk;
       do {
         chunk = source.Next(chunk_items);
@@ -71,7 +71,7 @@ TEST_F(FileSourceTest, MaskOfAnotherLength) {
 TEST_F(FileSourceTest, KnownLengthTellsTheLastChunk) {
   const auto path = folder_.Write("v.bin", std::string(16, 'x'));
   const auto values = *OpenArray(*InputFile::Open(path, absl::InfiniteFuture()), Format::kRaw, DType::kI64);
-  FileSource source(*values, nullptr, progress_);
+  FileSource source(*values, progress_);
   EXPECT_TRUE(source.Next(2)->last);  // Full, and yet the last: so that 1 MiB is a unary call.
 }
 
@@ -80,7 +80,7 @@ TEST_F(FileSourceTest, UnknownLengthTellsTheLastChunk) {
   for (const size_t chunk_items : {1, 2, 3, 4, 6, 7}) {
     const auto values = Values("1\n2\n3\n4\n5\n6\n");
     const auto mask = Mask("1\n0\n1\n0\n1\n0\n");
-    FileSource source(*values, mask.get(), progress_);
+    FileSource source(*values, FileSource::Beside::kMask, *mask, progress_);
     for (int pass = 0; pass < 2; ++pass) {
       size_t items = 0;
       for (bool last = false; !last;) {
@@ -111,7 +111,8 @@ TEST_F(FileSourceTest, ChunksKeepWhatTheyHold) {
     const auto mask = Mask("1\n0\n1\n0\n1\n");
     std::vector<client::Chunk> chunks;
     {
-      FileSource source(*values, has_mask ? mask.get() : nullptr, progress_);
+      FileSource source =
+          has_mask ? FileSource(*values, FileSource::Beside::kMask, *mask, progress_) : FileSource(*values, progress_);
       do {
         chunks.push_back(*source.Next(2));
       } while (!chunks.back().last);
@@ -135,7 +136,7 @@ TEST_F(FileSourceTest, ChunksKeepWhatTheyHold) {
 
 TEST_F(FileSourceTest, NoElementsAreOneChunk) {
   const auto values = Values("");
-  FileSource source(*values, nullptr, progress_);
+  FileSource source(*values, progress_);
   const auto chunk = source.Next(2);
   ASSERT_TRUE(chunk.ok()) << chunk.status();
   EXPECT_TRUE(chunk->values.empty());

@@ -114,6 +114,17 @@ TEST(NpyDType, KnownAndUnknown) {
   }
 }
 
+TEST(NpyHeader, OfAMatrix) {
+  constexpr uint64_t kMost = ~uint64_t{0};
+  for (const auto& [rows, row_items] : {std::pair<uint64_t, uint64_t>{0, 5}, {3, 4}, {0, 0}, {kMost, 1}, {1, kMost}}) {
+    const std::string text = FormatNpyHeader(DType::kU8, rows * row_items, row_items);
+    EXPECT_EQ(text.size(), FormatNpyHeader(DType::kU8, 0).size());
+    const auto header = ParseNpyDictionary(text.substr(ParseNpyPreamble(text)->preamble_bytes));
+    ASSERT_TRUE(header.ok()) << header.status();
+    EXPECT_EQ(header->shape, (std::vector<uint64_t>{rows, row_items}));
+  }
+}
+
 TEST(NpyHeader, WrittenReadsBackAndKeepsItsLength) {
   for (int i = 0; i < kNumDTypes; ++i) {
     const auto dtype = static_cast<DType>(i);

@@ -67,6 +67,70 @@ TEST_F(ProgramTest, Reduces) {
   EXPECT_EQ(result.Value(least.index).value_or(0), static_cast<uint64_t>(place - values.begin()));
 }
 
+TEST_F(ProgramTest, ScansOfSegments) {
+  const auto values = Values<int32_t>(1'000, -9, 9);
+  const std::vector<uint64_t> offsets = {0, 0, 400, 400, 999, 1'000};
+  Program program;
+  const auto x = program.Input<int32_t>(values);
+  const auto cuts = program.Input<uint64_t>(offsets);
+  const auto sums = program.ScanSegments<int32_t, int64_t>(x, cuts, {.init = 5});
+  program.Output(sums);
+  const ProgramResult result = Run(program);
+  std::vector<int64_t> expected;
+  for (size_t segment = 0; segment + 1 < offsets.size(); ++segment) {
+    int64_t sum = 5;
+    for (uint64_t i = offsets[segment]; i < offsets[segment + 1]; ++i) expected.push_back(sum += values[i]);
+  }
+  EXPECT_EQ(ValuesOf(result, sums), expected);
+
+  Program wrong;
+  const auto y = wrong.Input<int32_t>(values);
+  wrong.Output(wrong.Scan(y, {.segments = absl::MakeConstSpan(offsets)}));
+  EXPECT_EQ(ErrorReason(RunStatus(wrong)), "FIELD_CONFLICT");
+}
+
+TEST_F(ProgramTest, LinearRecurrences) {
+  const auto values = Values<float>(1'000, -9, 9);
+  const std::vector<float> coefficients(values.size(), 0.5F);
+  Program program;
+  const auto x = program.Input<float>(values);
+  const auto y = program.ScanRecurrence(x, program.Input<float>(coefficients), {.init = 1});
+  const auto z = program.Scan(x, {.op = Op::kLinearRecurrence, .init = 1, .coefficient = 0.5F});
+  program.Output(y);
+  program.Output(z);
+  const ProgramResult result = Run(program);
+  EXPECT_EQ(ValuesOf(result, y), ValuesOf(result, z));
+  EXPECT_EQ(ValuesOf(result, y)[0], 0.5F + values[0]);
+  EXPECT_EQ(ValuesOf(result, y)[1], 0.5F * (0.5F + values[0]) + values[1]);
+
+  Program wrong;
+  const auto w = wrong.Input<float>(values);
+  wrong.Output(wrong.Scan(w, {.op = Op::kLinearRecurrence, .coefficients = absl::MakeConstSpan(coefficients)}));
+  EXPECT_EQ(ErrorReason(RunStatus(wrong)), "FIELD_CONFLICT");
+}
+
+TEST_F(ProgramTest, ReducesOfSegments) {
+  const auto values = Values<int32_t>(1'000, -9, 9);
+  const std::vector<uint64_t> offsets = {0, 0, 400, 400, 999, 1'000};
+  Program program;
+  const auto x = program.Input<int32_t>(values);
+  const auto cuts = program.Input<uint64_t>(offsets);
+  const auto sums = program.ReduceSegments<int32_t, int64_t>(x, cuts, {.init = 5});
+  program.Output(sums);
+  const ProgramResult result = Run(program);
+  std::vector<int64_t> expected;
+  for (size_t segment = 0; segment + 1 < offsets.size(); ++segment) {
+    expected.push_back(5);
+    for (uint64_t i = offsets[segment]; i < offsets[segment + 1]; ++i) expected.back() += values[i];
+  }
+  EXPECT_EQ(ValuesOf(result, sums), expected);
+
+  Program wrong;
+  const auto y = wrong.Input<int32_t>(values);
+  wrong.Output(wrong.Reduce(y, {.segments = absl::MakeConstSpan(offsets)}).value);
+  EXPECT_EQ(ErrorReason(RunStatus(wrong)), "FIELD_CONFLICT");
+}
+
 // Each output alone and together with the others, as an output or as what a step reads.
 TEST_F(ProgramTest, CompactsMakeWhatIsUsed) {
   const auto values = Values<float>(Count());

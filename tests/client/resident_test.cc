@@ -153,35 +153,6 @@ TEST_F(ResidentTest, ReverseHasNoLimitOnTheDevice) {
             std::vector<int64_t>(expected.end() - 3, expected.end()));
 }
 
-TEST_F(ResidentTest, AnAxisHasNoLimitOnTheDevice) {
-  constexpr uint64_t kColumns = 1003, kRows = 700;
-  const std::vector<int64_t> values = Values<int64_t>(kRows * kColumns);
-  const auto array = client_.CreateArray<int64_t>(values);
-  for (const auto along : {Axis::Along::kColumn, Axis::Along::kRow}) {
-    const Axis axis = {.along = along, .row_items = kColumns};
-    const auto scanned = client_.ScanInto<int64_t>(*array, NewArray{}, {.axis = axis});
-    ASSERT_TRUE(scanned.ok()) << scanned.status();
-    std::vector<int64_t> expected = values;
-    const bool is_row = along == Axis::Along::kRow;
-    for (uint64_t i = is_row ? 0 : kColumns; i < expected.size(); ++i) {
-      if (is_row && i % kColumns == 0) continue;
-      const auto sum =
-          static_cast<uint64_t>(expected[i]) + static_cast<uint64_t>(expected[i - (is_row ? 1 : kColumns)]);
-      expected[i] = static_cast<int64_t>(sum);
-    }
-    EXPECT_EQ(*scanned->values.Read<int64_t>(), expected);
-    const auto back = client_.DifferenceInto<int64_t>(scanned->values, NewArray{}, {.axis = axis});
-    ASSERT_TRUE(back.ok()) << back.status();
-    EXPECT_EQ(*back->values.Read<int64_t>(), values);
-    EXPECT_EQ(ErrorReason(client_.Scan<int64_t>(*array, {.axis = axis}).status()), "AXIS_ON_STREAM");
-    EXPECT_EQ(ErrorReason(client_.Difference<int64_t>(*array, {.axis = axis}).status()), "AXIS_ON_STREAM");
-    const auto first_rows = client_.Scan<int64_t>(array->Part(0, 3 * kColumns), {.axis = axis});
-    ASSERT_TRUE(first_rows.ok()) << first_rows.status();
-    EXPECT_EQ(first_rows->values, std::vector<int64_t>(expected.begin(), expected.begin() + 3 * kColumns));
-    EXPECT_EQ(ErrorReason(client_.Scan<int64_t>(array->Part(0, kColumns + 1), {.axis = axis}).status()), "SHAPE");
-  }
-}
-
 TEST_F(ResidentTest, AResultOfAnotherType) {
   const auto array = client_.CreateArray<uint8_t>(Values<uint8_t>(1003));
   const auto wide = client_.ScanInto<uint8_t, uint64_t>(*array, NewArray{});

@@ -8,6 +8,7 @@ namespace prefixd::conformance {
 namespace {
 
 using ColumnScanTest = DeviceTest<OpParam>;
+using MatrixReduceTest = DeviceTest<OpParam>;
 using ColumnDifferenceTest = DeviceTest<DTypeParam>;
 using ColumnErrorTest = DeviceTest<DeviceParam>;
 
@@ -112,6 +113,63 @@ TEST_P(ColumnScanTest, AsAlone) {
 }
 PREFIXD_ON_EVERY_DEVICE(ColumnScanTest, EveryOp);
 
+// Each array of a matrix, one by one and interleaved, into a value each: that of the array alone.
+TEST_P(MatrixReduceTest, AsAlone) {
+  VisitOutput(GetParam().dtype, GetParam().out_dtype, [&](auto in_tag, auto out_tag) {
+    using T = typename decltype(in_tag)::type;
+    using Out = typename decltype(out_tag)::type;
+    for (const Matrix matrix : Matrices()) {
+      if (!Takes(matrix.size())) continue;
+      const Data data = random().OneIn(2) ? Data::kSpecial : Data::kRandom;
+      SCOPED_TRACE(testing::Message() << matrix);
+      auto items = MakeInput<T>(GetParam().op, data, matrix.size() + 1, random());
+      ReduceArgs args = {.dtype = GetParam().dtype, .out_dtype = GetParam().out_dtype, .op = GetParam().op};
+      args.num_items = matrix.num_rows;
+      args.init.value = Neutral(args.op, args.output());
+      if (random().OneIn(2)) args.init = {Value::Of(static_cast<Out>(items.back())), 0};
+      items.pop_back();
+      DeviceArray<T> d_items(lane(), items, random().OneIn(2) ? 0 : 1);
+      DeviceArray<T> d_columns(lane(), ByColumn(items, matrix), random().OneIn(2) ? 0 : 1);
+      auto d_states = DeviceArray<ReduceState>::Poisoned(lane(), matrix.num_columns);
+      auto d_one_by_one = DeviceArray<Out>::Poisoned(lane(), matrix.num_columns, random().OneIn(2) ? 0 : 1);
+      auto d_interleaved = DeviceArray<Out>::Poisoned(lane(), matrix.num_columns, random().OneIn(2) ? 0 : 1);
+      for (uint64_t column = 0; column < matrix.num_columns; ++column) {
+        args.in = d_columns.data() + column * matrix.num_rows;
+        args.state_out = d_states.data() + column;
+        Require(lane().Reduce(args));
+      }
+      Require(lane().Synchronize());
+      lane().TakeStageTimes();
+      args.state_out = nullptr;
+      args.num_arrays = matrix.num_columns;
+      args.in = d_columns.data();
+      args.values = d_one_by_one.data();
+      Require(lane().Reduce(args));
+      args.in = d_items.data();
+      args.values = d_interleaved.data();
+      args.order = BatchOrder::kInterleaved;
+      Require(lane().Reduce(args));
+      std::vector<ReduceState> alone;
+      std::vector<Out> one_by_one, interleaved;
+      ASSERT_TRUE(d_one_by_one.Read(&one_by_one));
+      ASSERT_TRUE(d_interleaved.Read(&interleaved));
+      const StageTimes times = lane().TakeStageTimes();
+      EXPECT_EQ(times.launches, 2u);
+      EXPECT_EQ(times.num_bytes, 2 * (items.size() * sizeof(T) + matrix.num_columns * sizeof(Out)));
+      ASSERT_TRUE(d_states.Read(&alone));
+      ASSERT_TRUE(d_items.IsUntouched());
+      for (uint64_t column = 0; column < matrix.num_columns; ++column) {
+        const Out want = (matrix.num_rows == 0 ? EmptyValue(args) : alone[column].value).template As<Out>();
+        ASSERT_TRUE(SameBits(one_by_one[column], want))
+            << "one by one, array " << column << " is " << Show(one_by_one[column]) << ", alone " << Show(want);
+        ASSERT_TRUE(SameBits(interleaved[column], want))
+            << "interleaved, array " << column << " is " << Show(interleaved[column]) << ", alone " << Show(want);
+      }
+    }
+  });
+}
+PREFIXD_ON_EVERY_DEVICE(MatrixReduceTest, EveryOp);
+
 TEST_P(ColumnDifferenceTest, AsAlone) {
   VisitDType(GetParam().dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -158,6 +216,44 @@ TEST_P(ColumnDifferenceTest, AsAlone) {
   });
 }
 PREFIXD_ON_EVERY_DEVICE(ColumnDifferenceTest, EveryDType);
+
+TEST_P(ColumnErrorTest, YardsticksReduceNoMatrix) {
+  DeviceArray<float> d_x(lane(), std::vector<float>(8));
+  auto d_values = DeviceArray<float>::Poisoned(lane(), 4);
+  for (const Algorithm& algorithm : AlgorithmsOf(device(), Primitive::kReduce)) {
+    for (const uint64_t num_arrays : {1, 4}) {
+      ReduceArgs args = {.dtype = DType::kF32, .algorithm = algorithm, .in = d_x.data(), .num_items = 2};
+      args.num_arrays = num_arrays;
+      args.values = d_values.data();
+      const absl::Status status = lane().Reduce(args);
+      if (device().IsDefault(Primitive::kReduce, algorithm)) {
+        EXPECT_TRUE(status.ok()) << status;
+      } else if (device().Resolve(Primitive::kReduce, DType::kF32, DType::kF32, Op::kSum, algorithm).ok()) {
+        EXPECT_TRUE(absl::IsUnimplemented(status)) << Name(algorithm) << ": " << status;
+      }
+    }
+  }
+  EXPECT_TRUE(lane().Synchronize().ok());
+}
+
+TEST_P(ColumnErrorTest, AReduceHasOnePlaceForItsResults) {
+  DeviceArray<float> d_x(lane(), std::vector<float>(8));
+  auto d_states = DeviceArray<ReduceState>::Poisoned(lane(), 4);
+  ReduceArgs args = {.dtype = DType::kF32, .in = d_x.data(), .num_items = 2, .num_arrays = 4};
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Reduce(args)));  // None.
+  args.state_out = d_states.data();
+  args.order = BatchOrder::kInterleaved;
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Reduce(args)));  // States of columns.
+  args.values = d_states.data();
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Reduce(args)));  // Both.
+  args.state_out = nullptr;
+  args.values = reinterpret_cast<std::byte*>(d_states.data()) + 1;
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Reduce(args)));  // Not aligned.
+  args.values = d_states.data();
+  args.num_arrays = 1;
+  args.state_in = d_states.data();
+  EXPECT_TRUE(absl::IsInvalidArgument(lane().Reduce(args)));  // Behind a state.
+}
 
 TEST_P(ColumnErrorTest, YardsticksTakeNoColumns) {
   DeviceArray<float> d_x(lane(), std::vector<float>(8));

@@ -15,8 +15,8 @@ import unittest
 import numpy as np
 
 from foreign_client_test import DTYPES, reason, scan_request
-from harness import E2ETest, Server, grpc, temporary_folder, wait_until
-from resident import Arrays, operand, place
+from harness import Server, grpc, temporary_folder, wait_until
+from resident import Arrays, ResidentTest, operand, place
 from prefixd.v1 import (admin_pb2, admin_pb2_grpc, arrays_pb2, primitives_pb2, programs_pb2, programs_pb2_grpc,
                         types_pb2)
 
@@ -38,14 +38,7 @@ def usage(server):
     return info.arrays.used, info.array_bytes.used
 
 
-class ContentsTest(E2ETest):
-    def setUp(self):
-        super().setUp()
-        self.arrays = Arrays(self.server.address)
-        self.addCleanup(self.arrays.channel.close)
-        self.seed = random.randrange(1 << 32)
-        self.numbers = np.random.default_rng(self.seed)
-
+class ContentsTest(ResidentTest):
     def fill(self, target, **content):
         return self.arrays.call("FillArray", arrays_pb2.FillArrayRequest(
             array=target, fill=arrays_pb2.Fill(**content)))

@@ -108,8 +108,7 @@ class BadInputTest(E2ETest):
         for algorithm in ("", "fast", "three_phase/", "three_phase/brent_kung/04", "blelloch"):
             with self.subTest(algorithm):
                 self.assert_fails("scan", "--algorithm", algorithm, path, code=2, says="is the name of no algorithm")
-        large = self.save("large.npy", np.ones(1_000_000, dtype=np.float32))
-        self.assert_fails("scan", "--reverse", large, says="reverse")
+        self.assert_fails("scan", "--reverse", "-", stdin=b"1\n" * 300_000, says="REVERSE_ON_STREAM")
 
     def test_no_server_says_how_to_start_one(self):
         path = self.save("x.npy", np.arange(3, dtype=np.int32))

@@ -101,12 +101,13 @@ class CallersLimitsTest(unittest.TestCase):
                 scan(channel, "bob")
 
     def test_bytes_at_once(self):
-        first = scan_request(np.ones(480_000, np.int32))  # 1.9 MB, and as a stream owed 2 MiB of replies.
+        # 1.9 MB, and as a stream owed 2 MiB of replies, with 1 MiB of elements that wait for more.
+        first = scan_request(np.ones(240_000))
         later = type(first)()
         later.CopyFrom(first)
         later.ClearField("spec")
-        flags = ("--max-message-bytes", 2 << 20)  # So that a stream may hold little more than 8 MiB.
-        with self.serve(f"alice bytes={9 << 20}\n", *map(str, flags)) as server:
+        flags = ("--max-message-bytes", 2 << 20)  # So that a stream may hold 10 MiB at most.
+        with self.serve(f"alice bytes={10 << 20}\n", *map(str, flags)) as server:
             with self.channel(server) as channel, self.channel(server) as other:
                 def stream(on, name, messages):
                     return primitives_pb2_grpc.PrefixServiceStub(on).StreamScan(iter(messages), timeout=60,

@@ -94,6 +94,12 @@ class CliTest(E2ETest):
             np.testing.assert_array_equal(sums, np.cumsum(x.reshape(-1, 300), axis, np.int32).ravel())
             self.ctl("difference", *flags, self.folder / "y.npy", self.folder / "z.npy")
             np.testing.assert_array_equal(np.load(self.folder / "z.npy"), x)
+            self.ctl("reduce", *flags, self.folder / "x.npy", self.folder / "sums.npy")
+            sums = np.load(self.folder / "sums.npy")
+            np.testing.assert_array_equal(sums, x.reshape(-1, 300).sum(axis, dtype=np.int32))
+        self.assertEqual(self.ctl("reduce", "--axis", "1", "--row-items", "2", "--type", "i64", "-",
+                                  stdin=b"1\n2\n30\n4\n").stdout, b"3\n34\n")
+        self.assert_fails("reduce", self.folder / "x.npy", self.folder / "y.npy", code=2, says="OUTPUT")
         self.assertEqual(self.ctl("scan", "--axis", "0", "--row-items", "2", "--op", "max", "--type", "i64", "-",
                                   stdin=b"3\n1\n2\n5\n").stdout, b"3\n1\n3\n5\n")
         self.assert_fails("scan", "--axis", "1", "--row-items", "7", self.folder / "x.npy", self.folder / "y.npy",

@@ -7,8 +7,8 @@ import unittest
 import numpy as np
 
 from foreign_client_test import DTYPES, reason
-from harness import E2ETest, grpc
-from resident import Arrays, operand, place
+from harness import grpc
+from resident import ResidentTest, operand, place
 from prefixd.v1 import arrays_pb2, primitives_pb2, types_pb2
 
 FLOATS = (np.float32, np.float64)
@@ -18,14 +18,10 @@ ROUNDS = int(os.environ.get("PREFIXD_PLACES_ROUNDS", "120"))
 GROUP = 131_072
 
 
-class PlacesTest(E2ETest):
+class PlacesTest(ResidentTest):
     def setUp(self):
         super().setUp()
-        self.arrays = Arrays(self.server.address)
-        self.addCleanup(self.arrays.channel.close)
-        self.seed = random.randrange(1 << 32)
         self.dice = random.Random(self.seed)
-        self.numbers = np.random.default_rng(self.seed)
 
     def some(self, dtype, n):
         if dtype in FLOATS:
@@ -34,8 +30,9 @@ class PlacesTest(E2ETest):
         return self.numbers.integers(limits.min, limits.max, n, dtype, endpoint=True)
 
     def some_length(self):
+        # With a byte of a mask for each, elements of 8 bytes fit a message, which takes 4 MiB.
         return self.dice.choice([0, 1, 7, 1000, self.dice.randrange(70_000), GROUP - 1, GROUP, 2 * GROUP,
-                                 self.dice.randrange(4 * GROUP)])
+                                 self.dice.randrange(3 * GROUP)])
 
     def resident(self, x):
         """The slice of a larger array that has x, with something else around it."""

@@ -1,9 +1,11 @@
 """Resident arrays for tests: numpy arrays up and down, and places of operands and results."""
 
+import random
+
 import numpy as np
 
 from foreign_client_test import DTYPES
-from harness import grpc
+from harness import E2ETest, grpc
 from prefixd.v1 import arrays_pb2, arrays_pb2_grpc, primitives_pb2_grpc
 
 TYPES = {number: np.dtype(dtype) for dtype, number in DTYPES.items()}
@@ -72,3 +74,15 @@ class Arrays:
 
     def delete(self, name):
         self.call("DeleteArray", arrays_pb2.DeleteArrayRequest(name=name))
+
+
+class ResidentTest(E2ETest):
+    """Has the services of the server, and random numbers with a seed for messages."""
+
+    def setUp(self):
+        super().setUp()
+        self.arrays = Arrays(self.server.address)
+        self.addCleanup(self.arrays.channel.close)
+        self.stub = self.arrays.primitives
+        self.seed = random.randrange(1 << 32)
+        self.numbers = np.random.default_rng(self.seed)

@@ -191,7 +191,7 @@ TEST_P(SimdTest, PartsAddUpToTheWhole) {
 
     auto added = Start(c.out, c.op);
     std::vector<unsigned char> values(cut / kTileItems * sizeof(double));
-    functions.reduce(in.data(), cut, false, values.data());
+    functions.reduce({in.data(), nullptr, cut, in.data()}, values.data());
     functions.add(values.data(), IsOrdered(c.out, c.op) ? cut / kTileItems : 1, added.data());
     auto scanned = Start(c.out, c.op);
     functions.scan({in.data(), parts.data(), cut, in.data(), false, false, false}, scanned.data());

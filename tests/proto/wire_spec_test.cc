@@ -74,7 +74,8 @@ class Random {
       spec->dtype = ServedDType();
       spec->out_dtype = Coin() ? std::nullopt : std::optional(EnumOf<DType>());
       spec->op = EnumOf<Op>();
-    } while (!IsSupported(Spec::kPrimitive, spec->dtype, spec->output(), spec->op));
+    } while (!IsSupported(Spec::kPrimitive, spec->dtype, spec->output(), spec->op) &&
+             !IsRecurrence(Spec::kPrimitive, spec->dtype, spec->output(), spec->op));
     if (Coin()) spec->init = ValueOf(spec->output());
   }
 
@@ -87,13 +88,15 @@ ScanSpec AnyScan(Random& random) {
                    .reverse = random.Coin(),
                    .algorithm = random.AnyAlgorithm(),
                    .num_items = random.AnyLength(),
-                   .axis = random.AnyAxis()};
+                   .axis = random.AnyAxis(),
+                   .include_initial = random.Coin()};
   random.SetOperator(&spec);
+  if (spec.op == Op::kLinearRecurrence && random.Coin()) spec.coefficient = random.ValueOf(spec.dtype);
   return spec;
 }
 
 ReduceSpec AnyReduce(Random& random) {
-  ReduceSpec spec = {.algorithm = random.AnyAlgorithm(), .num_items = random.AnyLength()};
+  ReduceSpec spec = {.algorithm = random.AnyAlgorithm(), .num_items = random.AnyLength(), .axis = random.AnyAxis()};
   random.SetOperator(&spec);
   return spec;
 }
@@ -184,7 +187,23 @@ TEST(WireSpec, AFaultIsNamedWithItsReasonAndField) {
   expect(scan([](Scan* s) { s->set_dtype(v1::DTYPE_BF16); }), kUnimplemented, "NOT_IMPLEMENTED", "spec.dtype");
   expect(scan([](Scan* s) { s->set_out_dtype(v1::DTYPE_U8); }), kInvalid, "UNSUPPORTED_COMBINATION", "spec.out_dtype");
   expect(scan([](Scan* s) { s->set_op(v1::OP_AND); }), kInvalid, "UNSUPPORTED_COMBINATION", "spec.op");
-  expect(scan([](Scan* s) { s->set_op(v1::OP_LINEAR_RECURRENCE); }), kUnimplemented, "NOT_IMPLEMENTED", "spec.op");
+  for (const v1::DType dtype : {v1::DTYPE_I32, v1::DTYPE_U8}) {
+    expect(scan([&](Scan* s) {
+             s->set_dtype(dtype);
+             s->set_op(v1::OP_LINEAR_RECURRENCE);
+           }),
+           kInvalid, "UNSUPPORTED_COMBINATION", "spec.op");
+  }
+  expect(scan([](Scan* s) {
+           s->set_op(v1::OP_LINEAR_RECURRENCE);
+           s->set_out_dtype(v1::DTYPE_F64);
+         }),
+         kInvalid, "UNSUPPORTED_COMBINATION", "spec.op");
+  expect(scan([](Scan* s) {
+           s->set_op(v1::OP_LINEAR_RECURRENCE);
+           s->mutable_coefficient();
+         }),
+         kInvalid, "FIELD_CONFLICT", "spec.coefficient");
   expect(scan([](Scan* s) { s->set_kind(static_cast<v1::ScanKind>(9)); }), kInvalid, "UNKNOWN_ENUM", "spec.kind");
   expect(scan([](Scan* s) { s->mutable_init(); }), kInvalid, "FIELD_CONFLICT", "spec.init");
   expect(scan([](Scan* s) { s->set_precision(v1::PRECISION_WIDE); }), kUnimplemented, "NOT_IMPLEMENTED",

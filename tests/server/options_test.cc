@@ -131,8 +131,8 @@ TEST(OptionsTest, WrongUsageExitsWithTwo) {
   EXPECT_EQ(ExitCodeOf({"--lanes", "many"}), kExitUsage);
   EXPECT_EQ(ExitCodeOf({"--max-message-bytes", "1"}), kExitUsage);
   EXPECT_EQ(ExitCodeOf({"--max-request-bytes", "1048576"}), kExitUsage);
-  EXPECT_EQ(ExitCodeOf({"--max-request-bytes", "15728639"}), kExitUsage);  // One byte less than a stream may hold.
-  EXPECT_EQ(ExitCodeOf({"--max-request-bytes", "15728640"}), -1);
+  EXPECT_EQ(ExitCodeOf({"--max-request-bytes", "16777215"}), kExitUsage);  // One byte less than a stream may hold.
+  EXPECT_EQ(ExitCodeOf({"--max-request-bytes", "16777216"}), -1);
   EXPECT_EQ(ExitCodeOf({"--listen", "unix:/tmp/x", "--port-file", "/tmp/y"}), kExitUsage);
   EXPECT_EQ(ExitCodeOf({"--log-level", "loud"}), kExitUsage);
   EXPECT_EQ(ExitCodeOf({"--log-format", "xml"}), kExitUsage);

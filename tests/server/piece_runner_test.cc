@@ -152,10 +152,10 @@ class PieceRunnerTest : public testing::TestWithParam<bool> {
     }
     const ReduceSpec spec = {.dtype = kDTypeOf<In>, .out_dtype = kDTypeOf<Out>, .op = op};
     ASSERT_TRUE(Run(spec, values, {n}, true).ok());
-    const Out whole = result_.value.As<Out>();
+    const Out whole = result_.value->As<Out>();
     for (int i = 0; i < 3; ++i) {
       ASSERT_TRUE(Run(spec, values, RandomCuts(random, n), random() % 2 == 0).ok());
-      EXPECT_EQ(result_.value.As<Out>(), whole);
+      EXPECT_EQ(result_.value->As<Out>(), whole);
       EXPECT_EQ(result_.timing.num_items, n);
     }
   }
@@ -191,7 +191,7 @@ TEST_P(PieceRunnerTest, PartsOfAMessageDoNotShow) {
   ASSERT_TRUE(RunMessage(scan, {.values = Payload(values)}).ok());
   const std::string sums = out_;
   ASSERT_TRUE(RunMessage(reduce, {.values = Payload(values)}).ok());
-  const Value sum = result_.value;
+  const Value sum = *result_.value;
   ASSERT_TRUE(RunMessage(compact, {.values = Payload(values), .mask = Payload(mask)}).ok());
   const std::string kept = out_;
   for (const size_t num_cuts : {0, 1, 2, 20, 2000}) {
@@ -206,7 +206,7 @@ TEST_P(PieceRunnerTest, PartsOfAMessageDoNotShow) {
       ASSERT_TRUE(RunMessage(scan, {.values = InParts(values, cuts, shift)}).ok());
       EXPECT_TRUE(out_ == sums);
       ASSERT_TRUE(RunMessage(reduce, {.values = InParts(values, cuts, shift)}).ok());
-      EXPECT_EQ(result_.value.bits, sum.bits);
+      EXPECT_EQ(result_.value->bits, sum.bits);
       ASSERT_TRUE(
           RunMessage(compact, {.values = InParts(values, cuts, shift), .mask = InParts(mask, mask_cuts, shift)}).ok());
       EXPECT_TRUE(out_ == kept);
@@ -222,7 +222,7 @@ TEST_P(PieceRunnerTest, MessagesAreRunWhereTheyLie) {
   const std::string values = Bytes(std::vector<int32_t>(n, 1));
   const auto is_copied = [&](const std::vector<size_t>& cuts, size_t shift) {
     EXPECT_TRUE(RunMessage(ReduceSpec{.dtype = DType::kI32}, {.values = InParts(values, cuts, shift)}).ok());
-    EXPECT_EQ(result_.value.As<int32_t>(), static_cast<int32_t>(n));
+    EXPECT_EQ(result_.value->As<int32_t>(), static_cast<int32_t>(n));
     return result_.timing.host_copy_ns.has_value();
   };
   EXPECT_EQ(is_copied({}, 0), !in_host_memory);
@@ -240,7 +240,7 @@ TEST_P(PieceRunnerTest, OtherDevicesGetTheirCopy) {
   lanes_ = *LanePool::Create(device_, 2, kStagingBytes);
   const std::string values = Bytes(std::vector<int32_t>(1000, 1));
   ASSERT_TRUE(RunMessage(ReduceSpec{.dtype = DType::kI32}, {.values = InParts(values, {}, 0)}).ok());
-  EXPECT_EQ(result_.value.As<int32_t>(), 1000);
+  EXPECT_EQ(result_.value->As<int32_t>(), 1000);
   EXPECT_TRUE(result_.timing.host_copy_ns.has_value());
 }
 

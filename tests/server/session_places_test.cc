@@ -123,7 +123,7 @@ TEST_F(SessionPlacesTest, AReducesValueGoesIntoItsArrayHoweverItsElementsCome) {
       messages.push_back(Begin(ReduceOf(), {.values_sink = sink}, Bytes(items)));
       messages.push_back({});
       ASSERT_TRUE(Run(Stream(), std::move(messages)).ok());
-      EXPECT_EQ(result().value.As<int32_t>(), sum);
+      EXPECT_EQ(result().value->As<int32_t>(), sum);
       EXPECT_EQ(Read(is_new ? result().new_values->name : name),
                 is_new ? std::vector<int32_t>{sum} : (std::vector<int32_t>{0, sum, 2}));
     }

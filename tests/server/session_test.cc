@@ -52,7 +52,7 @@ TEST_F(SessionTest, ReduceCarriesItsStateOverChunksAndPieces) {
   ASSERT_TRUE(Run(Stream(), Messages(ReduceOf({.op = Op::kMin}), {Bytes(std::vector<int32_t>(in.begin(), middle)), "",
                                                                   Bytes(std::vector<int32_t>(middle, in.end()))}))
                   .ok());
-  EXPECT_EQ(transport_->result().value.As<int32_t>(), -9);
+  EXPECT_EQ(transport_->result().value->As<int32_t>(), -9);
   EXPECT_EQ(transport_->result().index, kPieceItems + 3);
   EXPECT_EQ(transport_->result().timing.num_items, in.size());
 }
@@ -114,7 +114,7 @@ TEST_F(SessionTest, EmptyArraysAreValid) {
   EXPECT_EQ(transport_->values(), "");
   EXPECT_TRUE(Run(Stream(), Messages(ScanOf(), {"", "", ""})).ok());
   EXPECT_TRUE(Run(Stream(), Messages(ReduceOf({.op = Op::kProd}), {""})).ok());
-  EXPECT_EQ(transport_->result().value.As<int32_t>(), 1);
+  EXPECT_EQ(transport_->result().value->As<int32_t>(), 1);
   EXPECT_EQ(transport_->result().timing.num_items, 0u);
   EXPECT_FALSE(transport_->result().index);
   EXPECT_TRUE(Run(Unary(), Messages(ReduceSpec{.dtype = DType::kF32}, {""})).ok());
@@ -123,7 +123,7 @@ TEST_F(SessionTest, EmptyArraysAreValid) {
 
 TEST_F(SessionTest, InitStandsInFront) {
   ASSERT_TRUE(Run(Unary(), Messages(ReduceOf({.op = Op::kMin, .init = Value::Of(3)}), {Bytes<int32_t>({3, 4})})).ok());
-  EXPECT_EQ(transport_->result().value.As<int32_t>(), 3);
+  EXPECT_EQ(transport_->result().value->As<int32_t>(), 3);
   EXPECT_FALSE(transport_->result().index);  // The init was there first.
   ASSERT_TRUE(Run(Stream(), Messages(ScanOf({.kind = ScanKind::kExclusive, .init = Value::Of(10)}),
                                      {Bytes<int32_t>({1, 2}), Bytes<int32_t>({3})}))
@@ -274,7 +274,7 @@ TEST_F(SessionTest, EveryAlgorithmOfTheDeviceIsServedByName) {
     EXPECT_EQ(transport_->result().timing.algorithm, *device_.Resolve(row.primitive, row.algorithm));
     EXPECT_GE(transport_->result().timing.launches, 1u);
     if (row.primitive == Primitive::kReduce) {
-      EXPECT_EQ(transport_->result().value.As<int32_t>(), 10);
+      EXPECT_EQ(transport_->result().value->As<int32_t>(), 10);
     }
     if (row.primitive == Primitive::kScan) {
       EXPECT_EQ(Items<int32_t>(transport_->values()), (std::vector<int32_t>{3, 4, 6, 10}));

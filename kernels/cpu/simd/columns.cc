@@ -1,4 +1,4 @@
-// Scans down the columns of a matrix, each an array of its own, in the order of kernels/NUMERICS.md.
+// Scans and reduces down the columns of a matrix, each an array of its own, in the order of kernels/NUMERICS.md.
 //
 // Columns that stand side by side are lanes side by side, so that everything is vertical. What stands before the next
 // row, kept for each column of a strip, stays in the first-level cache. Four rows, a run, are scanned together.
@@ -108,6 +108,44 @@ PREFIXD_INLINE void ScanUnordered(const ColumnPart& part) {
   }
 }
 
+template <class In, class Out, Op kOp, int kRows, class Key>
+PREFIXD_INLINE void ReduceUnorderedRows(const Rows<In, Out>& rows, uint64_t num_columns, Key* before) {
+  using O = decltype(OperatorOf<kOp>());
+  const auto keys = KeysOf<kOp, Out>();
+  ForColumns<Key>(
+      num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
+        using V = typename decltype(type)::Type;
+        V key = Get<V>(before + column);
+        for (int row = 0; row < kRows; ++row) {
+          const In* const in = rows.in + row * rows.pitch + column;
+          __builtin_prefetch(in + kRowsAhead * rows.pitch);
+          key = O::Of(key, keys.KeyOf(GetAs<V, Out>(in)));
+        }
+        Put(before + column, key);
+      });
+}
+
+template <class In, class Out, Op kOp>
+PREFIXD_INLINE void ReduceUnordered(const ColumnPart& part) {
+  using Key = typename decltype(KeysOf<kOp, Out>())::Key;
+  const auto keys = KeysOf<kOp, Out>();
+  Key before[kMaxColumns<Out>];
+  SetAll(before, part.num_columns, keys.KeyOf(BitsOf<Key>(part.start)));
+  Rows<In, Out> rows(part);
+  uint64_t left = part.num_rows;
+  for (; left >= kRunItems; left -= kRunItems, rows.in += kRunItems * rows.pitch) {
+    ReduceUnorderedRows<In, Out, kOp, kRunItems>(rows, part.num_columns, before);
+  }
+  for (; left > 0; --left, rows.in += rows.pitch) {
+    ReduceUnorderedRows<In, Out, kOp, 1>(rows, part.num_columns, before);
+  }
+  ForColumns<Key>(
+      part.num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
+        using V = typename decltype(type)::Type;
+        Put(rows.out + column, keys.ElementOf(Get<V>(before + column)));
+      });
+}
+
 // ---- Sums and products of floats -----------------------------------------------------------------------------------
 // The slots of a part that were added so far, for each column: PrefixTree says which block is what.
 template <class T>
@@ -185,15 +223,20 @@ PREFIXD_INLINE void ScanRun(const Rows<In, T>& rows, uint64_t first_row, int num
       });
 }
 
+template <class T>
+PREFIXD_INLINE void Begin(const ColumnPart& part, T neutral, Before<T>* before) {
+  const T start = BitsOf<T>(part.start);
+  SetAll(before->last, part.num_columns, Canonical(start));
+  SetAll(before->groups, part.num_columns, start);
+  for (Slots<T>* const slots : {&before->tiles, &before->leaves, &before->runs}) {
+    SetAll(slots->tree, part.num_columns, neutral);
+  }
+}
+
 template <class In, class T, class O, bool kExclusive>
 PREFIXD_INLINE void ScanOrdered(const ColumnPart& part) {
   Before<T> before;
-  const T start = BitsOf<T>(part.start);
-  SetAll(before.last, part.num_columns, Canonical(start));
-  SetAll(before.groups, part.num_columns, start);
-  for (Slots<T>* const slots : {&before.tiles, &before.leaves, &before.runs}) {
-    SetAll(slots->tree, part.num_columns, O::kNeutral);
-  }
+  Begin(part, O::kNeutral, &before);
   Rows<In, T> rows(part);
   uint64_t row = 0;
   for (; row + kRunItems <= part.num_rows; row += kRunItems, rows.Skip(kRunItems)) {
@@ -201,6 +244,41 @@ PREFIXD_INLINE void ScanOrdered(const ColumnPart& part) {
   }
   if (row == part.num_rows) return;
   ScanRun<In, T, O, kExclusive, false>(rows, row, static_cast<int>(part.num_rows - row), part.num_columns, &before);
+}
+
+// Reduces the run that begins at first_row, or what there is of it. The last one of the column gives the results.
+template <class In, class T, class O, bool kIsLast>
+PREFIXD_INLINE void ReduceRun(const Rows<In, T>& rows, uint64_t first_row, int num_rows, uint64_t num_columns,
+                              Before<T>* before) {
+  ForColumns<T>(
+      num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
+        using V = typename decltype(type)::Type;
+        V run = GetAs<V, T>(rows.in + column);
+        for (int row = 1; row < (kIsLast ? num_rows : kRunItems); ++row) {
+          const In* const in = rows.in + row * rows.pitch + column;
+          __builtin_prefetch(in + kRowsAhead * rows.pitch);
+          run = O::Of(run, GetAs<V, T>(in));
+        }
+        if constexpr (kIsLast) {
+          const V leaf = O::Of(Get<V>(before->leaves.tree + column), O::Of(Get<V>(before->runs.tree + column), run));
+          const V group = O::Of(Get<V>(before->tiles.tree + column), leaf);
+          Put(rows.out + column, Canonical(O::Of(Get<V>(before->groups + column), group)));
+        } else {
+          AddRun<O>(before, first_row, column, run);
+        }
+      });
+}
+
+template <class In, class T, class O>
+PREFIXD_INLINE void ReduceOrdered(const ColumnPart& part) {
+  Before<T> before;
+  Begin(part, O::kNeutral, &before);
+  Rows<In, T> rows(part);
+  uint64_t row = 0;
+  for (; row + kRunItems < part.num_rows; row += kRunItems, rows.in += kRunItems * rows.pitch) {
+    ReduceRun<In, T, O, false>(rows, row, kRunItems, part.num_columns, &before);
+  }
+  ReduceRun<In, T, O, true>(rows, row, static_cast<int>(part.num_rows - row), part.num_columns, &before);
 }
 
 // ---- The table -----------------------------------------------------------------------------------------------------
@@ -214,11 +292,21 @@ void Scan(const ColumnPart& part) {
   }
 }
 
+template <class In, class Out, Op kOp>
+void Reduce(const ColumnPart& part) {
+  if constexpr (IsOrdered(kDTypeOf<Out>, kOp)) {
+    ReduceOrdered<In, Out, std::conditional_t<kOp == Op::kSum, Plus<Out>, Times<Out>>>(part);
+  } else {
+    ReduceUnordered<In, Out, kOp>(part);
+  }
+}
+
 constexpr ColumnTable MakeColumns() {
   ColumnTable table = {};
   ForEachScan([&]<class In, class Out, Op kOp>() {
-    table.scan[static_cast<int>(kDTypeOf<In>)][static_cast<int>(kDTypeOf<Out>)][static_cast<int>(kOp)] =
-        Scan<In, Out, kOp>;
+    constexpr int kIn = static_cast<int>(kDTypeOf<In>), kResult = static_cast<int>(kDTypeOf<Out>);
+    table.scan[kIn][kResult][static_cast<int>(kOp)] = Scan<In, Out, kOp>;
+    table.reduce[kIn][kResult][static_cast<int>(kOp)] = Reduce<In, Out, kOp>;
   });
   return table;
 }

@@ -25,7 +25,7 @@ inline constexpr uint64_t kPartBytes = uint64_t{256} << 10;
 
 // Whether T's results depend on the order in which they are combined.
 constexpr bool IsOrdered(DType out_dtype, Op op) {
-  return IsFloating(out_dtype) && (op == Op::kSum || op == Op::kProd);
+  return IsFloating(out_dtype) && (op == Op::kSum || op == Op::kProd || op == Op::kLinearRecurrence);
 }
 
 // The tree of the slots that were added so far, at most 31: blocks[k] is that of 2^k of them, if bit k of num_slots is
@@ -44,6 +44,13 @@ struct Prefix {
   PrefixTree<T> tiles;  // and the tiles of that group so far.
 };
 
+// A step of a linear recurrence: y becomes coefficient * y + term.
+template <class T>
+struct Step {
+  T coefficient;
+  T term;
+};
+
 // What stands before the first item.
 template <class T>
 constexpr Prefix<T> PrefixOf(T start, T neutral) {
@@ -56,15 +63,18 @@ struct ScanPart {
   void* out;
   uint64_t num_items;
   const void* next;  // As many bytes to bring to the second-level cache meanwhile. May be the part itself.
-  bool reverse;
-  bool exclusive;
-  bool stream;  // Whether results go past the caches. in must not be out.
+  bool reverse = false;
+  bool exclusive = false;
+  bool stream = false;  // Whether results go past the caches. in must not be out.
+  // A recurrence's: as many as there are items, or null, and one for all.
+  const void* coefficients = nullptr;
+  const void* coefficient = nullptr;
 };
 
 struct ScanFunctions {
   // Sets values to the value of the items; if ordered, to the values of their tiles in the order of the scan.
-  void (*reduce)(const void* in, uint64_t num_items, bool reverse, void* values);
-  // Adds the values of a part to *prefix, a Prefix of the output type.
+  void (*reduce)(const ScanPart& part, void* values);
+  // Adds the values of a part to *prefix, a Prefix of the output type; a recurrence's, of its Step.
   void (*add)(const void* values, uint64_t num_values, void* prefix);
   // Scans behind *prefix and makes it that of what follows. in may be out, if their elements have the same size.
   void (*scan)(const ScanPart& part, void* prefix);
@@ -75,14 +85,19 @@ struct ScanTable {
   ScanFunctions of[kNumDTypes][kNumDTypes][kNumOps];
 };
 
+// Null where there is no recurrence.
+struct RecurrenceTable {
+  ScanFunctions of[kNumDTypes];
+};
+
 // Columns of a matrix whose state while they are scanned takes a part of the first-level cache.
 inline constexpr uint64_t kStripBytes = 1024;
 
-// Columns, kStripBytes of output items at most, that are scanned by themselves. in may be out, if their elements have
-// the same size.
+// Columns, kStripBytes of output items at most, that are scanned, or reduced, by themselves. In a scan in may be out,
+// if their elements have the same size.
 struct ColumnPart {
   const void* in;  // The first column's first item in the order of the scan,
-  void* out;       // and its result.
+  void* out;       // and its result. A reduce has one row of results.
   uint64_t num_rows;
   uint64_t num_columns;
   int64_t pitch;  // Items from a row to the next in the order of the scan.
@@ -91,6 +106,7 @@ struct ColumnPart {
 };
 struct ColumnTable {
   void (*scan[kNumDTypes][kNumDTypes][kNumOps])(const ColumnPart& part);
+  void (*reduce[kNumDTypes][kNumDTypes][kNumOps])(const ColumnPart& part);
 };
 
 // The index of the first of the smallest or largest items (a NaN is either), of which there is at least one.
@@ -198,6 +214,7 @@ struct TransposeTable {
 struct Kernels {
   const ScanTable* unordered_scans;
   const ScanTable* ordered_scans;  // Floating-point sums and products.
+  const RecurrenceTable* recurrences;
   const ColumnTable* columns;
   const ExtremumTable* extrema;
   const CompactTable* compacts;
@@ -210,6 +227,7 @@ struct Kernels {
   void (*copy_streaming)(void* out, const void* in, size_t size_bytes);
 
   const ScanFunctions& Scan(DType dtype, DType out_dtype, Op op) const {
+    if (op == Op::kLinearRecurrence) return recurrences->of[static_cast<int>(dtype)];
     const ScanTable& table = IsOrdered(out_dtype, op) ? *ordered_scans : *unordered_scans;
     return table.of[static_cast<int>(dtype)][static_cast<int>(out_dtype)][static_cast<int>(op)];
   }

@@ -205,7 +205,9 @@ void ScanOf(const ScanPart& part, void* prefix) {
 }
 
 template <class In, class Out, Op kOp>
-void ReduceOf(const void* in, uint64_t num_items, bool /*reverse*/, void* value) {
+void ReduceOf(const ScanPart& part, void* value) {
+  const void* const in = part.in;
+  const uint64_t num_items = part.num_items;
   Out result;
   if constexpr (!std::is_same_v<In, Out> && kOp == Op::kSum) {
     result = static_cast<Out>(SumWide(static_cast<const In*>(in), num_items));

@@ -161,8 +161,13 @@ PREFIXD_INLINE void Fetch(const void* from) {
 }
 
 template <class T>
-PREFIXD_INLINE Vector<T> Splat(T x) {
+requires std::is_arithmetic_v<T> PREFIXD_INLINE Vector<T> Splat(T x) {
   return x - Vector<T>{};  // x - (+0) has the bits of x, also where x is -0.
+}
+
+template <class V>
+PREFIXD_INLINE Lane<V> LaneAt(V v, int lane) {
+  return v[lane];
 }
 
 // Lane i of the result is lane kFrom(i) of a and b, as if b stood behind a.

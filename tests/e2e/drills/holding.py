@@ -92,11 +92,10 @@ class HoldingDrill(Drill):
         honest caller on the same address, and one who comes later."""
         with self.unharmed(place, **limits):
             held = hold()
+            if least_bytes is not None and not COMMAND:  # A proxy lets a hundred calls of a connection through.
+                wait_until(lambda: self.info(place).request_bytes.used > least_bytes)  # Before they are ended.
             with Honest(place.address) as late:
-                time.sleep(1)  # While both call.
-                if least_bytes is not None and not COMMAND:  # A proxy lets a hundred calls of a connection through.
-                    self.assertGreater(self.info(place).request_bytes.used, least_bytes)
-                time.sleep(TIMEOUT_SECONDS)  # In which the server ends what is held.
+                time.sleep(1 + TIMEOUT_SECONDS)  # While both call, and the server ends what is held.
         self.assertEqual(late.failures, 0, late.errors)
         self.assertGreater(late.calls, 0)
         return held

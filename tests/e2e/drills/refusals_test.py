@@ -97,7 +97,9 @@ class RefusalsDrill(unittest.TestCase):
             for _ in range(CONNECTIONS):
                 held.enter_context(silent_connection(address, self.hostile_host))
                 wait_for_readers(READERS)  # The server's turn: what it has not looked at yet is not held.
-            wait_for_readers(4 * READERS)  # By then it has looked at all.
+            wait_for_readers(4 * READERS)
+            # Ended first: what the server has not looked at yet is not held either.
+            wait_until(lambda: server.value("prefixd_connections_ended_total") > 0)
             wait_until(lambda: server.value("prefixd_memory_in_use_bytes") - rest_bytes < MAX_HELD_BYTES)
             peak_kib = server.memory_kib(peak=True)
         print(f"\n    {CONNECTIONS} x {CALLS} calls: {rest_kib // 1024} + {(peak_kib - rest_kib) // 1024} MiB; "

@@ -1,0 +1,383 @@
+// Scans and reductions whose bits depend on the order, in that of kernels/NUMERICS.md: of what, says Items.
+//
+// A leaf's 32 runs of four items are transposed, so that four vectors hold the first, second, third and fourth items of
+// as many runs as a vector has lanes. Then the fold of a run is vertical, and a level of the tree over the runs is one
+// shuffle, which brings in the neutral item where there is nothing to add, and one operation. What stands before a
+// leaf is the same for all its items, and is added vertically, too.
+//
+// Items: what is scanned, in memory and as the operator O combines it.
+//   using Element = float;          // What a result is.
+//   using Item = float;             // What O combines: Item O::Of(Item before, Item after), and O::kNeutral.
+//   using V = Vector<float>;        // As many Items as a vector has lanes of Element. O::Of combines them too.
+//   explicit Items(const ScanPart& part);
+//   template <bool kReverse> void LoadQuad(uint64_t first, int q, V (&v)[4]) const;  // The leaf begins there.
+//   Item At(uint64_t i) const;
+//   void Ahead(uint64_t first) const;     // Begins to fetch a leaf of what is scanned next.
+//   static Element ResultOf(Item item);   // And Vector<Element> of a V.
+#ifndef PREFIXD_KERNELS_CPU_SIMD_ORDERED_SCANS_H_
+#define PREFIXD_KERNELS_CPU_SIMD_ORDERED_SCANS_H_
+
+#include "kernels/cpu/simd/canonical.h"
+#include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/simd/step.h"
+#include "kernels/cpu/simd/vector.h"
+
+namespace prefixd::cpu::PREFIXD_ISA {
+namespace {
+
+// ---- Trees of slots, on scalars ------------------------------------------------------------------------------------
+template <class O, class T>
+PREFIXD_INLINE PrefixTree<T> EmptyTree() {
+  return {.blocks = {O::kNeutral, O::kNeutral, O::kNeutral, O::kNeutral, O::kNeutral}, .num_slots = 0};
+}
+
+template <class O, class T>
+PREFIXD_INLINE void AddSlot(PrefixTree<T>* tree, T slot) {
+  int level = 0;
+  for (uint32_t n = tree->num_slots; n & 1; n >>= 1) {
+    slot = O::Of(tree->blocks[level], slot);
+    tree->blocks[level++] = O::kNeutral;
+  }
+  tree->blocks[level] = slot;
+  ++tree->num_slots;
+}
+
+// The tree of the slots that were added; neutral if there are none. Neutral blocks change nothing: no branch asks which
+// there are.
+template <class O, class T>
+PREFIXD_INLINE T TreeOf(const PrefixTree<T>& tree) {
+  const T* const b = tree.blocks;  // The later slots are in the smaller blocks.
+  return O::Of(b[4], O::Of(b[3], O::Of(b[2], O::Of(b[1], b[0]))));
+}
+
+// Adds a tile to what stands before the next one.
+template <class O, class T>
+PREFIXD_INLINE void AddTile(Prefix<T>* prefix, T tile) {
+  prefix->last = O::Of(prefix->groups, O::Of(TreeOf<O>(prefix->tiles), tile));
+  if (prefix->tiles.num_slots == kJoinSlots - 1) {
+    prefix->groups = prefix->last;
+    prefix->tiles = EmptyTree<O, T>();
+  } else {
+    AddSlot<O>(&prefix->tiles, tile);
+  }
+}
+
+// ---- A leaf in vectors ---------------------------------------------------------------------------------------------
+// The two steps of a transposition in blocks of four lanes. First lanes of two vectors alternate: those of the lower
+// half of each block, or, where lanes are as long as half a block of bytes, every other one. Then pairs of lanes do.
+template <int kL, bool kIsWide>
+constexpr int LaneFrom(int i) {
+  return (i & 1 ? kL : 0) + (kIsWide ? i & ~1 : (i & ~3) + (i & 3) / 2);
+}
+template <int kL>
+constexpr int PairFrom(int i) {
+  return (i & 2 ? kL : 0) + (i & ~3) + (i & 1);
+}
+
+// Transposes 4 x 4 items in each block of four lanes; with two lanes, 4 x 2 in a vector.
+template <class V>
+PREFIXD_INLINE void Transpose(V& v0, V& v1, V& v2, V& v3) {
+  constexpr int kL = kLanes<Lane<V>>;
+  if constexpr (kL == 2) {
+    constexpr auto kLow = [](int i) { return i == 0 ? 0 : kL; };
+    constexpr auto kHigh = [](int i) { return i == 0 ? 1 : kL + 1; };
+    const V t0 = v0, t1 = v1, t2 = v2, t3 = v3;
+    v0 = Shuffle<kLow>(t0, t2);
+    v1 = Shuffle<kHigh>(t0, t2);
+    v2 = Shuffle<kLow>(t1, t3);
+    v3 = Shuffle<kHigh>(t1, t3);
+  } else {
+    constexpr bool kIsWide = sizeof(Lane<V>) == 8;
+    constexpr auto kLow = [](int i) { return LaneFrom<kL, kIsWide>(i); };
+    constexpr auto kHigh = [](int i) { return LaneFrom<kL, kIsWide>(i) + (kIsWide ? 1 : 2); };
+    constexpr auto kLowPair = [](int i) { return PairFrom<kL>(i); };
+    constexpr auto kHighPair = [](int i) { return PairFrom<kL>(i) + 2; };
+    const V t0 = Shuffle<kLow>(v0, v1), t1 = Shuffle<kHigh>(v0, v1);
+    const V t2 = Shuffle<kLow>(v2, v3), t3 = Shuffle<kHigh>(v2, v3);
+    v0 = Shuffle<kLowPair>(t0, t2);
+    v1 = kIsWide ? Shuffle<kLowPair>(t1, t3) : Shuffle<kHighPair>(t0, t2);
+    v2 = kIsWide ? Shuffle<kHighPair>(t0, t2) : Shuffle<kLowPair>(t1, t3);
+    v3 = Shuffle<kHighPair>(t1, t3);
+  }
+}
+// The transposition that leads back. With two lanes it is another one.
+template <class V>
+PREFIXD_INLINE void TransposeBack(V& v0, V& v1, V& v2, V& v3) {
+  if constexpr (kLanes<Lane<V>> == 2) {
+    constexpr auto kLow = [](int i) { return i == 0 ? 0 : 2; };
+    constexpr auto kHigh = [](int i) { return i == 0 ? 1 : 3; };
+    const V t0 = v0, t1 = v1, t2 = v2, t3 = v3;
+    v0 = Shuffle<kLow>(t0, t1);
+    v1 = Shuffle<kLow>(t2, t3);
+    v2 = Shuffle<kHigh>(t0, t1);
+    v3 = Shuffle<kHigh>(t2, t3);
+  } else {
+    Transpose(v0, v1, v2, v3);
+  }
+}
+
+// Where the items of a vector lie in a leaf, of which `first` is the first in the order of the scan.
+template <class T, bool kReverse>
+constexpr int PlaceOf(int first) {
+  return kReverse ? kLeafItems - kLanes<T> - first : first;
+}
+template <bool kReverse, class V>
+PREFIXD_INLINE V Turned(V v) {
+  return kReverse ? Reversed(v) : v;
+}
+
+// The q-th of the leaf's quads: v[j] has item j of each of its runs.
+template <bool kReverse, class T, class In>
+PREFIXD_INLINE void LoadQuad(const In* leaf, int q, Vector<T> (&v)[4]) {
+  for (int j = 0; j < 4; ++j) {
+    v[j] = Turned<kReverse>(LoadAs<T>(leaf + PlaceOf<T, kReverse>((4 * q + j) * kLanes<T>)));
+  }
+  Transpose(v[0], v[1], v[2], v[3]);
+}
+
+// kReverse: the leaf's last item in memory comes first.
+template <class Items, class O, bool kReverse>
+struct Leaf {
+  using T = typename Items::Element;
+  using Item = typename Items::Item;
+  using V = typename Items::V;
+  static constexpr int kL = kLanes<T>;
+  static constexpr int kQuads = kJoinSlots / kL;  // Times four vectors, which hold kL runs.
+  static constexpr int kLaneBlocks = kL < 4 ? 1 : kL / 4;
+
+  // After the transposition the runs of a quad are in this order.
+  static constexpr int LaneOf(int run) { return kL < 4 ? run : 4 * (run % kLaneBlocks) + run / kLaneBlocks; }
+  static constexpr int RunOf(int lane) { return kL < 4 ? lane : (lane & 3) * kLaneBlocks + lane / 4; }
+
+  V folds[kQuads][4];  // folds[q][j]: the fold of items 0 .. j of each run of the quad.
+  V trees[kQuads];     // The tree of the leaf's runs up to each of them.
+
+  // first: the index in memory of the leaf's first item there.
+  PREFIXD_INLINE void Fold(const Items& items, uint64_t first) {
+    for (int q = 0; q < kQuads; ++q) {
+      V v[4];
+      items.template LoadQuad<kReverse>(first, q, v);
+      folds[q][0] = v[0];
+      for (int j = 1; j < 4; ++j) folds[q][j] = O::Of(folds[q][j - 1], v[j]);
+    }
+  }
+
+  // One level of the trees of a quad's runs: the later half of each 2 * kWidth runs takes in the earlier half's tree.
+  template <int kWidth>
+  static PREFIXD_INLINE V Step(V v) {
+    if constexpr (kWidth < kL) {
+      constexpr auto kFrom = [](int lane) {
+        const int run = RunOf(lane);
+        return run & kWidth ? LaneOf((run & ~(2 * kWidth - 1)) + kWidth - 1) : kL + lane;
+      };
+      return Step<2 * kWidth>(O::Of(Shuffle<kFrom>(v, Splat(O::kNeutral)), v));
+    } else {
+      return v;
+    }
+  }
+
+  PREFIXD_INLINE void Grow() {
+    constexpr auto kLast = [](int) { return kL - 1; };
+    for (int q = 0; q < kQuads; ++q) trees[q] = Step<1>(folds[q][3]);
+    for (int width = 1; width < kQuads; width *= 2) {
+      for (int q = 0; q < kQuads; ++q) {
+        if ((q & width) == 0) continue;
+        const V before = trees[(q & ~(2 * width - 1)) + width - 1];
+        trees[q] = O::Of(Shuffle<kLast>(before, before), trees[q]);
+      }
+    }
+  }
+
+  // Moves what belongs to each run of a quad to the next run. The first gets what the last one of `before` has.
+  template <class Lanes>
+  static PREFIXD_INLINE Lanes ToNextRun(Lanes v, Lanes before) {
+    constexpr auto kFrom = [](int lane) {
+      const int run = RunOf(lane);
+      return run == 0 ? kL + kL - 1 : LaneOf(run - 1);
+    };
+    return Shuffle<kFrom>(v, before);
+  }
+
+  // The tree of the runs before each run of a quad; neutral before the first.
+  PREFIXD_INLINE V Before(int q) const { return ToNextRun(trees[q], q == 0 ? Splat(O::kNeutral) : trees[q - 1]); }
+
+  // The join of all runs.
+  PREFIXD_INLINE Item Value() const {
+    return O::Of(LaneAt(trees[kQuads - 1], LaneOf(kL - 2)), LaneAt(folds[kQuads - 1][3], kL - 1));
+  }
+
+  // Writes the results of the leaf's items behind what stands before the leaf. *last, of an exclusive scan alone: the
+  // result before the leaf in the last lane, and then that of its last item.
+  template <bool kExclusive, bool kStream>
+  PREFIXD_INLINE void Write(V leaves, V tiles, V groups, Vector<T>* last, T* out) const {
+    for (int q = 0; q < kQuads; ++q) {
+      const V before = Before(q);
+      Vector<T> v[4];
+      for (int j = 0; j < 4; ++j) {
+        v[j] = Canonical(Items::ResultOf(O::Of(groups, O::Of(tiles, O::Of(leaves, O::Of(before, folds[q][j]))))));
+      }
+      if constexpr (kExclusive) {
+        const Vector<T> first = ToNextRun(v[3], *last);
+        *last = v[3];
+        v[3] = v[2];
+        v[2] = v[1];
+        v[1] = v[0];
+        v[0] = first;
+      }
+      TransposeBack(v[0], v[1], v[2], v[3]);
+      for (int j = 0; j < 4; ++j) {
+        StoreOrStream<kStream>(out + PlaceOf<T, kReverse>((4 * q + j) * kL), Turned<kReverse>(v[j]));
+      }
+    }
+  }
+};
+
+// values holds num_items >= 1 items of a leaf that is cut short. Each becomes the value of the leaf up to it. Returns
+// the last of them.
+template <class O, class T>
+__attribute__((noinline)) T ScanShortLeaf(int num_items, T* values) {
+  PrefixTree<T> runs = EmptyTree<O, T>();
+  T value = O::kNeutral;
+  for (int first = 0; first < num_items; first += kRunItems) {
+    const T before = TreeOf<O>(runs);
+    T fold = values[first];
+    values[first] = value = O::Of(before, fold);
+    for (int i = first + 1; i < num_items && i < first + kRunItems; ++i) {
+      fold = O::Of(fold, values[i]);
+      values[i] = value = O::Of(before, fold);
+    }
+    if (first + kRunItems < num_items) AddSlot<O>(&runs, fold);  // A tree has room for 31.
+  }
+  return value;
+}
+
+// ---- Parts ---------------------------------------------------------------------------------------------------------
+// Copies the items of a leaf that is cut short, in the order of the scan.
+template <bool kReverse, class Items, class Item>
+__attribute__((noinline)) void CopyShortLeaf(const Items& items, uint64_t first, int count, Item* out) {
+  for (int i = 0; i < count; ++i) out[i] = items.At(first + (kReverse ? count - 1 - i : i));
+}
+
+// values: an Item for each tile.
+template <class Items, class O, bool kReverse>
+__attribute__((noinline)) void ReduceTiles(const ScanPart& part, void* values) {
+  using Item = typename Items::Item;
+  const Items items(part);
+  auto* value_of_tile = static_cast<Item*>(values);
+  for (uint64_t done = 0; done < part.num_items;) {
+    PrefixTree<Item> leaves = EmptyTree<O, Item>();
+    Item tile = O::kNeutral;
+    for (int leaf = 0; leaf < kJoinSlots && done < part.num_items; ++leaf) {
+      const uint64_t left = part.num_items - done;
+      const int count = left < kLeafItems ? static_cast<int>(left) : kLeafItems;
+      const uint64_t first = kReverse ? left - count : done;
+      Item value;
+      if (count == kLeafItems) {
+        Leaf<Items, O, kReverse> l;
+        l.Fold(items, first);
+        l.Grow();
+        value = l.Value();
+      } else {
+        Item buffer[kLeafItems];
+        CopyShortLeaf<kReverse>(items, first, count, buffer);
+        value = ScanShortLeaf<O>(count, buffer);
+      }
+      tile = O::Of(TreeOf<O>(leaves), value);
+      if (leaf < kJoinSlots - 1) AddSlot<O>(&leaves, value);
+      done += count;
+    }
+    *value_of_tile++ = tile;
+  }
+}
+
+// Scans a leaf that is cut short, and returns its value. last: the result before it, for an exclusive scan.
+template <class O, bool kReverse, bool kExclusive, class Items, class Item, class T>
+__attribute__((noinline)) Item WriteShortLeaf(const Items& items, uint64_t first, int count, Item leaves, Item tiles,
+                                              Item groups, T last, T* out) {
+  Item buffer[kLeafItems];
+  CopyShortLeaf<kReverse>(items, first, count, buffer);
+  const Item value = ScanShortLeaf<O>(count, buffer);
+  for (int i = 0; i < count; ++i) {
+    const T result = Canonical(Items::ResultOf(O::Of(groups, O::Of(tiles, O::Of(leaves, buffer[i])))));
+    out[first + (kReverse ? count - 1 - i : i)] = kExclusive ? last : result;
+    last = result;
+  }
+  return value;
+}
+
+template <class Items, class O, bool kReverse, bool kExclusive, bool kStream>
+__attribute__((noinline)) void ScanTiles(const ScanPart& part, Prefix<typename Items::Item>* prefix) {
+  using T = typename Items::Element;
+  using Item = typename Items::Item;
+  const Items items(part);
+  auto* const out = static_cast<T*>(part.out);
+  Vector<T> last = Splat(Canonical(Items::ResultOf(prefix->last)));
+  for (uint64_t done = 0; done < part.num_items;) {
+    const Item groups = prefix->groups;
+    const Item tiles = TreeOf<O>(prefix->tiles);
+    PrefixTree<Item> leaves = EmptyTree<O, Item>();
+    Item tile = O::kNeutral;
+    for (int leaf = 0; leaf < kJoinSlots && done < part.num_items; ++leaf) {
+      const uint64_t left = part.num_items - done;
+      const int count = left < kLeafItems ? static_cast<int>(left) : kLeafItems;
+      const uint64_t first = kReverse ? left - count : done;
+      items.Ahead(first);
+      const Item before = TreeOf<O>(leaves);
+      Item value;
+      if (count == kLeafItems) {
+        Leaf<Items, O, kReverse> l;
+        l.Fold(items, first);
+        l.Grow();
+        value = l.Value();
+        l.template Write<kExclusive, kStream>(Splat(before), Splat(tiles), Splat(groups), &last, out + first);
+      } else {
+        value = WriteShortLeaf<O, kReverse, kExclusive>(items, first, count, before, tiles, groups,
+                                                        static_cast<T>(last[kLanes<T> - 1]), out);
+      }
+      tile = O::Of(before, value);
+      if (leaf < kJoinSlots - 1) AddSlot<O>(&leaves, value);
+      done += count;
+    }
+    AddTile<O>(prefix, tile);
+  }
+}
+
+template <class Items, class O, bool kReverse, bool kExclusive>
+PREFIXD_INLINE void ScanTo(const ScanPart& part, bool stream, Prefix<typename Items::Item>* prefix) {
+  stream ? ScanTiles<Items, O, kReverse, kExclusive, true>(part, prefix)
+         : ScanTiles<Items, O, kReverse, kExclusive, false>(part, prefix);
+}
+
+// ScanFunctions::scan, reduce and add.
+template <class Items, class O>
+void ScanOrdered(const ScanPart& part, void* prefix) {
+  auto* const typed = static_cast<Prefix<typename Items::Item>*>(prefix);
+  // Vectors of a reverse scan are counted from the end.
+  const bool stream =
+      part.stream && IsAligned(static_cast<typename Items::Element*>(part.out) + (part.reverse ? part.num_items : 0));
+  if (part.reverse) {
+    part.exclusive ? ScanTo<Items, O, true, true>(part, stream, typed)
+                   : ScanTo<Items, O, true, false>(part, stream, typed);
+  } else {
+    part.exclusive ? ScanTo<Items, O, false, true>(part, stream, typed)
+                   : ScanTo<Items, O, false, false>(part, stream, typed);
+  }
+  if (stream) FinishStreaming();
+}
+
+template <class Items, class O>
+void ReduceOrdered(const ScanPart& part, void* values) {
+  part.reverse ? ReduceTiles<Items, O, true>(part, values) : ReduceTiles<Items, O, false>(part, values);
+}
+
+template <class O, class Item>
+void AddTiles(const void* values, uint64_t num_tiles, void* prefix) {
+  for (uint64_t tile = 0; tile < num_tiles; ++tile) {
+    AddTile<O>(static_cast<Prefix<Item>*>(prefix), static_cast<const Item*>(values)[tile]);
+  }
+}
+
+}  // namespace
+}  // namespace prefixd::cpu::PREFIXD_ISA
+
+#endif  // PREFIXD_KERNELS_CPU_SIMD_ORDERED_SCANS_H_

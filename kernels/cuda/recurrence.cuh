@@ -1,0 +1,98 @@
+// Scan by a linear recurrence, y[i] = coefficients[i] * y[i-1] + in[i]: its items are steps, and steps combine.
+//
+// One array goes tile by tile as in tile_scan.cuh, many that stand one by one a block each as in block_scan.cuh.
+// Traffic: reads n and the coefficients, writes n. One launch.
+// Source: Blelloch 1990 for the operator on pairs.
+#ifndef PREFIXD_KERNELS_CUDA_RECURRENCE_CUH_
+#define PREFIXD_KERNELS_CUDA_RECURRENCE_CUH_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cuda/block_scan.cuh"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/operators.cuh"
+#include "kernels/cuda/scan_leaf.cuh"
+#include "kernels/cuda/tile_scan.cuh"
+
+namespace prefixd::cuda {
+
+// y becomes coefficient * y + term.
+template <class T>
+struct Step {
+  T coefficient;
+  T term;
+};
+
+template <class T>
+__device__ Step<T> ShuffleFrom(Step<T> step, int lane) {
+  return {ShuffleFrom(step.coefficient, lane), ShuffleFrom(step.term, lane)};
+}
+
+// An element by itself is a start: the step that forgets what was before. A term of -0 is none: so a start of -0
+// changes nothing, on either side, whatever the coefficients are.
+template <class T>
+struct Operator<Op::kLinearRecurrence, T> {
+  using Item = Step<T>;
+  static constexpr bool kAnyOrder = false;
+
+  static __device__ Item Load(T start) { return {T(1), start}; }
+  static __device__ T Store(Item item) { return Canonical(item.term); }
+  static __device__ Item Combine(Item left, Item right) {
+    return {left.coefficient * right.coefficient,
+            IsNone(left.term) ? right.term : right.coefficient * left.term + right.term};
+  }
+
+ private:
+  static __device__ bool IsNone(T term) {
+    if constexpr (sizeof(T) == 4) return __float_as_uint(term) == 1u << 31;
+    if constexpr (sizeof(T) == 8) return static_cast<uint64_t>(__double_as_longlong(term)) == uint64_t{1} << 63;
+  }
+};
+
+template <class T>
+struct RecurrenceParams : ScanParams<T, T> {
+  const T* coefficients;  // Null: all are `coefficient`.
+  T coefficient;
+};
+
+// Terms, and their coefficients.
+template <class T>
+class TileItems<Op::kLinearRecurrence, T, T> {
+ public:
+  using Params = RecurrenceParams<T>;
+
+  __device__ void Load(const Params& p, uint64_t array_begin, uint64_t tile_begin, int num_valid) {
+    LoadTile(TileView<const T>(p.in + array_begin, p.num_items, tile_begin, p.reverse), num_valid, T{}, p.aligned,
+             terms_);
+    if (p.coefficients != nullptr) {
+      LoadTile(TileView<const T>(p.coefficients + array_begin, p.num_items, tile_begin, p.reverse), num_valid, T{},
+               p.aligned, coefficients_);
+      return;
+    }
+#pragma unroll
+    for (auto& run : coefficients_) {
+#pragma unroll
+      for (T& coefficient : run.items) coefficient = p.coefficient;
+    }
+  }
+  __device__ Step<T> At(int row, int i) const { return {coefficients_[row].items[i], terms_[row].items[i]}; }
+
+ private:
+  ThreadRuns<T> terms_;
+  ThreadRuns<T> coefficients_;
+};
+
+template <class T>
+cudaError_t LaunchRecurrence(const ScanArgs& args, LaunchContext* context) {
+  constexpr Op kOp = Op::kLinearRecurrence;
+  RecurrenceParams<T> params = {ScanParamsOf<T, T, kOp>(args, *context), static_cast<const T*>(args.coefficients),
+                                args.coefficient.As<T>()};
+  params.aligned &= HasAlignedRuns(params.coefficients);
+  return args.num_arrays > 1 || args.num_items <= kBlockScanItems ? LaunchBlockScan<T, T, kOp>(args, params, context)
+                                                                  : LaunchTileScan<T, T, kOp>(params, context);
+}
+
+}  // namespace prefixd::cuda
+
+#endif  // PREFIXD_KERNELS_CUDA_RECURRENCE_CUH_

@@ -1,0 +1,195 @@
+// The forms of scans and reduces against a real server in this process, of values on this side and of resident arrays:
+// along an axis, by segments, by a linear recurrence, with the initial value.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "client/client.h"
+#include "tests/client/resident_fixture.h"
+
+namespace prefixd::client {
+namespace {
+
+TEST_F(ResidentTest, AnAxisHasNoLimitOnTheDevice) {
+  constexpr uint64_t kColumns = 1003, kRows = 700;
+  const std::vector<int64_t> values = Values<int64_t>(kRows * kColumns);
+  const auto array = client_.CreateArray<int64_t>(values);
+  for (const auto along : {Axis::Along::kColumn, Axis::Along::kRow}) {
+    const Axis axis = {.along = along, .row_items = kColumns};
+    const auto scanned = client_.ScanInto<int64_t>(*array, NewArray{}, {.axis = axis});
+    ASSERT_TRUE(scanned.ok()) << scanned.status();
+    std::vector<int64_t> expected = values;
+    const bool is_row = along == Axis::Along::kRow;
+    for (uint64_t i = is_row ? 0 : kColumns; i < expected.size(); ++i) {
+      if (is_row && i % kColumns == 0) continue;
+      const auto sum =
+          static_cast<uint64_t>(expected[i]) + static_cast<uint64_t>(expected[i - (is_row ? 1 : kColumns)]);
+      expected[i] = static_cast<int64_t>(sum);
+    }
+    EXPECT_EQ(*scanned->values.Read<int64_t>(), expected);
+    const auto back = client_.DifferenceInto<int64_t>(scanned->values, NewArray{}, {.axis = axis});
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(*back->values.Read<int64_t>(), values);
+    EXPECT_EQ(ErrorReason(client_.Scan<int64_t>(*array, {.axis = axis}).status()), "AXIS_ON_STREAM");
+    EXPECT_EQ(ErrorReason(client_.Difference<int64_t>(*array, {.axis = axis}).status()), "AXIS_ON_STREAM");
+    const auto first_rows = client_.Scan<int64_t>(array->Part(0, 3 * kColumns), {.axis = axis});
+    ASSERT_TRUE(first_rows.ok()) << first_rows.status();
+    EXPECT_EQ(first_rows->values, std::vector<int64_t>(expected.begin(), expected.begin() + 3 * kColumns));
+    EXPECT_EQ(ErrorReason(client_.Scan<int64_t>(array->Part(0, kColumns + 1), {.axis = axis}).status()), "SHAPE");
+
+    std::vector<int64_t> last;  // A scan's last items are the sums.
+    for (uint64_t i = 0; i < expected.size(); ++i) {
+      if (is_row ? i % kColumns == kColumns - 1 : i / kColumns == kRows - 1) last.push_back(expected[i]);
+    }
+    const auto sums = client_.Reduce<int64_t>(*array, {.axis = axis});
+    ASSERT_TRUE(sums.ok()) << sums.status();
+    EXPECT_EQ(sums->values, last);
+    EXPECT_EQ(sums->count, values.size());
+    const auto into = client_.ReduceInto<int64_t>(*array, NewArray{}, {.axis = axis});
+    ASSERT_TRUE(into.ok()) << into.status();
+    EXPECT_EQ(*into->values.Read<int64_t>(), last);
+    const std::vector<int64_t> few(values.begin(), values.begin() + 3 * kColumns);
+    const auto from_here = client_.Reduce<int64_t>(few, {.op = Op::kMin, .axis = axis});
+    ASSERT_TRUE(from_here.ok()) << from_here.status();
+    EXPECT_EQ(from_here->values,
+              client_.Reduce<int64_t>(array->Part(0, 3 * kColumns), {.op = Op::kMin, .axis = axis})->values);
+    EXPECT_EQ(from_here->values.size(), axis.NumArrays(few.size()));
+    EXPECT_EQ(ErrorReason(client_.Reduce<int64_t>(values, {.axis = axis}).status()), "AXIS_ON_STREAM");
+  }
+}
+
+TEST_F(ResidentTest, Segments) {
+  const std::vector<int64_t> values = Values<int64_t>(300'000);
+  const std::vector<uint64_t> offsets = {0, 0, 7, 1'000, 1'000, 200'003, values.size()};
+  std::vector<int64_t> sums;
+  for (size_t segment = 0; segment + 1 < offsets.size(); ++segment) {
+    uint64_t sum = 0;
+    for (uint64_t i = offsets[segment]; i < offsets[segment + 1]; ++i) sum += static_cast<uint64_t>(values[i]);
+    sums.push_back(static_cast<int64_t>(sum));
+  }
+  const auto array = client_.CreateArray<int64_t>(values);
+  const auto cuts = client_.CreateArray<uint64_t>(offsets);
+  for (const SegmentOffsets& segments :
+       {SegmentOffsets(absl::MakeConstSpan(offsets)), SegmentOffsets(ArrayPart(*cuts))}) {
+    const auto reduced = client_.Reduce<int64_t>(*array, {.segments = segments});
+    ASSERT_TRUE(reduced.ok()) << reduced.status();
+    EXPECT_EQ(reduced->values, sums);
+    EXPECT_EQ(reduced->count, values.size());
+    const auto into = client_.ReduceInto<int64_t>(*array, NewArray{}, {.segments = segments});
+    ASSERT_TRUE(into.ok()) << into.status();
+    EXPECT_EQ(*into->values.Read<int64_t>(), sums);
+    EXPECT_EQ(ErrorReason(client_.Reduce<int64_t>(values, {.segments = segments}).status()), "SEGMENTS_ON_STREAM");
+    EXPECT_EQ(ErrorReason(client_.Reduce<int64_t>(array->Part(0, 9), {.segments = segments}).status()),
+              "SEGMENT_OFFSETS");
+  }
+  std::vector<int64_t> scanned;
+  for (size_t segment = 0; segment + 1 < offsets.size(); ++segment) {
+    uint64_t sum = 0;
+    for (uint64_t i = offsets[segment]; i < offsets[segment + 1]; ++i) {
+      scanned.push_back(static_cast<int64_t>(sum += static_cast<uint64_t>(values[i])));
+    }
+  }
+  for (const SegmentOffsets& segments :
+       {SegmentOffsets(absl::MakeConstSpan(offsets)), SegmentOffsets(ArrayPart(*cuts))}) {
+    const auto into = client_.ScanInto<int64_t>(*array, NewArray{}, {.segments = segments});
+    ASSERT_TRUE(into.ok()) << into.status();
+    EXPECT_EQ(*into->values.Read<int64_t>(), scanned);
+    EXPECT_EQ(ErrorReason(client_.Scan<int64_t>(*array, {.segments = segments}).status()), "SEGMENTS_ON_STREAM");
+    EXPECT_EQ(ErrorReason(client_.Scan<int64_t>(values, {.segments = segments}).status()), "SEGMENTS_ON_STREAM");
+    EXPECT_EQ(ErrorReason(client_.Scan<int64_t>(array->Part(0, 9), {.segments = segments}).status()),
+              "SEGMENT_OFFSETS");
+  }
+  const std::vector<int64_t> few(values.begin(), values.begin() + 9);
+  const std::vector<uint64_t> cuts_of_few = {0, 4, 4, 9};
+  const auto from_here =
+      client_.Reduce<int64_t>(few, {.op = Op::kMax, .init = -5, .segments = absl::MakeConstSpan(cuts_of_few)});
+  ASSERT_TRUE(from_here.ok()) << from_here.status();
+  EXPECT_EQ(from_here->values,
+            (std::vector<int64_t>{std::max<int64_t>(-5, *std::max_element(few.begin(), few.begin() + 4)), -5,
+                                  std::max<int64_t>(-5, *std::max_element(few.begin() + 4, few.end()))}));
+  const auto scan_from_here =
+      client_.Scan<int64_t>(few, {.op = Op::kMin, .reverse = true, .segments = absl::MakeConstSpan(cuts_of_few)});
+  ASSERT_TRUE(scan_from_here.ok()) << scan_from_here.status();
+  EXPECT_EQ(scan_from_here->values.front(), *std::min_element(few.begin(), few.begin() + 4));
+  EXPECT_EQ(scan_from_here->values.back(), few.back());
+}
+
+TEST_F(ResidentTest, LinearRecurrences) {
+  const std::vector<double> values = Values<double>(300'000);
+  std::vector<double> coefficients(values.size());
+  for (size_t i = 0; i < coefficients.size(); ++i) coefficients[i] = std::cos(static_cast<double>(i));
+  const auto array = client_.CreateArray<double>(values);
+  const auto factors = client_.CreateArray<double>(coefficients);
+  using Given = Coefficients<double>;
+  const Given here = absl::MakeConstSpan(coefficients), there = ArrayPart(*factors);
+
+  const auto whole = client_.Scan<double>(values, {.op = Op::kLinearRecurrence, .init = 3, .coefficients = here});
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  double y = 3;
+  for (size_t i = 0; i < values.size(); ++i) {
+    y = coefficients[i] * y + values[i];
+    ASSERT_NEAR(whole->values[i], y, 1e-9 * (1 + std::abs(y))) << i;
+  }
+  const ScanOptions<double> of_array = {.op = Op::kLinearRecurrence, .init = 3, .coefficients = there};
+  EXPECT_EQ(client_.Scan<double>(values, of_array)->values, whole->values);
+  EXPECT_EQ(client_.Scan<double>(*array, of_array)->values, whole->values);
+  EXPECT_EQ(*client_.ScanInto<double>(*array, NewArray{}, of_array)->values.Read<double>(), whole->values);
+
+  // In two parts, and the state between them.
+  constexpr size_t kCut = 200'001;
+  const auto factors_here = absl::MakeConstSpan(coefficients);
+  ScanOptions<double> part = {.op = Op::kLinearRecurrence, .init = 3, .return_carry = true};
+  part.coefficients = factors_here.first(kCut);
+  const auto front = client_.Scan<double>(absl::MakeConstSpan(values).first(kCut), part);
+  ASSERT_TRUE(front.ok()) << front.status();
+  part.carry_in = front->carry;
+  part.coefficients = factors_here.subspan(kCut);
+  const auto back = client_.Scan<double>(absl::MakeConstSpan(values).subspan(kCut), part);
+  ASSERT_TRUE(back.ok()) << back.status();
+  std::vector<double> both = front->values;
+  both.insert(both.end(), back->values.begin(), back->values.end());
+  EXPECT_EQ(both, whole->values);
+
+  // One coefficient for all is as many equal ones.
+  const std::vector<double> equal(values.size(), 0.5);
+  EXPECT_EQ(
+      client_.Scan<double>(values, {.op = Op::kLinearRecurrence, .coefficient = 0.5})->values,
+      client_.Scan<double>(values, {.op = Op::kLinearRecurrence, .coefficients = Given(absl::MakeConstSpan(equal))})
+          ->values);
+
+  const auto reason = [&](const auto& of, const ScanOptions<double>& options) {
+    return ErrorReason(client_.Scan<double>(of, options).status());
+  };
+  EXPECT_EQ(reason(values, {.op = Op::kLinearRecurrence}), "FIELD_CONFLICT");
+  EXPECT_EQ(reason(values, {.coefficient = 1}), "FIELD_CONFLICT");
+  EXPECT_EQ(reason(*array, {.op = Op::kLinearRecurrence, .coefficients = here}), "FIELD_CONFLICT");
+  EXPECT_EQ(reason(values, {.op = Op::kLinearRecurrence, .coefficients = Given(factors_here.first(kCut))}),
+            "COEFFICIENTS_LENGTH");
+  EXPECT_EQ(reason(values, {.op = Op::kLinearRecurrence, .coefficients = Given(factors->Part(0, kCut))}),
+            "COEFFICIENTS_LENGTH");
+}
+
+TEST_F(ResidentTest, WithTheInitialValue) {
+  const std::vector<int32_t> values = Values<int32_t>(300'000);
+  const std::vector<int32_t> few(values.begin(), values.begin() + 1'000);
+  const auto array = client_.CreateArray<int32_t>(values);
+  std::vector<int64_t> want = {7};
+  for (const int32_t value : values) want.push_back(want.back() + value);
+  const ScanOptions<int64_t> options = {.init = 7, .include_initial = true};
+  const auto from_here = client_.Scan<int32_t, int64_t>(few, options);
+  ASSERT_TRUE(from_here.ok()) << from_here.status();
+  EXPECT_EQ(from_here->values, std::vector<int64_t>(want.begin(), want.begin() + 1'001));
+  EXPECT_EQ((client_.Scan<int32_t, int64_t>(array->Part(0, 1'000), options)->values), from_here->values);
+  const auto into = client_.ScanInto<int32_t, int64_t>(*array, NewArray{}, options);
+  ASSERT_TRUE(into.ok()) << into.status();
+  EXPECT_EQ(into->count, values.size() + 1);
+  EXPECT_EQ(*into->values.Read<int64_t>(), want);
+  EXPECT_EQ(ErrorReason(client_.Scan<int32_t, int64_t>(values, options).status()), "INITIAL_ON_STREAM");
+  EXPECT_EQ(ErrorReason(client_.Scan<int32_t, int64_t>(*array, options).status()), "INITIAL_ON_STREAM");
+}
+
+}  // namespace
+}  // namespace prefixd::client

@@ -1,0 +1,139 @@
+"""Scans with their initial value: one result more than there are elements."""
+
+import unittest
+
+import numpy as np
+
+from arrays_test import refusal
+from foreign_client_test import DTYPES, scan_request
+from harness import grpc
+from programs_test import program
+from resident import ResidentTest, operand, place
+from prefixd.v1 import primitives_pb2, programs_pb2_grpc, types_pb2
+
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
+OPS = (types_pb2.OP_SUM, types_pb2.OP_PROD, types_pb2.OP_MIN, types_pb2.OP_MAX)
+
+
+def with_initial(x, **spec):
+    return scan_request(x, include_initial=True, **spec)
+
+
+class InitialTest(ResidentTest):
+    def scanned(self, request, dtype):
+        return np.frombuffer(self.stub.Scan(request, timeout=60).values.inline.data, dtype)
+
+    def test_every_type_and_operator(self):
+        """Its results are those of the exclusive scan, and the reduction behind them."""
+        for dtype in DTYPES:
+            for op in OPS:
+                for num_items in (0, 1, 5, 4097, 100_003 if op == types_pb2.OP_SUM else 129):
+                    for init in (None, 3):
+                        with self.subTest(dtype=dtype, op=op, num_items=num_items, init=init, seed=self.seed):
+                            x = (self.numbers.standard_normal(num_items) * 9).astype(dtype)
+                            request = with_initial(x, op=op)
+                            reduce = primitives_pb2.ReduceRequest(values=operand(x.tobytes()))
+                            reduce.spec.dtype, reduce.spec.op = DTYPES[dtype], op
+                            if init is not None:
+                                request.spec.init.int64_value = reduce.spec.init.int64_value = init
+                            value = self.stub.Reduce(reduce).value
+                            last = dtype(getattr(value, value.WhichOneof("value")))
+                            got = self.scanned(request, dtype)
+                            request.spec.kind = types_pb2.SCAN_KIND_EXCLUSIVE
+                            self.assertEqual(self.scanned(request, dtype).tobytes(), got.tobytes())
+                            request.spec.include_initial = False
+                            self.assertEqual(got[:-1].tobytes(), self.scanned(request, dtype).tobytes())
+                            if last == last + 0:
+                                self.assertEqual(got[-1], last)
+                            request.spec.reverse = request.spec.include_initial = True
+                            request.values.inline.data = x[::-1].tobytes()
+                            self.assertEqual(self.scanned(request, dtype)[::-1].tobytes(), got.tobytes())
+
+    def test_offsets_of_lengths(self):
+        lengths = np.array([3, 0, 5, 2], np.int32)
+        self.assertEqual(self.scanned(with_initial(lengths), np.int32).tolist(), [0, 3, 3, 8, 10])
+        wide = with_initial(lengths, out_dtype=types_pb2.DTYPE_I64)
+        self.assertEqual(self.scanned(wide, np.int64).tolist(), [0, 3, 3, 8, 10])
+
+    def test_a_recurrence(self):
+        request = with_initial(np.array([1., 2, 3]), op=types_pb2.OP_LINEAR_RECURRENCE)
+        request.spec.coefficient.double_value, request.spec.init.double_value = 0.5, 4
+        self.assertEqual(self.scanned(request, np.float64).tolist(), [4, 3, 3.5, 4.75])
+
+    def test_resident_arrays(self):
+        x = self.numbers.integers(-1000, 1000, 1_000_003).astype(np.int32)  # More than a message.
+        name = self.arrays.upload(x)
+        want = np.concatenate([[0], np.cumsum(x, dtype=np.int32)])
+        request = with_initial(x[:0])
+        request.values.CopyFrom(operand(place(name)))
+        self.assertEqual(refusal(self.stub.Scan, request)[1], "REPLY_TOO_LARGE")
+        request.sink.new_array.SetInParent()
+        made = self.stub.Scan(request, timeout=60).values.new_array
+        self.assertEqual(made.shape, [x.size + 1])
+        np.testing.assert_array_equal(self.arrays.read(place(made.name)), want)
+        # A stream of nothing inline, with an end of its own.
+        request.announces_end = True
+        end = primitives_pb2.ScanRequest(end=True)
+        made = list(self.stub.StreamScan(iter([request, end]), timeout=60))[-1].values.new_array
+        np.testing.assert_array_equal(self.arrays.read(place(made.name)), want)
+        request.announces_end = False
+        to = self.arrays.create(np.int32, x.size).name
+        request.sink.array.CopyFrom(place(to))
+        self.assertEqual(refusal(self.stub.Scan, request)[1], "SINK_TOO_SMALL")
+        longer = self.arrays.upload(np.append(x, [7, 7]).astype(np.int32))  # Its own values can't take it.
+        request.values.CopyFrom(operand(place(longer, 0, x.size)))
+        request.sink.array.CopyFrom(place(longer, 0, x.size + 1))
+        self.assertEqual(refusal(self.stub.Scan, request)[:2], (INVALID, "OVERLAP"))
+        request.values.CopyFrom(operand(place(name)))
+        self.stub.Scan(request, timeout=60)
+        np.testing.assert_array_equal(self.arrays.read(place(longer)), np.append(want, 7))
+
+    def test_a_step_of_a_program(self):
+        lengths = self.numbers.integers(0, 9, 1000).astype(np.uint64)
+        values = self.numbers.integers(-9, 9, int(lengths.sum())).astype(np.int32)
+        stub = programs_pb2_grpc.ProgramServiceStub(self.arrays.channel)
+        offsets = {"scan": {"spec": {"op": "OP_SUM", "dtype": "DTYPE_U64", "include_initial": True}, "values": "lengths",
+                            "out": "offsets"}}
+        sums = {"reduce": {"spec": {"op": "OP_SUM", "dtype": "DTYPE_I32"}, "values": "x", "segment_offsets": "offsets",
+                           "out": "sums"}}
+        inputs = {"lengths": place(self.arrays.upload(lengths)), "x": place(self.arrays.upload(values))}
+        response = stub.Run(program(inputs, [offsets, sums], ["sums"]), timeout=60)
+        parts = np.split(values, np.cumsum(lengths)[:-1].astype(np.int64))
+        np.testing.assert_array_equal(np.frombuffer(response.outputs[0].values.inline.data, np.int32),
+                                      [part.sum(dtype=np.int32) for part in parts])
+        kept = {"compact": {"spec": {"dtype": "DTYPE_U64", "predicate": {"comparison": "COMPARISON_GREATER",
+                                                                         "value": {"uint64_value": 3}}},
+                            "values": "lengths", "out": "long"}}
+        offsets["scan"]["values"] = "long"
+        del inputs["x"]
+        self.assertEqual(refusal(stub.Run, program(inputs, [kept, offsets], ["offsets"]))[:2],
+                         (INVALID, "PROGRAM_LENGTH"))
+
+    def test_what_is_refused(self):
+        x = np.arange(10, dtype=np.int32)
+        failed = grpc.StatusCode.FAILED_PRECONDITION
+        self.assertEqual(refusal(lambda _: list(self.stub.StreamScan(iter([with_initial(x)]))), None)[:2],
+                         (failed, "INITIAL_ON_STREAM"))
+        self.assertEqual(refusal(self.stub.Scan, with_initial(x, axis=1, row_items=5))[:2], (INVALID, "FIELD_CONFLICT"))
+        request = with_initial(x)
+        request.segment_offsets.CopyFrom(operand(np.array([0, 10], np.uint64).tobytes()))
+        self.assertEqual(refusal(self.stub.Scan, request)[:2], (INVALID, "FIELD_CONFLICT"))
+        carried = with_initial(x)
+        carried.return_carry = True
+        self.assertEqual(refusal(self.stub.Scan, carried)[:2], (INVALID, "FIELD_CONFLICT"))
+        full = np.zeros(1 << 18, np.int32)  # A message's worth of elements has one result too many for it.
+        self.assertEqual(refusal(self.stub.Scan, with_initial(full))[1], "REPLY_TOO_LARGE")
+        self.assertEqual(self.scanned(with_initial(full[:-1]), np.int32).size, full.size)
+
+    def test_files(self):
+        source, result = self.folder / "x.npy", self.folder / "y.npy"
+        np.save(source, np.arange(1, 5, dtype=np.int32))
+        self.ctl("scan", "--include-initial", source, result)
+        self.assertEqual(np.load(result).tolist(), [0, 1, 3, 6, 10])
+        self.ctl("scan", "--include-initial", "--reverse", "--init", "1", source, result)
+        self.assertEqual(np.load(result).tolist(), [11, 10, 8, 5, 1])
+        self.assert_fails("scan", "--include-initial", "-", stdin=b"1\n" * 300_000, says="INITIAL_ON_STREAM")
+
+
+if __name__ == "__main__":
+    unittest.main()
