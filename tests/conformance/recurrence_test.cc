@@ -211,8 +211,9 @@ TEST_P(RecurrenceErrorTest, SaysWhatIsWrong) {
   EXPECT_THAT(message([](ScanArgs* args) { args->out_dtype = DType::kF32; }), testing::HasSubstr("f32"));
   EXPECT_THAT(message([](ScanArgs* args) { args->coefficients = static_cast<const char*>(args->coefficients) + 1; }),
               testing::HasSubstr("coefficients"));
-  EXPECT_THAT(message([](ScanArgs* args) { args->algorithm.strategy = Strategy::kSequential; }),
-              testing::HasSubstr("leave the algorithm out"));
+  // The yardsticks may not be there.
+  EXPECT_THAT(message([](ScanArgs* args) { args->algorithm.strategy = Strategy::kNaive; }),
+              testing::AnyOf(testing::HasSubstr("leave the algorithm out"), testing::HasSubstr("not implemented")));
   EXPECT_THAT(message([](ScanArgs* args) { args->out = const_cast<void*>(args->coefficients); }),
               testing::HasSubstr("coefficients"));
 }
