@@ -232,6 +232,26 @@ inline __device__ ArrayBounds BoundsOf(const ArrayView& view, const Range& range
   return {view.Begin(array), view.Begin(array + 1)};
 }
 
+// The first array behind the chunk's, of which each thread has one. From so many on, arrays without elements that
+// follow each other are passed over: all of them begin in one range. Who has a result for them has written it before.
+inline constexpr uint64_t kSkippedArrays = kFilledArrays;
+inline __device__ uint64_t NextChunk(const ArrayView& view, const Range& range, uint64_t chunk) {
+  const uint64_t next = chunk + kRangeThreads;
+  if (next + kSkippedArrays > range.end_array) return next;
+  const uint64_t begin = view.Begin(next);
+  if (view.Begin(next + kSkippedArrays) > begin) return next;
+  uint64_t low = next + kSkippedArrays, high = range.end_array;  // The last that begins there.
+  while (low < high) {
+    const uint64_t middle = low + (high - low + 1) / 2;
+    if (view.Begin(middle) > begin) {
+      high = middle - 1;
+    } else {
+      low = middle;
+    }
+  }
+  return low;
+}
+
 // A block's range in shared memory.
 template <class T>
 struct RangeItems {
@@ -314,14 +334,15 @@ struct RangeItems {
     for (int i = done + thread; i < end; i += kRangeThreads) to[i] = items[i];
   }
 
-  // For the arrays that begin in the range and have no more than a tile: calls empty(array), or
+  // For the arrays that begin in the range and have no more than a tile: calls empty(array), which is left out for some
+  // where NextChunk says so; or
   // by_thread(items, num_items, array), from one thread, or by_warp(items, num_items, array), from a warp.
   // bounds: BoundsOf the first chunk, which are asked for before the range is loaded.
   // Called by all threads, which meet in between and afterwards.
   template <class Empty, class ByThread, class ByWarp>
   __device__ void ForArrays(const ArrayView& view, const Range& range, ArrayBounds bounds, Empty empty,
                             ByThread by_thread, ByWarp by_warp) {
-    for (uint64_t chunk = range.first_array; chunk < range.end_array; chunk += kRangeThreads) {
+    for (uint64_t chunk = range.first_array; chunk < range.end_array; chunk = NextChunk(view, range, chunk)) {
       if (chunk > range.first_array) {
         bounds = BoundsOf(view, range, chunk);
         if (threadIdx.x == 0) num_pieces = 0;

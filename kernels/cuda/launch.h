@@ -112,13 +112,16 @@ cudaError_t Launch(void (*kernel)(const Params), uint32_t num_blocks, uint32_t t
 // Whether arrays that have so many items together are so short, on average, that most lanes of a warp would have
 // nothing of one.
 inline bool AreShort(uint64_t all_items, uint64_t num_arrays) { return all_items / num_arrays < 64; }
+// From here on short segments get the value of an empty one by a launch of their own.
+inline constexpr uint64_t kFilledArrays = uint64_t{1} << 14;
 // Kernels that a call enqueues: of segments several, of which some find nothing to do.
 inline uint64_t NumLaunches(const ScanArgs& args) {
   if (args.offsets == nullptr) return 1;
   return AreShort(args.num_items, args.num_arrays) ? 2 : 3;
 }
 inline uint64_t NumLaunches(const ReduceArgs& args) {
-  return args.offsets != nullptr && AreShort(args.num_items, args.num_arrays) ? 2 : 1;
+  if (args.offsets == nullptr || !AreShort(args.num_items, args.num_arrays)) return 1;
+  return args.num_arrays < kFilledArrays ? 2 : 3;
 }
 
 // Each enqueues NumLaunches kernels, or one. Needs: Validate(args) was OK, the lane's device is current.

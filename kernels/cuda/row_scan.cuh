@@ -1,10 +1,10 @@
 // Scan of many arrays that follow each other, the rows of a matrix: a warp has a row, or a thread has one that is
 // short.
 //
-// A warp goes through its row leaf by leaf, each lane with a run; what stands before the leaf
-// is in registers, and the next leaves are on their way. Rows that are shorter than a leaf would leave lanes without
-// work: there a block brings whole rows to shared memory, and each thread scans one. Traffic: reads n, writes n. One
-// launch. In place: what is written was read before, by the same warp or block.
+// A warp goes through its row leaf by leaf, each lane with a run; what stands before the leaf is in registers, and the
+// next leaves are on their way. Rows that are shorter than a leaf would leave lanes without work: there a block brings
+// whole rows to shared memory, and each thread scans one.
+// Traffic: reads n, writes n. One launch. In place: what is written was read before, by the same warp or block.
 #ifndef PREFIXD_KERNELS_CUDA_ROW_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_ROW_SCAN_CUH_
 

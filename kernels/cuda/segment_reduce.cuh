@@ -3,7 +3,8 @@
 // A block has a range (array_ranges.cuh), and reduces what begins there in shared memory. Who has the last tile of an
 // array of several waits for the values of the others. Segments that keep a warp busy are better off as rows are:
 // row_reduce.cuh.
-// Traffic: reads n and the offsets, writes a value for each array. Two launches.
+// Traffic: reads n and the offsets, writes a value for each array. Two launches; or three for very many arrays, of
+// which all may be empty and begin in one range: they get the value of none first.
 #ifndef PREFIXD_KERNELS_CUDA_SEGMENT_REDUCE_CUH_
 #define PREFIXD_KERNELS_CUDA_SEGMENT_REDUCE_CUH_
 
@@ -12,6 +13,7 @@
 #include "kernels/association.h"
 #include "kernels/cuda/array_ranges.cuh"
 #include "kernels/cuda/array_reduce.cuh"
+#include "kernels/cuda/glue.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/operators.cuh"
 #include "kernels/cuda/reduce_parts.cuh"
@@ -61,7 +63,10 @@ class SegmentReduce {
     if (range.has_last) ReduceTile(range, range.last);
     if (range.has_earlier) ReduceTile(range, range.earlier);
     s_.range.ForArrays(
-        p_.view, range, bounds, [&](uint64_t array) { StoreBits(p_.arrays, array, p_.arrays.empty.bits); },
+        p_.view, range, bounds,
+        [&](uint64_t array) {
+          if (p_.arrays.num_arrays < kFilledArrays) StoreBits(p_.arrays, array, p_.arrays.empty.bits);
+        },
         [&](const In* items, int num_items, uint64_t array) {
           StoreValue<kOp>(p_.arrays, array, OfThread(items, num_items));
         },
@@ -164,8 +169,13 @@ template <class In, class Out, Op kOp>
 cudaError_t LaunchSegmentReduce(const ReduceArgs& args, LaunchContext* context) {
   using Reduce = SegmentReduce<In, Out, kOp>;
   SegmentReduceParams<In, Out> params = {.arrays = ArrayParamsOf<In, Out, kOp>(args), .view = {}, .num_ranges = 0};
-  const cudaError_t error = PrepareRanges<In, typename Reduce::Item>(args, context, &params.view, &params.num_ranges,
-                                                                     &params.arrays.each.states);
+  cudaError_t error = PrepareRanges<In, typename Reduce::Item>(args, context, &params.view, &params.num_ranges,
+                                                               &params.arrays.each.states);
+  if (error == cudaSuccess && args.num_arrays >= kFilledArrays) {
+    error = LaunchFill(
+        {.dtype = args.output(), .value = params.arrays.empty, .out = args.values, .num_items = args.num_arrays},
+        context);
+  }
   if (error != cudaSuccess) return error;
   params.view.aligned = reinterpret_cast<uintptr_t>(args.in) % 16 == 0;
   return Launch(SegmentReduceKernel<In, Out, kOp>, params.num_ranges, kRangeThreads, context->stream, params,
