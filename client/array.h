@@ -209,8 +209,10 @@ struct ArrayPlaces {
   ArrayPart values;
   std::optional<ArrayPart> mask = {};          // A compact's, where no predicate selects: u8.
   std::optional<ArrayPart> coefficients = {};  // A scan's, by a linear recurrence that has them.
+  std::optional<ArrayPart> segments = {};      // Offsets of segments, of a spec that is segmented; or
+  std::optional<ArrayPart> keys = {};          // keys.
   std::optional<Target> values_to = {};        // Absent: the result comes to this side.
-  std::optional<Target> indices_to = {};       // A compact's, as values_to.
+  std::optional<Target> indices_to = {};       // A compact's, as values_to. Of a reduce: for the keys of its runs.
 };
 
 // What such a call leaves. Of a result that came to this side, the sink has had the elements.
@@ -219,7 +221,7 @@ struct ResidentReply {
   Value value = {};               // A reduce's.
   std::optional<uint64_t> index;  // A reduce's, as in ReduceResult.
   Array values;                   // What was made for the result, if that was asked for.
-  Array indices;
+  Array indices;                  // Of a reduce: its keys.
   Timing timing;
   std::optional<Carry> carry = {};  // A scan's, if return_carry. Client::RunOnArrays asks for none.
 };

@@ -25,6 +25,7 @@
 #include "client/grpc_status.h"
 #include "client/options.h"
 #include "client/rpc.h"
+#include "client/segments.h"
 #include "kernels/types.h"
 #include "proto/array_message.h"
 #include "proto/payload.h"
@@ -115,7 +116,7 @@ template <class Response>
 struct ArrayReply {
   Response message;
   Payload values;
-  Payload indices;             // Where the message has that field.
+  Payload indices;             // Where the message has that field; of a reduce: keys.
   std::optional<Carry> carry;  // Likewise: in the last reply, if it was asked for.
 };
 
@@ -130,6 +131,8 @@ absl::Status ParseReply(const grpc::ByteBuffer& bytes, ArrayReply<Response>* rep
   reply->values = std::move(payloads[Response::kValuesFieldNumber]);
   if constexpr (requires { Response::kIndicesFieldNumber; }) {
     reply->indices = std::move(payloads[Response::kIndicesFieldNumber]);
+  } else if constexpr (requires { Response::kKeysFieldNumber; }) {
+    reply->indices = std::move(payloads[Response::kKeysFieldNumber]);
   }
   reply->carry.reset();
   if constexpr (requires { Response::kCarryOutFieldNumber; }) {
@@ -144,6 +147,9 @@ absl::Status ParseReply(const grpc::ByteBuffer& bytes, ArrayReply<Response>* rep
 template <class Spec>
 absl::StatusOr<typename Contract<Spec>::Request> FirstRequest(const Spec& spec, const CallOptions& call) {
   typename Contract<Spec>::Request request;
+  if constexpr (requires { spec.segmented; }) {
+    PREFIXD_RETURN_IF_ERROR(internal::CheckSegments(spec.segmented, spec.segments, spec.keys));
+  }
   PREFIXD_ASSIGN_OR_RETURN(*request.mutable_spec(), ToWire(spec));
   request.set_request_id(call.request_id);
   if constexpr (requires { spec.carry_in; }) {

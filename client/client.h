@@ -64,10 +64,12 @@ class Client {
   ~Client();
 
   // Scan of a whole array.
-  // Shape:  as many results as values.
-  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM, AXIS_ON_STREAM) for reverse, or an axis, above 1 MiB, of values or
-  //         of results; INVALID_ARGUMENT (SHAPE) for values that are no matrix of such rows, (CARRY) for a carry of
-  //         another spec, (FIELD_CONFLICT) for one with reverse or an axis.
+  // Shape:  as many results as values; with include_initial one more.
+  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM, AXIS_ON_STREAM, SEGMENTS_ON_STREAM, INITIAL_ON_STREAM) for reverse,
+  //         an axis, segments or keys, or include_initial, above 1 MiB, of values or of results; INVALID_ARGUMENT
+  //         (SHAPE) for values that are no matrix of such rows, (SEGMENT_OFFSETS, KEYS_LENGTH, COEFFICIENTS_LENGTH) for
+  //         what does not fit the values, (CARRY) for a carry of another spec, (FIELD_CONFLICT) for one with any of
+  //         these, and for segments with an axis.
   // Cost:   the array crosses the wire twice, and is copied once on this side, into the result. It is sent from where
   //         it is, and the call returns when gRPC has let go of it.
   // Example: [3,1,2,4], sum, exclusive, init 10 -> [10,13,14,16]
@@ -78,7 +80,10 @@ class Client {
   }
 
   // Reduce of a whole array.
-  // Shape:  one value; an empty array gives init or the identity, with count 0.
+  // Shape:  one value; an empty array gives init or the identity, with count 0. Along an axis, by segments or by keys
+  // one
+  //         for each row, column, segment or run.
+  // Errors: along an axis, by segments or by keys as Scan.
   // Cost:   the array crosses the wire once.
   // Example: [3,1,2,1], min -> value 1, count 4, index 1
   template <class T, class Out = T>
@@ -123,6 +128,16 @@ class Client {
   absl::StatusOr<Array> CreateArray(const ArraySpec& spec, const std::optional<FillSpec>& fill = {},
                                     const CallOptions& call = {}) {
     return internal::CreateArray(*connection_, spec, fill, call);
+  }
+
+  // The same, on the server that has `beside`: the arrays of one call are of one server.
+  static absl::StatusOr<Array> CreateArrayBeside(const ArrayPart& beside, const ArraySpec& spec,
+                                                 const std::optional<FillSpec>& fill = {},
+                                                 const CallOptions& call = {}) {
+    if (beside.connection() == nullptr) {
+      return absl::FailedPreconditionError("there is no array that another one could stand beside");
+    }
+    return internal::CreateArray(*beside.connection(), spec, fill, call);
   }
 
   // An array of these values, of one dimension. Cost: Array::Write's.

@@ -60,6 +60,13 @@ struct Reduction {
   Term<uint64_t> index;  // (1), if it is used. MIN and MAX: the first element with that value; 2^64 - 1 where none is.
 };
 
+// What a reduce by keys makes.
+template <class T, class K>
+struct Runs {
+  Term<T> values;  // (runs)
+  Term<K> keys;    // (runs), if it is used.
+};
+
 // What a compact makes, as far as it is used.
 template <class T>
 struct Selection {
@@ -105,18 +112,21 @@ class Program {
   // Each segment of its own. segments: (segments + 1), as in ScanOptions::segments, which has no use here.
   template <class T, class Out = T>
   Term<Out> ScanSegments(Term<T> values, Term<uint64_t> segments, const ScanOptions<Out>& options = {}) {
-    ScanSpec spec = internal::PartOf<T>(options, 0);
-    spec.segmented = true;
-    return Term<Out>(AddStep(spec, {values.id_, segments.id_}));
+    return Term<Out>(AddScan(internal::PartOf<T>(options, 0), values.id_, Beside::kSegments, segments.id_));
+  }
+  // keys: (n), as in ScanOptions::keys, which has no use here.
+  template <class T, class K, class Out = T>
+  Term<Out> ScanByKeys(Term<T> values, Term<K> keys, const ScanOptions<Out>& options = {}) {
+    internal::ScanPart part = internal::PartOf<T>(options, 0);
+    part.key_dtype = kDTypeOf<K>;
+    return Term<Out>(AddScan(part, values.id_, Beside::kKeys, keys.id_));
   }
 
   // By a linear recurrence. coefficients: (n); one for all is ScanOptions::coefficient.
   template <class T>
   Term<T> ScanRecurrence(Term<T> values, Term<T> coefficients, ScanOptions<T> options = {}) {
     options.op = Op::kLinearRecurrence;
-    ScanSpec spec = internal::PartOf<T>(options, 0);
-    spec.has_coefficients = true;
-    return Term<T>(AddStep(spec, {values.id_, coefficients.id_}));
+    return Term<T>(AddScan(internal::PartOf<T>(options, 0), values.id_, Beside::kCoefficients, coefficients.id_));
   }
 
   template <class T, class Out = T>
@@ -127,9 +137,16 @@ class Program {
   // A value for each segment. segments: (segments + 1), as in ReduceOptions::segments, which has no use here.
   template <class T, class Out = T>
   Term<Out> ReduceSegments(Term<T> values, Term<uint64_t> segments, const ReduceOptions<Out>& options = {}) {
-    ReduceSpec spec = internal::SpecOf<T>(options, 0);
-    spec.segmented = true;
-    return Term<Out>(AddStep(spec, {values.id_, segments.id_}));
+    return Term<Out>(AddReduce(internal::PartOf<T>(options, 0), values.id_, Beside::kSegments, segments.id_));
+  }
+  // A value for each run of equal keys, and its key, if that is used. keys: (n), as in ReduceOptions::keys, which has
+  // no use here, nor has return_keys.
+  template <class T, class K, class Out = T>
+  Runs<Out, K> ReduceByKeys(Term<T> values, Term<K> keys, const ReduceOptions<Out>& options = {}) {
+    internal::ReducePart part = internal::PartOf<T>(options, 0);
+    part.key_dtype = kDTypeOf<K>;
+    const Id value = AddReduce(part, values.id_, Beside::kKeys, keys.id_);
+    return {Term<Out>(value), Term<K>(Behind(value, 1))};
   }
 
   // options.return_indices has no use here: indices are made if their term is used.
@@ -282,10 +299,13 @@ class Program {
   // Adds a step that reads these, in the order of its message's fields, and returns the first term of what it makes.
   // The others have the numbers behind it. num_items: a fill's, where it reads nothing.
   Id AddStep(const Operation& operation, std::initializer_list<Id> reads, uint64_t num_items = 0);
-  // Errors: INVALID_ARGUMENT (FIELD_CONFLICT) for a carry.
-  Id AddScan(const internal::ScanPart& part, Id values);
-  void CheckNoSegments(std::string_view step, std::string_view instead, const std::optional<SegmentOffsets>& segments);
-  Id AddReduce(const internal::ReducePart& part, Id values);
+  // What a scan or a reduce reads beside its values.
+  enum class Beside { kNothing, kSegments, kKeys, kCoefficients };
+  // Errors: INVALID_ARGUMENT (FIELD_CONFLICT) for a carry, or where the options name what a step reads as a term.
+  Id AddScan(const internal::ScanPart& part, Id values, Beside what = Beside::kNothing, Id beside = {});
+  Id AddReduce(const internal::ReducePart& part, Id values, Beside what = Beside::kNothing, Id beside = {});
+  // Fails with FIELD_CONFLICT. field: of the options.
+  void FailFor(std::string_view step, std::string_view field, std::string_view why);
   Id AddFill(DType dtype, const FillSpec& fill, std::initializer_list<Id> reads, uint64_t num_items);
   void AddOutput(Id term, const std::optional<Target>& to);
   internal::ProgramRep& rep();

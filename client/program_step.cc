@@ -32,7 +32,7 @@ class StepWriter {
   absl::Status operator()(const ScanSpec& spec) {
     v1::ScanStep* const wire = step_.mutable_scan();
     PREFIXD_RETURN_IF_ERROR(WritePrimitive(spec, wire));
-    if (spec.segmented) wire->set_segment_offsets(Read("segment_offsets"));
+    WriteSegments(spec, wire);
     if (spec.has_coefficients) wire->set_coefficients(Read("coefficients"));
     return absl::OkStatus();
   }
@@ -40,8 +40,12 @@ class StepWriter {
   absl::Status operator()(const ReduceSpec& spec) {
     v1::ReduceStep* const wire = step_.mutable_reduce();
     PREFIXD_RETURN_IF_ERROR(WritePrimitive(spec, wire));
-    if (spec.segmented) wire->set_segment_offsets(Read("segment_offsets"));
-    DefineIfUsed("_index", DType::kU64, wire->mutable_index_out());
+    WriteSegments(spec, wire);
+    if (spec.key_dtype) {
+      DefineIfUsed("_keys", *spec.key_dtype, wire->mutable_keys_out());
+    } else {
+      DefineIfUsed("_index", DType::kU64, wire->mutable_index_out());
+    }
     return absl::OkStatus();
   }
 
@@ -150,6 +154,12 @@ class StepWriter {
     return WriteOneArray(spec.output(), wire);
   }
 
+  template <class Spec, class Step>
+  void WriteSegments(const Spec& spec, Step* wire) {
+    if (!spec.segmented) return;
+    spec.key_dtype ? wire->set_keys(Read("keys")) : wire->set_segment_offsets(Read("segment_offsets"));
+  }
+
   template <class Step>
   absl::Status WriteOneArray(DType out_dtype, Step* wire) {
     wire->set_values(Read("values"));
@@ -207,35 +217,42 @@ internal::TermId Program::AddStep(const Operation& operation, std::initializer_l
   return program.status.ok() ? first : Id();
 }
 
-internal::TermId Program::AddScan(const internal::ScanPart& part, Id values) {
+void Program::FailFor(std::string_view step, std::string_view field, std::string_view why) {
+  rep().Fail(InvalidField("FIELD_CONFLICT", StrCat("steps[", rep().request.steps_size(), "].", step, ".", field), why));
+}
+
+internal::TermId Program::AddScan(const internal::ScanPart& part, Id values, Beside what, Id beside) {
   if (part.carry_in || part.return_carry) {
-    const std::string_view field = part.carry_in ? "carry_in" : "return_carry";
-    rep().Fail(InvalidField("FIELD_CONFLICT", StrCat("steps[", rep().request.steps_size(), "].scan.", field),
-                            StrCat(field,
-                                   " is of scans in parts, and a step scans all of its array: "
-                                   "expected none, use Client::Scan for parts")));
+    FailFor("scan", part.carry_in ? "carry_in" : "return_carry",
+            "carries are of scans in parts, and a step scans all of its array: expected none, use Client::Scan for "
+            "parts");
   }
-  CheckNoSegments("scan", "ScanSegments", part.segments);
+  if (part.segments || part.keys) {
+    FailFor("scan", part.segments ? "segments" : "keys",
+            "what cuts a step's array is an array of the program: expected none here, use ScanSegments or ScanByKeys");
+  }
   if (part.has_coefficients) {
-    rep().Fail(InvalidField("FIELD_CONFLICT", StrCat("steps[", rep().request.steps_size(), "].scan.coefficients"),
-                            "the coefficients of a step are an array of the program: expected none here, use "
-                            "ScanRecurrence"));
-    return Id();
+    FailFor("scan", "coefficients",
+            "the coefficients of a step are an array of the program: expected none here, use ScanRecurrence");
   }
-  return AddStep(part, {values});
+  if (!rep().status.ok()) return {};
+  ScanSpec spec = part;
+  spec.segmented = what == Beside::kSegments || what == Beside::kKeys;
+  spec.has_coefficients = what == Beside::kCoefficients;
+  return what == Beside::kNothing ? AddStep(spec, {values}) : AddStep(spec, {values, beside});
 }
 
-internal::TermId Program::AddReduce(const internal::ReducePart& part, Id values) {
-  CheckNoSegments("reduce", "ReduceSegments", part.segments);
-  return AddStep(part, {values});
-}
-
-void Program::CheckNoSegments(std::string_view step, std::string_view instead,
-                              const std::optional<SegmentOffsets>& segments) {
-  if (!segments) return;
-  rep().Fail(
-      InvalidField("FIELD_CONFLICT", StrCat("steps[", rep().request.steps_size(), "].", step, ".segments"),
-                   StrCat("the segments of a step are an array of the program: expected none here, use ", instead)));
+internal::TermId Program::AddReduce(const internal::ReducePart& part, Id values, Beside what, Id beside) {
+  if (part.segments || part.keys) {
+    FailFor("reduce", part.segments ? "segments" : "keys",
+            "what cuts a step's array is an array of the program: expected none here, use ReduceSegments or "
+            "ReduceByKeys");
+  }
+  if (part.return_keys) FailFor("reduce", "return_keys", "the keys of a step's runs are made if their term is used");
+  if (!rep().status.ok()) return {};
+  ReduceSpec spec = part;
+  spec.segmented = what != Beside::kNothing;
+  return what == Beside::kNothing ? AddStep(spec, {values}) : AddStep(spec, {values, beside});
 }
 
 internal::TermId Program::AddFill(DType dtype, const FillSpec& fill, std::initializer_list<Id> reads,

@@ -24,6 +24,7 @@ struct Contract<ReducePart> {
 
   static void Complete(const ReducePart& part, Request* request) {
     if (part.segments) internal::ToWire(*part.segments, request->mutable_segment_offsets());
+    if (part.keys) internal::ToWire(*part.keys, request->mutable_keys());
   }
 };
 
@@ -56,24 +57,33 @@ uint64_t NumValues(const ReducePart& part, uint64_t num_items) {
   return part.segments ? internal::NumSegments(*part.segments) : 0;
 }
 
-// Whether so many bytes are those values.
-absl::Status CheckValues(const ReducePart& part, uint64_t num_items, uint64_t num_bytes) {
+// Whether so many bytes are those values, and keys.
+absl::Status CheckValues(const ReducePart& part, uint64_t num_items, uint64_t num_bytes, uint64_t num_key_bytes) {
+  const uint64_t value_bytes = SizeOf(part.output());
+  if (part.keys) {  // As many as the server has found.
+    const uint64_t num_runs = num_bytes / value_bytes;
+    if (num_runs > num_items) return CheckLength("values", num_bytes, num_items * value_bytes);
+    PREFIXD_RETURN_IF_ERROR(CheckLength("values", num_bytes, num_runs * value_bytes));
+    return CheckLength("keys", num_key_bytes, part.return_keys ? num_runs * SizeOf(part.keys->dtype()) : 0);
+  }
   return CheckLength("values", num_bytes, NumValues(part, num_items) * SizeOf(part.output()));
 }
 
 absl::StatusOr<ReduceReply> CallForValue(const Connection& connection, const ReducePart& spec, ChunkSource& source,
                                          const Lender& lender, const CallOptions& call) {
   v1::ReduceResponse last;
-  std::string values;
+  std::string values, keys;
   const auto on_reply = [&](ArrayReply<v1::ReduceResponse>& reply) {
     last = std::move(reply.message);
     Copy(reply.values, &values);
+    Copy(reply.indices, &keys);
     return absl::OkStatus();
   };
   PREFIXD_ASSIGN_OR_RETURN(const uint64_t sent_bytes, CallWithChunks(connection, spec, source, lender, call, on_reply));
   PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReplyOf(last, spec));
-  PREFIXD_RETURN_IF_ERROR(CheckValues(spec, sent_bytes / SizeOf(spec.dtype), values.size()));
+  PREFIXD_RETURN_IF_ERROR(CheckValues(spec, sent_bytes / SizeOf(spec.dtype), values.size(), keys.size()));
   reply.values = std::move(values);
+  reply.keys = std::move(keys);
   return reply;
 }
 
@@ -129,30 +139,39 @@ absl::StatusOr<Timing> RunChunks(const Connection& connection, const ReduceSpec&
 
 absl::StatusOr<ResidentReply> RunOnArrays(const ReduceSpec& spec, const ArrayPlaces& places, ResultSink sink,
                                           const CallOptions& call) {
-  return RunOnArrays(ReducePart{spec}, places, sink, call);
+  ReducePart part = {spec};
+  part.segments = places.segments;
+  part.keys = places.keys;
+  return RunOnArrays(part, places, sink, call);
 }
 
 absl::StatusOr<ResidentReply> RunOnArrays(const ReducePart& spec, const ArrayPlaces& places, ResultSink sink,
                                           const CallOptions& call) {
   v1::ReduceResponse last;
-  uint64_t got_bytes = 0;
+  uint64_t got_bytes = 0, got_key_bytes = 0;
   PREFIXD_RETURN_IF_ERROR(CallResident(spec, places, call, [&](ArrayReply<v1::ReduceResponse>& reply) {
     last = std::move(reply.message);
     got_bytes = reply.values.size();
-    return reply.values.empty() ? absl::OkStatus() : sink(reply.values.parts(), {});
+    got_key_bytes = reply.indices.size();
+    const bool is_empty = reply.values.empty() && reply.indices.empty();
+    return is_empty ? absl::OkStatus() : sink(reply.values.parts(), reply.indices.parts());
   }));
   // First: what was made has an owner then, whatever else the reply is.
   PREFIXD_ASSIGN_OR_RETURN(Placed placed, PlacedOf(places.values.connection(), places.values_to, last.values()));
+  PREFIXD_ASSIGN_OR_RETURN(Placed keys, PlacedOf(places.values.connection(), places.indices_to, last.keys()));
   PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReplyOf(last, spec));
   const size_t value_bytes = SizeOf(spec.output());
   if (HasManyValues(spec)) {
     const uint64_t num_bytes = placed.num_items ? *placed.num_items * value_bytes : got_bytes;
-    PREFIXD_RETURN_IF_ERROR(CheckValues(spec, places.values.num_items(), num_bytes));
+    const uint64_t num_key_bytes =
+        keys.num_items && spec.key_dtype ? *keys.num_items * SizeOf(*spec.key_dtype) : got_key_bytes;
+    PREFIXD_RETURN_IF_ERROR(CheckValues(spec, places.values.num_items(), num_bytes, num_key_bytes));
   } else {
     PREFIXD_RETURN_IF_ERROR(CheckLength("values", placed.num_items.value_or(1) * value_bytes, value_bytes));
   }
   ResidentReply result;
   result.values = std::move(placed.made);
+  result.indices = std::move(keys.made);
   result.count = reply.count;
   result.value = reply.value;
   result.index = reply.index;

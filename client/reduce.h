@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -46,6 +47,9 @@ struct ReduceOptions {
   // Each segment of the values is reduced on its own; one without elements has init, or the identity. Values as with an
   // axis, and not with one.
   std::optional<SegmentOffsets> segments = {};
+  std::optional<Keys> keys = {};       // In place of segments: each run of equal keys has a value.
+  bool return_keys = false;            // Also the key of each run.
+  std::optional<Target> keys_to = {};  // ReduceInto: where they go, if return_keys. Absent: they come to this side.
 };
 
 template <class T>
@@ -55,6 +59,15 @@ struct ReduceResult {
   uint64_t count = 0;             // Elements reduced.
   std::optional<uint64_t> index;  // MIN and MAX: the first element with that value; absent where it is not one's.
   Timing timing;
+  std::string keys;  // If return_keys: that of each run, packed.
+
+  // The same as values of their type.
+  template <class K>
+  std::vector<K> KeysAs() const {
+    std::vector<K> typed(keys.size() / sizeof(K));
+    std::copy_n(keys.data(), typed.size() * sizeof(K), reinterpret_cast<char*>(typed.data()));
+    return typed;
+  }
 };
 
 // What ReduceInto leaves: the value on this side, and in an array. Several values are only there.
@@ -64,12 +77,15 @@ struct ResidentReduceResult {
   uint64_t count = 0;             // As in ReduceResult.
   std::optional<uint64_t> index;  // As in ReduceResult.
   Timing timing;
-  Array values;  // Made for the value or values, if that was asked for.
+  Array values;           // Made for the value or values, if that was asked for.
+  Array keys;             // Likewise for the keys.
+  std::string keys_here;  // If return_keys and no keys_to: as ReduceResult::keys.
 };
 
 struct ReduceReply {
   Value value;                    // A value of the output type.
   std::string values;             // Along an axis, or of segments: one for each, of the output type, and no value.
+  std::string keys;               // As in ReduceResult.
   uint64_t count = 0;             // Elements reduced.
   std::optional<uint64_t> index;  // As in ReduceResult.
   Timing timing;
@@ -84,6 +100,7 @@ namespace internal {
 // A reduce that may be of segments.
 struct ReducePart : ReduceSpec {
   std::optional<SegmentOffsets> segments = {};
+  std::optional<Keys> keys = {};
 };
 
 absl::StatusOr<ReduceReply> ReduceBytes(const Connection& connection, const ReducePart& part, Bytes values,
@@ -112,12 +129,14 @@ ReduceSpec SpecOf(const ReduceOptions<Out>& options, uint64_t num_items) {
           .algorithm = options.algorithm,
           .num_items = num_items,
           .axis = options.axis,
-          .segmented = options.segments.has_value()};
+          .segmented = options.segments.has_value() || options.keys.has_value(),
+          .key_dtype = options.keys ? std::optional(options.keys->dtype()) : std::nullopt,
+          .return_keys = options.return_keys};
 }
 
 template <class T, class Out>
 ReducePart PartOf(const ReduceOptions<Out>& options, uint64_t num_items) {
-  return {SpecOf<T>(options, num_items), options.segments};
+  return {SpecOf<T>(options, num_items), options.segments, options.keys};
 }
 
 template <class T, class Out>
@@ -129,6 +148,7 @@ absl::StatusOr<ReduceResult<Out>> Reduce(const Connection& connection, absl::Spa
       .value = reply.value.As<Out>(), .count = reply.count, .index = reply.index, .timing = std::move(reply.timing)};
   result.values.resize(reply.values.size() / sizeof(Out));
   std::copy_n(reply.values.data(), reply.values.size(), reinterpret_cast<char*>(result.values.data()));
+  result.keys = std::move(reply.keys);
   return result;
 }
 
@@ -136,7 +156,10 @@ template <class T, class Out>
 absl::StatusOr<ReduceResult<Out>> Reduce(const ArrayPart& values, const ReduceOptions<Out>& options,
                                          const CallOptions& call) {
   ReduceResult<Out> result;
-  const auto take = [&](Pieces elements, Pieces /*indices*/) { return Append(elements, &result.values); };
+  const auto take = [&](Pieces elements, Pieces keys) {
+    for (const std::string_view piece : keys) result.keys.append(piece);
+    return Append(elements, &result.values);
+  };
   PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply,
                            RunOnArrays(PartOf<T>(options, values.num_items()), {.values = values}, take, call));
   result.value = reply.value.As<Out>();
@@ -149,10 +172,17 @@ absl::StatusOr<ReduceResult<Out>> Reduce(const ArrayPart& values, const ReduceOp
 template <class T, class Out>
 absl::StatusOr<ResidentReduceResult<Out>> ReduceInto(const ArrayPart& values, const Target& to,
                                                      const ReduceOptions<Out>& options, const CallOptions& call) {
-  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunOnArrays(PartOf<T>(options, values.num_items()),
-                                                            {.values = values, .values_to = to}, NoSink, call));
-  return ResidentReduceResult<Out>{reply.value.As<Out>(), reply.count, reply.index, std::move(reply.timing),
-                                   std::move(reply.values)};
+  std::string keys_here;
+  const auto take = [&](Pieces /*values*/, Pieces keys) {
+    for (const std::string_view piece : keys) keys_here.append(piece);
+    return absl::OkStatus();
+  };
+  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply,
+                           RunOnArrays(PartOf<T>(options, values.num_items()),
+                                       {.values = values, .values_to = to, .indices_to = options.keys_to}, take, call));
+  return ResidentReduceResult<Out>{
+      reply.value.As<Out>(),    reply.count,         reply.index, std::move(reply.timing), std::move(reply.values),
+      std::move(reply.indices), std::move(keys_here)};
 }
 
 }  // namespace internal

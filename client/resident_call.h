@@ -63,6 +63,8 @@ absl::StatusOr<typename Contract<Spec>::Request> ResidentRequest(const Spec& spe
   }
   if constexpr (requires { request.mutable_values_sink(); }) {
     if (places.indices_to) *request.mutable_indices_sink() = ToWire(*places.indices_to);
+  } else if constexpr (requires { request.mutable_keys_sink(); }) {
+    if (places.indices_to) *request.mutable_keys_sink() = ToWire(*places.indices_to);
   } else {
     if (places.indices_to) return UnusedPlace("indices_sink");
   }

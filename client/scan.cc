@@ -24,6 +24,7 @@ struct Contract<ScanPart> {
 
   static void Complete(const ScanPart& part, Request* request) {
     if (part.segments) internal::ToWire(*part.segments, request->mutable_segment_offsets());
+    if (part.keys) internal::ToWire(*part.keys, request->mutable_keys());
     if (const auto& array = part.coefficients.array) {
       *request->mutable_coefficients()->mutable_array() = prefixd::ToWire(array->slice());
     }
@@ -86,6 +87,8 @@ absl::StatusOr<ResidentReply> RunOnArrays(const ScanSpec& spec, const ArrayPlace
                                           const CallOptions& call) {
   ScanPart part = {spec};
   part.coefficients.array = places.coefficients;
+  part.segments = places.segments;
+  part.keys = places.keys;
   return RunOnArrays(part, places, sink, call);
 }
 

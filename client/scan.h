@@ -41,6 +41,7 @@ using prefixd::ScanSpec;
 using prefixd::Timing;
 
 // A linear recurrence's, one for each element: on this side, beside values that are, or in an array.
+// Owns: nothing. What it names outlives the call.
 template <class T>
 using Coefficients = std::variant<absl::Span<const T>, ArrayPart>;
 
@@ -55,10 +56,11 @@ struct ScanOptions {
   std::optional<Axis> axis = {};
   // Each segment of the values is scanned on its own: values on this side of up to 1 MiB. Not with an axis.
   std::optional<SegmentOffsets> segments = {};
+  std::optional<Keys> keys = {};  // In place of segments.
   // Op::kLinearRecurrence, y[i] = coefficients[i] * y[i-1] + values[i], where y[-1] is init: one of these.
   std::optional<Coefficients<T>> coefficients = {};
   std::optional<T> coefficient = {};  // For all elements.
-  // One result more: init, or the identity, in front of those of the inclusive scan; behind them if reversed. Of one
+  // One result more: those of the exclusive scan, and its carry behind them; if reversed, in front of them. Of one
   // array, of up to 1 MiB or with a result that goes into an array; not in parts.
   bool include_initial = false;
   // The values are a part of an array: carry.h. Other options are the same for every part; the length may differ.
@@ -95,6 +97,7 @@ struct ScanPart : ScanSpec {
   std::optional<Carry> carry_in = {};
   bool return_carry = false;
   std::optional<SegmentOffsets> segments = {};
+  std::optional<Keys> keys = {};
   CoefficientsPlace coefficients = {};
 };
 
@@ -139,13 +142,15 @@ ScanPart PartOf(const ScanOptions<Out>& options, uint64_t num_items) {
            .algorithm = options.algorithm,
            .num_items = num_items,
            .axis = options.axis,
-           .segmented = options.segments.has_value(),
+           .segmented = options.segments.has_value() || options.keys.has_value(),
+           .key_dtype = options.keys ? std::optional(options.keys->dtype()) : std::nullopt,
            .has_coefficients = options.coefficients.has_value(),
            .coefficient = ToValue(options.coefficient),
            .include_initial = options.include_initial},
           options.carry_in,
           options.return_carry,
           options.segments,
+          options.keys,
           PlaceOf(options.coefficients)};
 }
 

@@ -1,4 +1,4 @@
-// Segments of an array, as the client has them.
+// Segments of an array, as the client has them: by offsets, or by keys.
 #ifndef PREFIXD_CLIENT_SEGMENTS_H_
 #define PREFIXD_CLIENT_SEGMENTS_H_
 
@@ -6,8 +6,11 @@
 #include <optional>
 #include <variant>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "client/array.h"
+#include "client/chunk.h"
+#include "kernels/types.h"
 
 namespace prefixd::v1 {
 class Operand;
@@ -17,7 +20,26 @@ namespace prefixd::client {
 
 // Where each segment begins, and where the last one ends: one more than there are segments. The first is 0, the last
 // the number of elements, and none is below the one before. On this side, or in an array of u64.
+// Owns: nothing. What it names outlives the call.
 using SegmentOffsets = std::variant<absl::Span<const uint64_t>, ArrayPart>;
+
+// One key for each element, of any type: elements next to each other with equal keys are a segment. A NaN is equal to
+// none, -0 to +0. On this side, up to 1 MiB, or in an array.
+// Owns: nothing. What it names outlives the call.
+class Keys {
+ public:
+  template <class K>
+  Keys(absl::Span<const K> keys)  // NOLINT(google-explicit-constructor): as a call's values.
+      : dtype_(kDTypeOf<K>), where_(AsBytes(keys)) {}
+  Keys(const ArrayPart& keys) : dtype_(keys.dtype()), where_(keys) {}  // NOLINT(google-explicit-constructor)
+
+  DType dtype() const { return dtype_; }
+  const std::variant<Bytes, ArrayPart>& where() const { return where_; }  // For the library.
+
+ private:
+  DType dtype_;
+  std::variant<Bytes, ArrayPart> where_;
+};
 
 // ---- Implementation details below ---------------------------------------------------------------------------------
 namespace internal {
@@ -25,6 +47,12 @@ namespace internal {
 uint64_t NumSegments(const SegmentOffsets& offsets);
 
 void ToWire(const SegmentOffsets& offsets, v1::Operand* operand);
+void ToWire(const Keys& keys, v1::Operand* operand);
+
+// What is cut into segments says how, in one way.
+// Errors: INVALID_ARGUMENT (FIELD_CONFLICT).
+absl::Status CheckSegments(bool segmented, const std::optional<SegmentOffsets>& segments,
+                           const std::optional<Keys>& keys);
 
 }  // namespace internal
 }  // namespace prefixd::client

@@ -55,11 +55,13 @@ struct ScanSpec {
   std::optional<uint64_t> num_items = {};  // The whole array's length, where it is known; the server checks it.
   std::optional<Axis> axis = {};           // Absent: all elements are one array. Not in a stream.
   bool segmented = false;  // Offsets of segments come beside the elements, each an array. Without an axis or a stream.
+  // Keys of this type come in place of the offsets, one beside each element: a segment ends where they change.
+  std::optional<DType> key_dtype = {};
   // A linear recurrence's: each element's comes beside it, or there is one for all.
   bool has_coefficients = false;
   std::optional<Value> coefficient = {};
-  // One result more: init, or the identity, then those of the inclusive scan of elements behind it, whatever the kind;
-  // a reverse scan ends with it. Without an axis, segments, carries or a stream.
+  // One result more: those of the exclusive scan, and its carry behind them, whatever the kind; in front of them in a
+  // reverse scan. Without an axis, segments, carries or a stream.
   bool include_initial = false;
 
   DType output() const { return out_dtype.value_or(dtype); }
@@ -83,6 +85,8 @@ struct ReduceSpec {
   std::optional<uint64_t> num_items = {};
   std::optional<Axis> axis = {};  // As in ScanSpec. There are no values of columns without rows.
   bool segmented = false;  // Offsets of segments come beside the elements, and each has a value. Without an axis.
+  std::optional<DType> key_dtype = {};  // As in ScanSpec.
+  bool return_keys = false;             // Also the key of each run of equal ones.
 
   DType output() const { return out_dtype.value_or(dtype); }
   friend bool operator==(const ReduceSpec&, const ReduceSpec&) = default;

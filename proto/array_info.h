@@ -69,12 +69,13 @@ struct PlaceNames {
   std::string values_field = "values.array";  // Where that stands in the message.
   std::optional<ArraySlice> mask = {};
   std::optional<ArraySlice> segment_offsets = {};
+  std::optional<ArraySlice> keys = {};
   std::optional<ArraySlice> coefficients = {};
   Sink values_sink = {};
-  Sink indices_sink = {};
+  Sink indices_sink = {};  // Of a reduce: its keys'.
 
   bool AreInline() const {
-    return !values && !mask && !segment_offsets && !coefficients && values_sink.kind == Sink::Kind::kInline &&
+    return !values && !mask && !segment_offsets && !keys && !coefficients && values_sink.kind == Sink::Kind::kInline &&
            indices_sink.kind == Sink::Kind::kInline;
   }
 };

@@ -10,6 +10,7 @@ absl::StatusOr<ReduceSpec> FromWire(const v1::ReduceSpec& wire) {
   PREFIXD_RETURN_IF_ERROR(DecodeOperator(wire, &spec));
   PREFIXD_RETURN_IF_ERROR(DecodeInit(wire, &spec));
   PREFIXD_RETURN_IF_ERROR(CheckPrecision(wire.precision()));
+  spec.return_keys = wire.return_keys();
   return spec;
 }
 
@@ -18,6 +19,7 @@ absl::StatusOr<v1::ReduceSpec> ToWire(const ReduceSpec& spec) {
   EncodeCommon(spec, &wire);
   EncodeOperator(spec, &wire);
   PREFIXD_RETURN_IF_ERROR(EncodeInit(spec, &wire));
+  wire.set_return_keys(spec.return_keys);
   return wire;
 }
 

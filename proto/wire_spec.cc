@@ -7,9 +7,9 @@ absl::Status NotImplemented(std::string_view field, std::string_view what) {
                StrCat(what, " is not implemented by this server: GetServerInfo lists what is"));
 }
 
-absl::StatusOr<DType> DecodeDType(int value) {
-  PREFIXD_ASSIGN_OR_RETURN(const DType dtype, DecodeEnum<DType>(value, "spec.dtype"));
-  if (!IsSupported(dtype)) return NotImplemented("spec.dtype", StrCat("dtype ", Name(dtype)));
+absl::StatusOr<DType> DecodeDType(int value, std::string_view field) {
+  PREFIXD_ASSIGN_OR_RETURN(const DType dtype, DecodeEnum<DType>(value, field));
+  if (!IsSupported(dtype)) return NotImplemented(field, StrCat("dtype ", Name(dtype)));
   return dtype;
 }
 

@@ -21,7 +21,7 @@ namespace prefixd {
 absl::Status NotImplemented(std::string_view field, std::string_view what);
 
 // Errors: INVALID_ARGUMENT (UNKNOWN_ENUM), UNIMPLEMENTED (NOT_IMPLEMENTED) for a type that is not served.
-absl::StatusOr<DType> DecodeDType(int value);
+absl::StatusOr<DType> DecodeDType(int value, std::string_view field = "spec.dtype");
 // The output type, if one is asked for.
 // Errors: INVALID_ARGUMENT (UNKNOWN_ENUM, UNSUPPORTED_COMBINATION).
 absl::StatusOr<std::optional<DType>> DecodeOutDType(int value, DType dtype);
@@ -41,7 +41,7 @@ absl::StatusOr<Axis> DecodeAxis(const WireSpec& wire) {
                     wire.has_row_items() ? std::optional(wire.row_items()) : std::nullopt);
 }
 
-// dtype, algorithm, num_items and the axis, if there is one.
+// dtype, algorithm, num_items; the axis and the keys' type, if there is one.
 template <class WireSpec, class Spec>
 absl::Status DecodeCommon(const WireSpec& wire, Spec* spec) {
   PREFIXD_ASSIGN_OR_RETURN(spec->dtype, DecodeDType(wire.dtype()));
@@ -52,6 +52,11 @@ absl::Status DecodeCommon(const WireSpec& wire, Spec* spec) {
       PREFIXD_ASSIGN_OR_RETURN(spec->axis, DecodeAxis(wire));
     }
   }
+  if constexpr (requires { spec->key_dtype; }) {
+    if (wire.key_dtype() != v1::DTYPE_UNSPECIFIED) {
+      PREFIXD_ASSIGN_OR_RETURN(spec->key_dtype, DecodeDType(wire.key_dtype(), "spec.key_dtype"));
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -60,6 +65,9 @@ void EncodeCommon(const Spec& spec, WireSpec* wire) {
   wire->set_dtype(EncodeEnum<v1::DType>(spec.dtype));
   if (spec.algorithm != Algorithm{}) EncodeAlgorithm(spec.algorithm, wire->mutable_algorithm());
   if (spec.num_items) wire->set_num_items(*spec.num_items);
+  if constexpr (requires { spec.key_dtype; }) {
+    if (spec.key_dtype) wire->set_key_dtype(EncodeEnum<v1::DType>(*spec.key_dtype));
+  }
   if constexpr (requires { spec.axis; }) {
     if (!spec.axis) return;
     wire->set_axis(static_cast<uint32_t>(spec.axis->along));

@@ -27,10 +27,11 @@ struct Chunk {
   Payload values;
   std::optional<Payload> mask;
   std::optional<Payload> coefficients;
-  std::optional<Payload> offsets;      // u64, where segments begin.
+  std::optional<Payload> offsets;  // u64, where segments begin.
+  std::optional<Payload> keys;
   std::optional<uint64_t> first_item;  // As the caller states it, to be checked.
   uint64_t num_items = 0;              // Set once it is checked.
-  uint64_t num_offsets = 0;            // Likewise, inline or resident.
+  uint64_t num_offsets = 0;            // Likewise, inline or resident; of keys, at most.
   bool has_work = false;               // Likewise: no elements may have results too.
 };
 
@@ -50,7 +51,7 @@ struct Message {
 // A part of the answer; together at most kMaxReplyPayloadBytes.
 struct Reply {
   Payload values;
-  Payload indices;
+  Payload indices;        // Of a reduce: the keys.
   uint64_t num_kept = 0;  // Compact: elements kept so far, these included.
 };
 
@@ -66,7 +67,7 @@ struct Result {
   std::optional<uint64_t> index;
   // Where results are that did not go inline: the array that was made, or the part of one that was written.
   std::optional<ArrayInfo> new_values;
-  std::optional<ArrayInfo> new_indices;
+  std::optional<ArrayInfo> new_indices;  // Of a reduce: its keys.
   std::optional<ArraySlice> values;
   std::optional<ArraySlice> indices;
   std::optional<Payload> carry_out;  // If it was asked for.

@@ -1,13 +1,17 @@
 #include "client/prefixctl/array_command.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <iostream>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "client/prefixctl/array_writer.h"
 #include "client/prefixctl/file.h"
 #include "client/prefixctl/file_source.h"
+#include "client/prefixctl/interrupt.h"
 #include "client/prefixctl/number.h"
 #include "client/prefixctl/option.h"
 #include "client/prefixctl/transfer.h"
@@ -63,6 +67,18 @@ void AddAxis(CLI::App* app, AxisFlags* flags) {
   row_items->needs(axis);
 }
 
+void AddSegments(CLI::App* app, SegmentFlags* flags) {
+  CLI::Option* const segments =
+      app->add_option("--segments", flags->segments,
+                      "File of u64: where each segment begins, and where the last ends; each is worked on by itself")
+          ->check(kNotEmpty);
+  app->add_option("--keys", flags->keys,
+                  "File with a key for each element: those next to each other with equal keys are a segment")
+      ->check(kNotEmpty)
+      ->excludes(segments);
+  AddNamed<DType>(app, "--key-type", DTypeNames(), "Type of the keys, as --type", &flags->key_dtype);
+}
+
 absl::StatusOr<std::optional<Axis>> AxisOf(const AxisFlags& flags, const ArrayReader& reader) {
   if (!flags.axis) return std::nullopt;
   const std::optional<uint64_t> of_file = reader.row_items();
@@ -95,9 +111,8 @@ absl::Status CheckJsonOutput(const GlobalFlags& global, const std::string& outpu
   return UsageError("--json needs standard output for itself: name a file for the result");
 }
 
-Format OutputFormat(const ArrayFlags& flags) {
-  if (const auto format = FormatOfSuffix(flags.output)) return *format;
-  return flags.format.value_or(FormatOf(flags.output));
+Format OutputFormat(const std::string& output, std::optional<Format> format) {
+  return FormatOfSuffix(output).value_or(format.value_or(FormatOf(output)));
 }
 
 ResultTo ResultToOf(const std::string& output) { return output == "-" ? ResultTo::kStandardOutput : ResultTo::kFile; }
@@ -138,58 +153,181 @@ bool NeedsWhole(const Spec& spec) {
       spec);
 }
 
-// With the one result that there may be more.
-bool FitMessage(const Spec& spec, uint64_t num_items) {
-  return num_items < client::kMaxPayloadBytes / std::max(SizeOf(InputOf(spec)), SizeOf(OutputOf(spec)));
+bool IsSegmented(const Spec& spec) {
+  return std::visit(
+      [](const auto& one) {
+        if constexpr (requires { one.segmented; }) return one.segmented;
+        return false;
+      },
+      spec);
 }
 
-// The file's num_items elements as an array of the server, which goes with its handle.
-absl::StatusOr<client::Array> ArrayOf(client::Client& client, ArrayReader& reader, uint64_t num_items, const Job& job) {
-  PREFIXD_ASSIGN_OR_RETURN(client::Array array,
-                           client.CreateArray({.dtype = reader.dtype(), .shape = {num_items}}, {}, job.Call()));
-  PREFIXD_ASSIGN_OR_RETURN(const uint64_t came, Upload(reader, array, 0, *job.progress, job.deadline));
-  if (came == num_items) return array;
-  return absl::InvalidArgumentError(StrCat(reader.file().name(), " has ", came, " elements, expected ", num_items));
+// Whether elements and results do.
+bool FitMessage(const Spec& spec, uint64_t num_items, std::optional<uint64_t> num_results) {
+  const uint64_t most = client::kMaxPayloadBytes / std::max(SizeOf(InputOf(spec)), SizeOf(OutputOf(spec)));
+  return std::max(num_items, num_results.value_or(0)) <= most;
 }
+
+// All elements of a file whose length it does not say.
+absl::StatusOr<std::vector<std::byte>> ReadAll(ArrayReader& reader) {
+  constexpr size_t kItems = size_t{1} << 16;
+  const size_t item_bytes = SizeOf(reader.dtype());
+  std::vector<std::byte> bytes;
+  for (size_t size = 0;; size = bytes.size()) {
+    bytes.resize(size + kItems * item_bytes);
+    PREFIXD_ASSIGN_OR_RETURN(const size_t count, reader.Read(kItems, bytes.data() + size));
+    bytes.resize(size + count * item_bytes);
+    if (count < kItems) return bytes;
+  }
+}
+
+// Runs through arrays of the server, which go when it ends, interrupted or not.
+// Needs: as CancelOnInterrupt.
+class ArraysRun {
+ public:
+  ArraysRun(const GlobalFlags& global, const Job& job) : client_(MakeClient(global)), job_(job) {}
+
+  // The elements of a file as an array of the one server that the first of them is on.
+  absl::StatusOr<client::ArrayPart> Add(ArrayReader& reader) {
+    std::vector<std::byte> read;
+    uint64_t num_items = reader.num_items().value_or(0);
+    if (!reader.num_items()) {
+      PREFIXD_ASSIGN_OR_RETURN(read, ReadAll(reader));
+      num_items = read.size() / SizeOf(reader.dtype());
+    }
+    const ArraySpec spec = {.dtype = reader.dtype(), .shape = {num_items}, .lifetime = {.renew_on_use = true}};
+    PREFIXD_ASSIGN_OR_RETURN(client::Array array,
+                             arrays_.empty() ? client_.CreateArray(spec, {}, Call())
+                                             : client::Client::CreateArrayBeside(arrays_.front(), spec, {}, Call()));
+    if (!reader.num_items()) {
+      PREFIXD_RETURN_IF_ERROR(array.WriteBytes(read, 0, Call()));
+    } else {
+      PREFIXD_ASSIGN_OR_RETURN(const uint64_t came,
+                               Upload(reader, array, 0, *job_.progress, job_.deadline, &interrupt_.cancellation()));
+      if (came != num_items) {
+        return absl::InvalidArgumentError(
+            StrCat(reader.file().name(), " has ", came, " elements, expected ", num_items));
+      }
+    }
+    arrays_.push_back(std::move(array));
+    return client::ArrayPart(arrays_.back());
+  }
+
+  absl::StatusOr<client::ResidentReply> Run(const Spec& spec, const client::ArrayPlaces& places) {
+    const auto no_sink = [](client::Pieces, client::Pieces) { return absl::OkStatus(); };
+    return client_.RunOnArrays(spec, places, no_sink, Call());
+  }
+
+  // The whole array as a file.
+  absl::Status Save(const client::Array& array, ArrayWriter& writer) {
+    const uint64_t num_items = array.info().num_items;
+    PREFIXD_RETURN_IF_ERROR(
+        Download(array, 0, num_items, writer, *job_.progress, job_.deadline, &interrupt_.cancellation()));
+    PREFIXD_RETURN_IF_ERROR(writer.Close());
+    return writer.Commit();
+  }
+
+ private:
+  client::CallOptions Call() {
+    return {.timeout = job_.deadline - absl::Now(), .cancellation = &interrupt_.cancellation()};
+  }
+
+  CancelOnInterrupt interrupt_;  // First: the client has threads.
+  client::Client client_;
+  const Job& job_;
+  std::vector<client::Array> arrays_;
+};
 
 // As RunToOutput, through arrays of the server.
-absl::Status RunThroughArrays(const GlobalFlags& global, const Job& job, ArrayReader* coefficients, const Spec& spec,
-                              uint64_t num_results, ArrayWriter& writer) {
-  const uint64_t num_items = *job.reader->num_items();
-  if (const std::optional<Axis> axis = AxisOf(spec)) PREFIXD_RETURN_IF_ERROR(CheckAxis(*axis, num_items));
-  client::Client client = MakeClient(global);
-  PREFIXD_ASSIGN_OR_RETURN(const client::Array values, ArrayOf(client, *job.reader, num_items, job));
+absl::Status RunThroughArrays(const GlobalFlags& global, const ArrayFlags& flags, const Job& job,
+                              const BesideFiles& files, const Spec& spec, std::optional<uint64_t> num_results,
+                              const std::optional<std::string>& keys_output) {
+  std::optional<uint64_t> row_items;
+  if (PrimitiveOf(spec) != Primitive::kReduce) row_items = job.reader->row_items();
+  ArraysRun run(global, job);
+  PREFIXD_ASSIGN_OR_RETURN(const client::ArrayPart values, run.Add(*job.reader));
   client::ArrayPlaces places = {.values = values, .values_to = client::NewArray()};
-  client::Array beside;
-  if (coefficients != nullptr) {
-    PREFIXD_ASSIGN_OR_RETURN(beside, ArrayOf(client, *coefficients, num_items, job));
-    places.coefficients = beside;
+  for (const auto& [reader, place] :
+       {std::pair(files.coefficients.get(), &places.coefficients), std::pair(files.segments.get(), &places.segments),
+        std::pair(files.keys.get(), &places.keys)}) {
+    if (reader == nullptr) continue;
+    PREFIXD_ASSIGN_OR_RETURN(*place, run.Add(*reader));
   }
-  const auto no_sink = [](client::Pieces, client::Pieces) { return absl::OkStatus(); };
-  PREFIXD_ASSIGN_OR_RETURN(const client::ResidentReply reply, client.RunOnArrays(spec, places, no_sink, job.Call()));
-  PREFIXD_RETURN_IF_ERROR(Download(reply.values, 0, num_results, writer, *job.progress, job.deadline));
-  PREFIXD_RETURN_IF_ERROR(writer.Close());
-  PREFIXD_RETURN_IF_ERROR(writer.Commit());
+  if (keys_output) places.indices_to = client::NewArray();
+  PREFIXD_ASSIGN_OR_RETURN(const client::ResidentReply reply, run.Run(spec, places));
+  PREFIXD_ASSIGN_OR_RETURN(
+      const auto writer,
+      ArrayWriter::Open(flags.output, OutputFormat(flags.output, flags.format), OutputOf(spec),
+                        num_results.value_or(reply.values.info().num_items), job.deadline, row_items));
+  PREFIXD_RETURN_IF_ERROR(run.Save(reply.values, *writer));
+  if (keys_output) {
+    PREFIXD_ASSIGN_OR_RETURN(const auto keys_writer,
+                             ArrayWriter::Open(*keys_output, OutputFormat(*keys_output, flags.format),
+                                               reply.indices.dtype(), reply.indices.info().num_items, job.deadline));
+    PREFIXD_RETURN_IF_ERROR(run.Save(reply.indices, *keys_writer));
+  }
   Json json;
-  json["count"] = num_items;
-  return Report(global, job, StrCat(Name(PrimitiveOf(spec)), ": "), num_items, reply.timing, std::move(json));
+  json["count"] = values.num_items();
+  return Report(global, job, StrCat(Name(PrimitiveOf(spec)), ": "), values.num_items(), reply.timing, std::move(json));
+}
+
+template <class S>
+absl::Status OpenSegmentsOf(const SegmentFlags& flags, const ArrayFlags& array, const Job& job, S* spec,
+                            BesideFiles* files) {
+  if (flags.key_dtype && !flags.keys) return UsageError("--key-type is that of --keys, and there are none");
+  if (!flags.AreGiven()) return absl::OkStatus();
+  if (spec->axis) return UsageError("segments and --axis cut an array each in its way: leave one out");
+  if ((flags.keys ? flags.keys : flags.segments) == "-" && array.input == "-") {
+    return UsageError("INPUT and its segments or keys can't both be standard input");
+  }
+  spec->segmented = true;
+  if (flags.segments) {
+    PREFIXD_ASSIGN_OR_RETURN(files->segments, OpenBeside(*flags.segments, array.format, DType::kU64, job));
+    return absl::OkStatus();
+  }
+  PREFIXD_ASSIGN_OR_RETURN(files->keys, OpenBeside(*flags.keys, array.format, flags.key_dtype, job));
+  spec->key_dtype = files->keys->dtype();
+  const std::optional<uint64_t> num_keys = files->keys->num_items(), num_items = job.reader->num_items();
+  if (!num_keys || !num_items || *num_keys == *num_items) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat(*flags.keys, ": ", *num_keys, " keys for ", *num_items, " elements, expected one for each"));
 }
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenBeside(const std::string& path, std::optional<Format> format,
+                                                        std::optional<DType> dtype, const Job& job, Shapes shapes) {
+  PREFIXD_ASSIGN_OR_RETURN(auto file, InputFile::Open(path, job.deadline));
+  return OpenArray(std::move(file), FormatOfSuffix(path).value_or(format.value_or(FormatOf(path))), dtype, shapes);
+}
+
+absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, const Job& job, ScanSpec* spec,
+                          BesideFiles* files) {
+  return OpenSegmentsOf(flags, array, job, spec, files);
+}
+
+absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, const Job& job, ReduceSpec* spec,
+                          BesideFiles* files) {
+  return OpenSegmentsOf(flags, array, job, spec, files);
+}
+
 absl::Status RunToOutput(const GlobalFlags& global, const ArrayFlags& flags, const Job& job, const Spec& spec,
-                         std::optional<uint64_t> num_results, ArrayReader* coefficients) {
+                         std::optional<uint64_t> num_results, const BesideFiles& files,
+                         const std::optional<std::string>& keys_output) {
+  const std::optional<uint64_t> num_items = job.reader->num_items();
+  if (const std::optional<Axis> axis = AxisOf(spec); axis && num_items) {
+    PREFIXD_RETURN_IF_ERROR(CheckAxis(*axis, *num_items));
+  }
+  if (IsSegmented(spec) || (NeedsWhole(spec) && num_items && !FitMessage(spec, *num_items, num_results))) {
+    return RunThroughArrays(global, flags, job, files, spec, num_results, keys_output);
+  }
   std::optional<uint64_t> row_items;
   if (PrimitiveOf(spec) != Primitive::kReduce) row_items = job.reader->row_items();
-  PREFIXD_ASSIGN_OR_RETURN(auto writer, ArrayWriter::Open(flags.output, OutputFormat(flags), OutputOf(spec),
-                                                          num_results, job.deadline, row_items));
-  const std::optional<uint64_t> num_items = job.reader->num_items();
-  if (NeedsWhole(spec) && num_items && !FitMessage(spec, *num_items)) {
-    return RunThroughArrays(global, job, coefficients, spec, *num_results, *writer);
-  }
-  FileSource source = coefficients == nullptr
-                          ? FileSource(*job.reader, *job.progress)
-                          : FileSource(*job.reader, FileSource::Beside::kCoefficients, *coefficients, *job.progress);
+  PREFIXD_ASSIGN_OR_RETURN(auto writer, ArrayWriter::Open(flags.output, OutputFormat(flags.output, flags.format),
+                                                          OutputOf(spec), num_results, job.deadline, row_items));
+  FileSource source = files.coefficients == nullptr ? FileSource(*job.reader, *job.progress)
+                                                    : FileSource(*job.reader, FileSource::Beside::kCoefficients,
+                                                                 *files.coefficients, *job.progress);
   client::Client client = MakeClient(global);
   const auto write = [&](client::Pieces values, client::Pieces) { return writer->Write(values); };
   PREFIXD_ASSIGN_OR_RETURN(const client::Timing timing, client.RunChunks(spec, source, write, job.Call()));

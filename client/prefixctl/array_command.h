@@ -66,11 +66,21 @@ absl::StatusOr<DType> OutputType(const OperatorFlags& flags, DType dtype);
 // The value of --init as one of `dtype`; nullopt where the flag is absent. A usage error if it is none.
 absl::StatusOr<std::optional<Value>> ParseInit(const std::optional<std::string>& init, DType dtype);
 
+// --segments, --keys and --key-type.
+struct SegmentFlags {
+  std::optional<std::string> segments;
+  std::optional<std::string> keys;
+  std::optional<DType> key_dtype;
+
+  bool AreGiven() const { return segments || keys; }
+};
+void AddSegments(CLI::App* app, SegmentFlags* flags);
+
 // A usage error where a file's bytes and the JSON object would both go to standard output.
 absl::Status CheckJsonOutput(const GlobalFlags& global, const std::string& output);
 
-// The output's format. --format is about the input first: `--format text data.log sums.npy` still makes a .npy file.
-Format OutputFormat(const ArrayFlags& flags);
+// An output's format. --format is about the input first: `--format text data.log sums.npy` still makes a .npy file.
+Format OutputFormat(const std::string& output, std::optional<Format> format);
 
 ResultTo ResultToOf(const std::string& output);
 
@@ -90,13 +100,30 @@ struct Job {
 absl::StatusOr<Job> StartJob(const GlobalFlags& global, const ArrayFlags& flags, ResultTo result_to,
                              const AxisFlags* axis = nullptr);
 
+// What a run reads beside its input.
+struct BesideFiles {
+  std::unique_ptr<ArrayReader> coefficients = nullptr;  // A linear recurrence's.
+  std::unique_ptr<ArrayReader> segments = nullptr;      // Offsets; or
+  std::unique_ptr<ArrayReader> keys = nullptr;          // keys.
+};
+// The file, which is of `dtype` if that is given. format: where its name says nothing.
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenBeside(const std::string& path, std::optional<Format> format,
+                                                        std::optional<DType> dtype, const Job& job,
+                                                        Shapes shapes = Shapes::kLine);
+// Opens what the flags name, and completes the spec.
+absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, const Job& job, ScanSpec* spec,
+                          BesideFiles* files);
+absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, const Job& job, ReduceSpec* spec,
+                          BesideFiles* files);
+
 // Sends the input, writes the results to OUTPUT and reports: all that is left of a command whose result is one array.
-// The file gets its name only once it is complete. What needs its whole array, and more of it than a message takes,
-// goes through arrays of the server, where the input's length is known. num_results: elements of it, where that is
-// known, as it is where the input's length is. coefficients: a linear recurrence's, if it has some. Needs: a primitive
-// whose results are the first array that its replies bring.
+// The file gets its name only once it is complete. Segments, and what needs its whole array and has more of it than a
+// message takes, go through arrays of the server. num_results: elements of the result, where that is known, as it is
+// where the input's length is, but of keys. keys_output: the file for the keys of runs, if there is one.
+// Needs: a primitive whose results are the first array that its replies bring.
 absl::Status RunToOutput(const GlobalFlags& global, const ArrayFlags& flags, const Job& job, const Spec& spec,
-                         std::optional<uint64_t> num_results, ArrayReader* coefficients = nullptr);
+                         std::optional<uint64_t> num_results, const BesideFiles& files = {},
+                         const std::optional<std::string>& keys_output = {});
 
 // Ends a run: prints the JSON object with its timing, or the summary behind `lead`.
 absl::Status Report(const GlobalFlags& global, const Job& job, std::string_view lead, uint64_t num_items,

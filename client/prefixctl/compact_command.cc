@@ -48,8 +48,9 @@ absl::Status RunCompact(const GlobalFlags& global, const CompactFlags& flags) {
     if (!predicate.ok()) return UsageError(StrCat("--where: ", std::string(predicate.status().message())));
     spec.predicate = *predicate;
   }
-  PREFIXD_ASSIGN_OR_RETURN(auto values_writer, ArrayWriter::Open(flags.array.output, OutputFormat(flags.array), dtype,
-                                                                 std::nullopt, job.deadline));
+  PREFIXD_ASSIGN_OR_RETURN(auto values_writer,
+                           ArrayWriter::Open(flags.array.output, OutputFormat(flags.array.output, flags.array.format),
+                                             dtype, std::nullopt, job.deadline));
   std::unique_ptr<ArrayWriter> indices_writer;
   if (flags.indices) {
     PREFIXD_ASSIGN_OR_RETURN(indices_writer, ArrayWriter::Open(*flags.indices, FormatOf(*flags.indices), DType::kU64,

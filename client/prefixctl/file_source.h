@@ -16,7 +16,7 @@ namespace prefixd::cli {
 
 // Owns:   nothing of a chunk that was given out, which owns itself; the readers and the progress are the caller's.
 // Errors: the readers'; INVALID_ARGUMENT (MASK_LENGTH, COEFFICIENTS_LENGTH) unless they have exactly one entry for each
-// element.
+//         element.
 class FileSource : public client::ChunkSource {
  public:
   // What stands beside the values in another file.

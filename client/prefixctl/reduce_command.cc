@@ -17,29 +17,39 @@ struct ReduceFlags {
   ArrayFlags array;
   OperatorFlags combine;
   AxisFlags axis;
+  SegmentFlags segments;
+  std::optional<std::string> keys_output;
 };
 
-// The matrix's values, to OUTPUT.
-absl::Status RunAlongAxis(const GlobalFlags& global, const ReduceFlags& flags, const Job& job, const ReduceSpec& spec) {
+// The values of rows, columns, segments or runs, to OUTPUT.
+absl::Status RunToManyValues(const GlobalFlags& global, const ReduceFlags& flags, const Job& job,
+                             const ReduceSpec& spec, const BesideFiles& files) {
   std::optional<uint64_t> num_values;
-  if (spec.num_items) {
+  if (spec.axis && spec.num_items) {
     PREFIXD_RETURN_IF_ERROR(CheckAxis(*spec.axis, *spec.num_items));
     num_values = spec.axis->NumArrays(*spec.num_items);
   }
-  return RunToOutput(global, flags.array, job, spec, num_values);
+  return RunToOutput(global, flags.array, job, spec, num_values, files, flags.keys_output);
 }
 
 absl::Status RunReduce(const GlobalFlags& global, const ReduceFlags& flags) {
-  const bool has_axis = flags.axis.axis.has_value();
-  if (has_axis) {
+  const bool has_many = flags.axis.axis.has_value() || flags.segments.AreGiven();
+  if (flags.keys_output && !flags.segments.keys) {
+    return UsageError("--keys-output is for the keys of runs, and there are no --keys");
+  }
+  if (flags.keys_output == "-" && flags.array.output == "-") {
+    return UsageError("OUTPUT and --keys-output can't both be standard output");
+  }
+  if (has_many) {
     PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, flags.array.output));
   } else if (flags.array.output != "-") {
-    return UsageError("OUTPUT: one value is printed, not written to a file: leave OUTPUT out, or give --axis");
+    return UsageError(
+        "OUTPUT: one value is printed, not written to a file: leave OUTPUT out, or give --axis, --segments or --keys");
   }
   // The one value is printed when the progress has ended.
   PREFIXD_ASSIGN_OR_RETURN(
       const Job job,
-      StartJob(global, flags.array, has_axis ? ResultToOf(flags.array.output) : ResultTo::kFile, &flags.axis));
+      StartJob(global, flags.array, has_many ? ResultToOf(flags.array.output) : ResultTo::kFile, &flags.axis));
   PREFIXD_ASSIGN_OR_RETURN(const std::optional<Axis> axis, AxisOf(flags.axis, *job.reader));
   ReduceSpec spec = {.dtype = job.reader->dtype(),
                      .out_dtype = flags.combine.out_dtype,
@@ -49,7 +59,10 @@ absl::Status RunReduce(const GlobalFlags& global, const ReduceFlags& flags) {
                      .axis = axis};
   PREFIXD_ASSIGN_OR_RETURN(const DType out_dtype, OutputType(flags.combine, spec.dtype));
   PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags.combine.init, out_dtype));
-  if (axis) return RunAlongAxis(global, flags, job, spec);
+  spec.return_keys = flags.keys_output.has_value();
+  BesideFiles files;
+  PREFIXD_RETURN_IF_ERROR(OpenSegments(flags.segments, flags.array, job, &spec, &files));
+  if (has_many) return RunToManyValues(global, flags, job, spec, files);
   FileSource source(*job.reader, *job.progress);
   client::Client client = MakeClient(global);
   PREFIXD_ASSIGN_OR_RETURN(const client::ReduceReply reply, client.ReduceChunks(spec, source, job.Call()));
@@ -67,10 +80,13 @@ absl::Status RunReduce(const GlobalFlags& global, const ReduceFlags& flags) {
 }  // namespace
 
 void AddReduceCommand(CLI::App& app, Commands* commands) {
-  CLI::App* reduce = app.add_subcommand("reduce", "One value of all elements, or of each row or column");
+  CLI::App* reduce = app.add_subcommand("reduce", "One value of all elements, or of each row, column or segment");
   const auto flags = std::make_shared<ReduceFlags>();
   AddOperator(reduce, Primitive::kReduce, &flags->combine);
   AddAxis(reduce, &flags->axis);
+  AddSegments(reduce, &flags->segments);
+  reduce->add_option("--keys-output", flags->keys_output, "With --keys: file for the key of each run")
+      ->check(kNotEmpty);
   AddArrayFlags(reduce, &flags->array);
   AddOutput(reduce, &flags->array);
   commands->push_back({reduce, [flags](const GlobalFlags& global) { return RunReduce(global, *flags); }});

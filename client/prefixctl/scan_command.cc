@@ -17,6 +17,7 @@ struct ScanFlags {
   ArrayFlags array;
   OperatorFlags combine;
   AxisFlags axis;
+  SegmentFlags segments;
   ScanKind kind = ScanKind::kInclusive;
   bool reverse = false;
   std::optional<std::string> coefficients;  // A linear recurrence has one of these.
@@ -65,15 +66,23 @@ absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
   PREFIXD_ASSIGN_OR_RETURN(const DType out_dtype, OutputType(flags.combine, spec.dtype));
   PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags.combine.init, out_dtype));
   PREFIXD_ASSIGN_OR_RETURN(spec.coefficient, ParseCoefficient(flags.coefficient, spec.dtype));
+  spec.has_coefficients = flags.coefficients.has_value();
+  BesideFiles files;
+  PREFIXD_RETURN_IF_ERROR(OpenSegments(flags.segments, flags.array, job, &spec, &files));
+  // Before a large file is sent.
+  PREFIXD_RETURN_IF_ERROR(CheckScan(spec));
+  if (flags.coefficients) {
+    PREFIXD_ASSIGN_OR_RETURN(files.coefficients, OpenBeside(*flags.coefficients, flags.array.format, spec.dtype, job,
+                                                            spec.axis ? Shapes::kMatrixToo : Shapes::kLine));
+    const std::optional<uint64_t> num_coefficients = files.coefficients->num_items();
+    if (num_coefficients && spec.num_items && *num_coefficients != *spec.num_items) {
+      return absl::InvalidArgumentError(StrCat(*flags.coefficients, ": ", *num_coefficients, " coefficients for ",
+                                               *spec.num_items, " elements, expected one for each"));
+    }
+  }
   std::optional<uint64_t> num_results = spec.num_items;
   if (num_results && flags.include_initial) ++*num_results;
-  if (!flags.coefficients) return RunToOutput(global, flags.array, job, spec, num_results);
-  spec.has_coefficients = true;
-  PREFIXD_ASSIGN_OR_RETURN(auto file, InputFile::Open(*flags.coefficients, job.deadline));
-  const Format format =
-      FormatOfSuffix(*flags.coefficients).value_or(flags.array.format.value_or(FormatOf(*flags.coefficients)));
-  PREFIXD_ASSIGN_OR_RETURN(const auto reader, OpenArray(std::move(file), format, spec.dtype));
-  return RunToOutput(global, flags.array, job, spec, num_results, reader.get());
+  return RunToOutput(global, flags.array, job, spec, num_results, files);
 }
 
 }  // namespace
@@ -86,7 +95,7 @@ void AddScanCommand(CLI::App& app, Commands* commands) {
                      "Whether an element counts in its own result (default inclusive)", &flags->kind);
   scan->add_flag("--reverse", flags->reverse, "From the last element to the first");
   scan->add_flag("--include-initial", flags->include_initial,
-                 "One result more: the initial value in front of those of an inclusive scan");
+                 "One result more: the initial value first, then what an inclusive scan from it gives");
   CLI::Option* const coefficients =
       scan->add_option("--coefficients", flags->coefficients,
                        "Of linear_recurrence, y[i] = coefficients[i] * y[i-1] + values[i]: file with one for each "
@@ -94,6 +103,7 @@ void AddScanCommand(CLI::App& app, Commands* commands) {
           ->check(kNotEmpty);
   scan->add_option("--coefficient", flags->coefficient, "The same, one for all elements")->excludes(coefficients);
   AddAxis(scan, &flags->axis);
+  AddSegments(scan, &flags->segments);
   AddArrayFlags(scan, &flags->array);
   AddOutput(scan, &flags->array);
   commands->push_back({scan, [flags](const GlobalFlags& global) { return RunScan(global, *flags); }});

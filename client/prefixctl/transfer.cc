@@ -18,12 +18,14 @@ namespace {
 // Each is as much as the client splits over all its connections.
 constexpr size_t kWindowBytes = size_t{64} << 20;
 
-client::CallOptions CallUntil(absl::Time deadline) { return {.timeout = deadline - absl::Now()}; }
+client::CallOptions CallUntil(absl::Time deadline, client::Cancellation* cancellation) {
+  return {.timeout = deadline - absl::Now(), .cancellation = cancellation};
+}
 
 }  // namespace
 
 absl::StatusOr<uint64_t> Upload(ArrayReader& reader, const client::Array& array, uint64_t first_item,
-                                Progress& progress, absl::Time deadline) {
+                                Progress& progress, absl::Time deadline, client::Cancellation* cancellation) {
   const size_t item_bytes = SizeOf(array.dtype());
   const size_t window_items =
       std::min<uint64_t>(kWindowBytes / item_bytes,
@@ -39,7 +41,7 @@ absl::StatusOr<uint64_t> Upload(ArrayReader& reader, const client::Array& array,
       return reader.Read(window_items, windows[turn ^ 1].data());
     });
     const absl::Status status = array.WriteBytes(client::Bytes(windows[turn].data(), count * item_bytes),
-                                                 first_item + num_written, CallUntil(deadline));
+                                                 first_item + num_written, CallUntil(deadline, cancellation));
     if (!status.ok()) reader.file().Interrupt();
     const absl::StatusOr<size_t> next = ahead.get();
     PREFIXD_RETURN_IF_ERROR(status);
@@ -52,7 +54,7 @@ absl::StatusOr<uint64_t> Upload(ArrayReader& reader, const client::Array& array,
 }
 
 absl::Status Download(const client::Array& array, uint64_t first_item, uint64_t num_items, ArrayWriter& writer,
-                      Progress& progress, absl::Time deadline) {
+                      Progress& progress, absl::Time deadline, client::Cancellation* cancellation) {
   const size_t item_bytes = SizeOf(array.dtype());
   const size_t window_items = std::min<uint64_t>(kWindowBytes / item_bytes, num_items);
   std::array<std::vector<std::byte>, 2> windows;
@@ -62,7 +64,8 @@ absl::Status Download(const client::Array& array, uint64_t first_item, uint64_t 
   for (size_t turn = 0; num_read < num_items; turn ^= 1) {
     std::vector<std::byte>& window = windows[turn];
     window.resize(std::min<uint64_t>(window_items, num_items - num_read) * item_bytes);
-    const absl::Status status = array.ReadBytes(absl::MakeSpan(window), first_item + num_read, CallUntil(deadline));
+    const absl::Status status =
+        array.ReadBytes(absl::MakeSpan(window), first_item + num_read, CallUntil(deadline, cancellation));
     PREFIXD_RETURN_IF_ERROR(wait());
     PREFIXD_RETURN_IF_ERROR(status);
     written = std::async(std::launch::async, [&writer, &window] {

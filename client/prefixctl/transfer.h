@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/cancellation.h"
 #include "client/client.h"
 #include "client/prefixctl/array_reader.h"
 #include "client/prefixctl/array_writer.h"
@@ -18,11 +19,11 @@ namespace prefixd::cli {
 // Needs:  both are of one type.
 // Errors: the reader's, and the server's.
 absl::StatusOr<uint64_t> Upload(ArrayReader& reader, const client::Array& array, uint64_t first_item,
-                                Progress& progress, absl::Time deadline);
+                                Progress& progress, absl::Time deadline, client::Cancellation* cancellation = nullptr);
 
 // Writes num_items elements of the array, from first_item on, to the file. Errors: the writer's, and the server's.
 absl::Status Download(const client::Array& array, uint64_t first_item, uint64_t num_items, ArrayWriter& writer,
-                      Progress& progress, absl::Time deadline);
+                      Progress& progress, absl::Time deadline, client::Cancellation* cancellation = nullptr);
 
 }  // namespace prefixd::cli
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "server/work/key_runs.h"
 #include "server/work/segment_offsets.h"
 
 namespace prefixd {
@@ -119,10 +120,9 @@ class Places::Taker {
     if (names_.mask) PREFIXD_RETURN_IF_ERROR(TakeMask(*names_.mask));
     if (names_.coefficients) PREFIXD_RETURN_IF_ERROR(TakeCoefficients(*names_.coefficients));
     if (names_.segment_offsets) PREFIXD_RETURN_IF_ERROR(TakeOffsets(*names_.segment_offsets));
+    if (shape_.keys) PREFIXD_RETURN_IF_ERROR(TakeKeys());
     PREFIXD_RETURN_IF_ERROR(TakeSink(names_.values_sink, OutputOf(work_.operation()), &places_.values_sink_));
-    PREFIXD_RETURN_IF_ERROR(TakeSink(names_.indices_sink,
-                                     shape_.index_bytes == sizeof(uint32_t) ? DType::kU32 : DType::kU64,
-                                     &places_.indices_sink_));
+    PREFIXD_RETURN_IF_ERROR(TakeSink(names_.indices_sink, IndexType(), &places_.indices_sink_));
     if (places_.values_ || !shape_.has_input) places_.num_items_ = num_items_;
     places_.uses_.push_back(std::move(values_use_));
     return std::move(places_);
@@ -138,10 +138,15 @@ class Places::Taker {
                              "no values are returned: leave the sink or omit_values out");
     }
     if (has_indices_sink && shape_.index_bytes == 0) {
-      return InvalidArgument("FIELD_CONFLICT", "indices_sink",
-                             "no indices are returned: leave the sink out, or set return_indices");
+      return InvalidArgument("FIELD_CONFLICT", names_.indices_sink.field,
+                             StrCat("nothing is returned for it: leave the sink out, or set ",
+                                    shape_.is_counted ? "return_indices" : "return_keys"));
     }
     return absl::OkStatus();
+  }
+  DType IndexType() const {
+    if (shape_.keys) return *shape_.keys;
+    return shape_.index_bytes == sizeof(uint32_t) ? DType::kU32 : DType::kU64;
   }
 
   absl::Status TakeValues(const ArraySlice& slice) {
@@ -193,6 +198,24 @@ class Places::Taker {
     return absl::OkStatus();
   }
 
+  absl::Status TakeKeys() {
+    if (names_.keys) {
+      PREFIXD_ASSIGN_OR_RETURN(ArrayUse use, store_->Use(caller_, *names_.keys, Access::kRead, "keys.array"));
+      PREFIXD_RETURN_IF_ERROR(CheckType(use.array(), *shape_.keys, "keys.array"));
+      if (num_items_ != use.num_items()) {
+        return InvalidArgument("KEYS_LENGTH", "keys.array",
+                               StrCat("there are ", use.num_items(), " keys for ", num_items_.value_or(0),
+                                      " elements: name as many as there are elements, and where these are resident"));
+      }
+      places_.keys_ = ItemsOf(use);
+      places_.uses_.push_back(std::move(use));
+    }
+    if (!num_items_) return absl::OkStatus();  // A stream, which is refused.
+    num_offsets_ = *num_items_ + 1;
+    PREFIXD_ASSIGN_OR_RETURN(places_.runs_ticket_, store_->ChargeScratch(caller_, KeyRunsBytes(*num_items_)));
+    return absl::OkStatus();
+  }
+
   absl::Status TakeSink(const Sink& sink, DType dtype, std::optional<Destination>* to) {
     switch (sink.kind) {
       case Sink::Kind::kInline:
@@ -205,11 +228,11 @@ class Places::Taker {
     return absl::OkStatus();
   }
 
-  // Elements of a result, at most; where that is known.
-  // Where the length is no matrix's, whoever looks at the values says so.
+  // Elements of a result, at most; where that is known. A length that does not fit the axis, and missing offsets, are
+  // refused later, with the values.
   std::optional<uint64_t> MaxOutputs() const {
     if (!shape_.HasItems()) return 1;
-    if (shape_.has_offsets && shape_.is_reduced && num_offsets_ == 0) return 0;  // Likewise.
+    if (shape_.has_offsets && shape_.is_reduced && num_offsets_ == 0) return 0;
     if (!num_items_ || !work_.CheckLength(*num_items_).ok()) return num_items_;
     return work_.NumOutputs(*num_items_, num_offsets_);
   }
@@ -223,7 +246,7 @@ class Places::Taker {
                              "the length of a new array has to be known when the stream begins: declare num_items");
     }
     PREFIXD_ASSIGN_OR_RETURN(
-        *to, Destination::Make(store_, caller_, std::move(spec), *max_outputs, shape_.is_counted, field));
+        *to, Destination::Make(store_, caller_, std::move(spec), *max_outputs, shape_.HasUnknownLength(), field));
     return absl::OkStatus();
   }
 
@@ -231,7 +254,7 @@ class Places::Taker {
     PREFIXD_ASSIGN_OR_RETURN(const ArrayInfo info, store_->Get(caller_, slice.name));
     const uint64_t rest = slice.first_item <= info.num_items ? info.num_items - slice.first_item : 0;
     // A result of known length uses no more than it needs. What does not fit is found below.
-    const std::optional<uint64_t> outputs = shape_.is_counted ? std::nullopt : MaxOutputs();
+    const std::optional<uint64_t> outputs = shape_.HasUnknownLength() ? std::nullopt : MaxOutputs();
     if (outputs && *outputs <= rest && *outputs <= slice.num_items.value_or(kAny)) slice.num_items = outputs;
     const bool in_place = IsInPlace(slice, to);
     if (in_place) values_use_ = ArrayUse();

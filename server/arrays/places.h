@@ -1,8 +1,7 @@
 // The resident arrays of one call: its operands, and where its results go. What a call has inline is not here.
 //
 // Threads:   one at a time, as the runner that has them. Take on the thread that got the message; Prepare and Conclude
-// on
-//            a lane's, on which they enqueue; Publish when all has run.
+//            on a lane's, on which they enqueue; Publish when all has run.
 // Ownership: a call's Places keep the parts that it uses in use, and what is made for it, until they are destroyed.
 #ifndef PREFIXD_SERVER_ARRAYS_PLACES_H_
 #define PREFIXD_SERVER_ARRAYS_PLACES_H_
@@ -80,7 +79,7 @@ class Places {
   // Takes what the names say into use. num_items: the call's elements, where it is known how many come inline.
   // num_offsets: those of segments that come inline.
   // Errors: the store's; INVALID_ARGUMENT (ARRAY_TYPE, OVERLAP, FIELD_CONFLICT, MASK_LENGTH, COUNT_MISMATCH,
-  //         SEGMENT_OFFSETS, COEFFICIENTS_LENGTH);
+  //         SEGMENT_OFFSETS, KEYS_LENGTH, COEFFICIENTS_LENGTH);
   //         OUT_OF_RANGE (SINK_TOO_SMALL).
   static absl::StatusOr<Places> Take(ArrayStore* store, const Caller& caller, const Work& work, const PlaceNames& names,
                                      std::optional<uint64_t> num_items, uint64_t num_offsets);
@@ -93,6 +92,7 @@ class Places {
   const std::optional<DeviceItems>& coefficients() const { return coefficients_; }
   // u64, at least one.
   const std::optional<DeviceItems>& offsets() const { return offsets_; }
+  const std::optional<DeviceItems>& keys() const { return keys_; }
   // Also that of a reduce's one value.
   std::optional<Destination>& values_sink() { return values_sink_; }
   const std::optional<Destination>& values_sink() const { return values_sink_; }
@@ -100,7 +100,7 @@ class Places {
   const std::optional<Destination>& indices_sink() const { return indices_sink_; }
 
   bool AreInline() const {
-    return !values_ && !mask_ && !coefficients_ && !offsets_ && !values_sink_ && !indices_sink_;
+    return !values_ && !mask_ && !coefficients_ && !offsets_ && !keys_ && !values_sink_ && !indices_sink_;
   }
   // The elements of a call whose values don't come in messages: how many there are.
   std::optional<uint64_t> num_items() const { return num_items_; }
@@ -113,6 +113,8 @@ class Places {
   std::optional<DeviceItems> mask_;
   std::optional<DeviceItems> coefficients_;
   std::optional<DeviceItems> offsets_;
+  std::optional<DeviceItems> keys_;
+  Admission::Ticket runs_ticket_;  // For the memory in which runs of keys are found.
   std::optional<Destination> values_sink_;
   std::optional<Destination> indices_sink_;
   std::optional<uint64_t> num_items_;

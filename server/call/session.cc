@@ -63,7 +63,9 @@ void Session::OnMessage(Message message) {
     reading_ = ReadState::kIdle;
     call_.Begin(message.request_id);
     const auto size = [](const std::optional<Payload>& beside) { return beside ? beside->size() : 0; };
-    call_.CountReceived(message.chunk.values.size() + size(message.chunk.mask) + size(message.chunk.coefficients));
+    const Chunk& chunk = message.chunk;
+    call_.CountReceived(chunk.values.size() + size(chunk.mask) + size(chunk.coefficients) + size(chunk.offsets) +
+                        size(chunk.keys));
     if (absl::Status status = Accept(message); !status.ok()) Fail(std::move(status));
     if (call_.info().shape == CallShape::kUnary) EndInput();
   }
@@ -222,6 +224,7 @@ absl::Status Session::Accept(Message& message) {
     held_.DropArrival();
   } else {
     PREFIXD_RETURN_IF_ERROR(call_.Charge(AddOpenGroup()));  // There is something only with the first message.
+    if (message.chunk.keys) PREFIXD_RETURN_IF_ERROR(call_.Charge(KeyRunsBytes(message.chunk.num_items)));  // Unary.
     incoming_.push_back({.chunk = std::move(message.chunk), .num_bytes = held_.QueueArrival()});
   }
   SettleCharge();
@@ -393,9 +396,9 @@ void Session::Submit(std::unique_ptr<PieceRunner> runner, std::optional<Piece> p
                                }});
     return;
   }
-  const TaskInfo info = {.size = runner->SizeOfTask(num_items),
-                         .estimated_ns = runner->EstimateNs(num_items),
-                         .caller = FairCallerOf(call_.info())};
+  const uint64_t size = piece ? piece->size() : 0;
+  const TaskInfo info = {
+      .size = runner->SizeOfTask(size), .estimated_ns = runner->EstimateNs(size), .caller = FairCallerOf(call_.info())};
   context_->lanes->Submit(
       info, [self = shared_from_this(), num_items, runner = std::move(runner), piece = std::move(piece),
              submitted = std::chrono::steady_clock::now()](BorrowedLane& lane) mutable {

@@ -89,6 +89,8 @@ absl::Status PlanMemory(Plan* plan) {
     if (!step.takes_over) {
       for (const SlotUse& write : step.writes) level.Add(slots[write.slot].memory_bytes);
     }
+    level.Add(step.working_bytes);
+    level.Remove(step.working_bytes);
     for (const int slot : step.dead) level.Remove(slots[slot].memory_bytes);
   }
   for (const PlanOutput& output : plan->outputs) {

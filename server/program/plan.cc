@@ -124,6 +124,7 @@ class Planner {
     planned.operation = result->operation;
     planned.selection = result->selection;
     planned.scratch_bytes = result->scratch_bytes;
+    planned.working_bytes = result->working_bytes;
     plan_.steps.push_back(std::move(planned));
     return absl::OkStatus();
   }

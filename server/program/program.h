@@ -40,9 +40,11 @@ inline constexpr size_t kMaxArrayNameBytes = 32;  // In a program.
   X(kLike, "like")                      \
   X(kSegmentOffsets, "segment_offsets") \
   X(kCoefficients, "coefficients")      \
+  X(kKeys, "keys")                      \
   X(kOut, "out")                        \
   X(kIndicesOut, "indices_out")         \
   X(kIndexOut, "index_out")             \
+  X(kKeysOut, "keys_out")               \
   X(kCountOut, "count_out")
 PREFIXD_DEFINE_ENUM_(Role, PREFIXD_ROLES)
 

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "server/request.h"
+#include "server/work/key_runs.h"
 #include "server/work/segment_offsets.h"
 
 namespace prefixd {
@@ -82,6 +83,9 @@ absl::Status ProgramRunner::Plan(const Device& device) {
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
     const PlanStep& step = plan_.steps[i];
     StepWork one = {.max_items = plan_.slots[LengthOf(step).slot].length.max_items};
+    if (const SlotUse* const offsets = Find(step.reads, Role::kSegmentOffsets)) {
+      one.num_segments = plan_.slots[offsets->slot].length.max_items;
+    }
     absl::StatusOr<std::unique_ptr<const Work>> work = MakeWork(device, step.operation);
     if (work.ok()) {
       if (absl::Status length = (*work)->CheckLength(one.max_items); !length.ok()) work = std::move(length);
@@ -142,7 +146,7 @@ TaskSize ProgramRunner::Size() const {
   uint64_t num_items = 0;
   for (const StepWork& step : works_) {
     if (step.work->is_yardstick()) return TaskSize::kYardstick;
-    num_items = std::max(num_items, step.max_items);
+    num_items = std::max({num_items, step.max_items, step.num_segments});
   }
   constexpr uint64_t kMaxSmallItems = 4096;  // Some launches of microseconds each.
   return num_items <= kMaxSmallItems && works_.size() <= 8 ? TaskSize::kSmall : TaskSize::kLarge;
@@ -150,7 +154,9 @@ TaskSize ProgramRunner::Size() const {
 
 int64_t ProgramRunner::EstimateNs() const {
   int64_t ns = 0;
-  for (const StepWork& step : works_) ns += step.work->EstimateNs(step.max_items, /*resident=*/true);
+  for (const StepWork& step : works_) {
+    ns += step.work->EstimateNs(std::max(step.max_items, step.num_segments), /*resident=*/true);
+  }
   return ns;
 }
 
@@ -203,7 +209,7 @@ absl::Status ProgramRunner::RunAll(BorrowedLane& lane, const StopSignal& stop) {
     if (HasToWait(step)) PREFIXD_RETURN_IF_ERROR(Await(lane));
     PREFIXD_RETURN_IF_ERROR(stop.Check());
     lane.lane->BeginPart();
-    if (absl::Status status = EnqueueStep(lane, i); !status.ok()) {
+    if (absl::Status status = EnqueueStep(lane, i, stop); !status.ok()) {
       return ErrorField(status).empty() ? status : InPart(status, StepPath(i, step.operation));
     }
     for (const int slot : step.dead) memory_[slot] = Buffer();
@@ -257,7 +263,7 @@ absl::Status ProgramRunner::Await(BorrowedLane& lane) {
   return absl::OkStatus();
 }
 
-absl::Status ProgramRunner::EnqueueStep(BorrowedLane& lane, size_t number) {
+absl::Status ProgramRunner::EnqueueStep(BorrowedLane& lane, size_t number, const StopSignal& stop) {
   const PlanStep& step = plan_.steps[number];
   const Work& work = *works_[number].work;
   StepDone& done = done_.steps[number];
@@ -305,11 +311,23 @@ absl::Status ProgramRunner::EnqueueStep(BorrowedLane& lane, size_t number) {
     arrays.offsets = reinterpret_cast<const uint64_t*>(data);
     arrays.num_offsets = NumItems(plan_.slots[offsets->slot]);
     PREFIXD_RETURN_IF_ERROR(Await(lane));  // The check uses the place of scalars.
-    PREFIXD_RETURN_IF_ERROR(CheckResidentOffsets(lane, data, arrays.num_offsets, num_items, "segment_offsets"));
+    PREFIXD_RETURN_IF_ERROR(CheckResidentOffsets(lane, data, arrays.num_offsets, num_items, stop, "segment_offsets"));
+  }
+  KeyRuns runs;
+  const SlotUse* const keys = Find(step.reads, Role::kKeys);
+  if (keys != nullptr) {
+    PREFIXD_RETURN_IF_ERROR(Await(lane));  // Likewise.
+    PREFIXD_ASSIGN_OR_RETURN(runs, FindKeyRuns(lane, *work.shape().keys, DataOf(keys->slot), num_items));
+    arrays.offsets = reinterpret_cast<const uint64_t*>(runs.offsets.data());
+    arrays.num_offsets = runs.num_offsets;
+    if (step.selection) kept_[*step.selection] = runs.num_offsets - 1;
   }
   const bool has_empty_values = work.shape().is_reduced && arrays.num_offsets > 1;
-  if (num_items > 0 || step.scratch_bytes > 0 || has_empty_values) {
+  if (num_items > 0 || step.scratch_bytes > 0 || has_empty_values || work.shape().has_initial) {
     PREFIXD_RETURN_IF_ERROR(work.Enqueue(*lane.lane, arrays));
+  }
+  if (std::byte* const keys_out = Written(step, Role::kKeysOut); keys_out != nullptr && num_items > 0) {
+    PREFIXD_RETURN_IF_ERROR(TakeKeys(lane, *work.shape().keys, runs, DataOf(keys->slot), num_items, keys_out));
   }
   enqueued_ns_ += work.EstimateNs(num_items, /*resident=*/true);
   if (step.scratch_bytes == 0) return absl::OkStatus();

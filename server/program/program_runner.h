@@ -85,6 +85,7 @@ class ProgramRunner {
   struct StepWork {
     std::unique_ptr<const Work> work;
     uint64_t max_items = 0;
+    uint64_t num_segments = 0;
   };
 
   // The element of an array that has one, as the host knows it: a count, or a reduce's value or index.
@@ -106,7 +107,7 @@ class ProgramRunner {
   bool HasToWait(const PlanStep& step) const;
   // Waits for the lane, and reads the scalars that came.
   absl::Status Await(BorrowedLane& lane);
-  absl::Status EnqueueStep(BorrowedLane& lane, size_t step);
+  absl::Status EnqueueStep(BorrowedLane& lane, size_t step, const StopSignal& stop);
   void ReadScalar(size_t step, const std::byte* scalar);
   // Sees to it that what the host knows of an array is where steps read it.
   absl::Status PutOnDevice(BorrowedLane& lane, int slot);

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "kernels/args/check.h"
 #include "kernels/args/reduce.h"
+#include "server/work/key_runs.h"
 #include "server/work/segment_offsets.h"
 
 namespace prefixd {
@@ -86,9 +87,10 @@ class StepCheck {
 
  private:
   absl::Status Check(ScanSpec* spec) {
-    spec->segmented = Reads(Role::kSegmentOffsets);
+    spec->segmented = Reads(Role::kSegmentOffsets) || Reads(Role::kKeys);
     spec->has_coefficients = Reads(Role::kCoefficients);
-    PREFIXD_RETURN_IF_ERROR(CheckAllRoles(SetOf({Role::kValues}), SetOf({Role::kSegmentOffsets, Role::kCoefficients}),
+    PREFIXD_RETURN_IF_ERROR(CheckAllRoles(SetOf({Role::kValues}),
+                                          SetOf({Role::kSegmentOffsets, Role::kCoefficients, Role::kKeys}),
                                           SetOf({Role::kOut}), 0));
     PREFIXD_RETURN_IF_ERROR(CheckPrimitive(*spec));
     PREFIXD_RETURN_IF_ERROR(CheckScan(*spec));
@@ -97,7 +99,7 @@ class StepCheck {
       PREFIXD_RETURN_IF_ERROR(CheckType(Role::kCoefficients, spec->dtype));
       PREFIXD_RETURN_IF_ERROR(CheckSameLength(Role::kCoefficients, Role::kValues));
     }
-    if (spec->segmented) PREFIXD_RETURN_IF_ERROR(CheckSegments(spec->axis));
+    PREFIXD_RETURN_IF_ERROR(CheckSegments(spec));
     PREFIXD_RETURN_IF_ERROR(CheckMatrix(spec->axis));
     Length length = Read(Role::kValues).length;
     if (spec->include_initial) {
@@ -114,15 +116,27 @@ class StepCheck {
   }
 
   absl::Status Check(ReduceSpec* spec) {
-    spec->segmented = Reads(Role::kSegmentOffsets);
+    const bool has_keys = Reads(Role::kKeys);
+    spec->segmented = Reads(Role::kSegmentOffsets) || has_keys;
+    spec->return_keys = std::any_of(step_.writes.begin(), step_.writes.end(),
+                                    [](const NamedArray& array) { return array.role == Role::kKeysOut; });
     const bool has_one_value = !spec->axis && !spec->segmented;
     const bool finds_place = has_one_value && (spec->op == Op::kMin || spec->op == Op::kMax);
-    PREFIXD_RETURN_IF_ERROR(CheckAllRoles(SetOf({Role::kValues}), SetOf({Role::kSegmentOffsets}), SetOf({Role::kOut}),
-                                          finds_place ? SetOf({Role::kIndexOut}) : 0));
+    PREFIXD_RETURN_IF_ERROR(
+        CheckAllRoles(SetOf({Role::kValues}), SetOf({Role::kSegmentOffsets, Role::kKeys}), SetOf({Role::kOut}),
+                      (finds_place ? SetOf({Role::kIndexOut}) : 0) | (has_keys ? SetOf({Role::kKeysOut}) : 0)));
     PREFIXD_RETURN_IF_ERROR(CheckPrimitive(*spec));
     PREFIXD_RETURN_IF_ERROR(CheckType(Role::kValues, spec->dtype));
+    PREFIXD_RETURN_IF_ERROR(CheckSegments(spec));
+    if (has_keys) {
+      const Length& length = Read(Role::kKeys).length;
+      result_.selection = rules_.NumberOf({.slot = SlotOf(Role::kKeys), .by_keys = true, .of = length});
+      const Length runs = {length.max_items, length.max_items == 0 ? std::nullopt : result_.selection};
+      Write(Role::kOut, spec->output(), runs);
+      Write(Role::kKeysOut, *spec->key_dtype, runs);
+      return absl::OkStatus();
+    }
     if (spec->segmented) {
-      PREFIXD_RETURN_IF_ERROR(CheckSegments(spec->axis));
       Write(Role::kOut, spec->output(), {.max_items = Read(Role::kSegmentOffsets).length.max_items - 1});
       return absl::OkStatus();
     }
@@ -141,12 +155,33 @@ class StepCheck {
     return std::any_of(step_.reads.begin(), step_.reads.end(),
                        [&](const NamedArray& array) { return array.role == role; });
   }
-  // What the offsets are shows when the step runs.
-  absl::Status CheckSegments(const std::optional<Axis>& axis) {
-    if (axis) {
-      return InvalidField("FIELD_CONFLICT", "segment_offsets",
-                          "there are segments and an axis: an array is cut by the one or by the other, leave one out");
+  // Segments, if there are some, and keys. What the offsets are shows when the step runs.
+  template <class S>
+  absl::Status CheckSegments(S* spec) {
+    if (!spec->segmented) {
+      if (!spec->key_dtype) return absl::OkStatus();
+      return InvalidField("FIELD_CONFLICT", "spec.key_dtype", "the step reads no keys: name them, or leave it out");
     }
+    const bool has_keys = Reads(Role::kKeys);
+    if (spec->axis || (has_keys && Reads(Role::kSegmentOffsets))) {
+      return InvalidField("FIELD_CONFLICT", has_keys ? "keys" : "segment_offsets",
+                          "an array is cut by an axis, by offsets of segments, or by keys: leave the others out");
+    }
+    return has_keys ? CheckKeys(&spec->key_dtype) : CheckOffsets();
+  }
+  absl::Status CheckKeys(std::optional<DType>* key_dtype) {
+    const Slot& keys = Read(Role::kKeys);
+    PREFIXD_RETURN_IF_ERROR(CheckType(Role::kKeys, key_dtype->value_or(keys.dtype)));
+    PREFIXD_RETURN_IF_ERROR(CheckSameLength(Role::kKeys, Role::kValues));
+    *key_dtype = keys.dtype;
+    constexpr uint64_t kMaxKeys = std::numeric_limits<uint64_t>::max() / 16;
+    if (keys.length.max_items > kMaxKeys) {
+      return InvalidField("PROGRAM_SIZE", "keys", StrCat(Describe(Role::kKeys), ": expected at most ", kMaxKeys));
+    }
+    result_.working_bytes = MemoryBytes(KeyRunsBytes(keys.length.max_items)) + kMemoryUnitBytes;
+    return absl::OkStatus();
+  }
+  absl::Status CheckOffsets() {
     PREFIXD_RETURN_IF_ERROR(CheckType(Role::kSegmentOffsets, DType::kU64));
     const Length& offsets = Read(Role::kSegmentOffsets).length;
     if (!offsets.IsKnown()) {

@@ -26,8 +26,9 @@ struct WrittenArray {
 struct StepResult {
   Operation operation;                // With all its types.
   std::vector<WrittenArray> writes;   // One for each of the step's writes.
-  std::optional<int> selection = {};  // A compact's.
+  std::optional<int> selection = {};  // A compact's, and that of a reduce by keys.
   uint64_t scratch_bytes = 0;         // For a scalar beside what it writes.
+  uint64_t working_bytes = 0;         // As PlanStep's.
 };
 
 // Knows the selections of a program's steps so far, to tell which arrays are equally long.
@@ -43,9 +44,11 @@ class StepRules {
  private:
   friend class StepCheck;
 
-  // What decides how many elements a compact keeps. Slots don't change, so equal selections keep as many.
+  // What decides how many elements a compact keeps, or how many runs of keys there are. Slots don't change, so equal
+  // selections keep as many.
   struct Selection {
-    int slot = 0;                             // The mask's, or the values' that the predicate looks at.
+    int slot = 0;  // The mask's, the keys', or the values' that the predicate looks at.
+    bool by_keys = false;
     std::optional<Predicate> predicate = {};  // None: by mask.
     MaskKind mask_kind = MaskKind::kBytes;
     bool invert = false;

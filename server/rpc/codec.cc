@@ -54,16 +54,17 @@ v1::ResultArray PlaceOf(const std::optional<ArrayInfo>& made, const std::optiona
   return place;
 }
 
-absl::Status TakeMask(const v1::InlineChunk& mask, Payload payload, Chunk* chunk) {
-  if (mask.has_first_item()) {
-    if (chunk->first_item.value_or(mask.first_item()) != mask.first_item()) {
-      return Error(absl::StatusCode::kInvalidArgument, "CHUNK_OUT_OF_ORDER", "mask.inline.first_item",
-                   StrCat("the mask starts at element ", mask.first_item(), " and its message's values at ",
-                          *chunk->first_item, ": a mask belongs to the values it travels with"));
+absl::Status TakeBeside(const v1::InlineChunk& inline_, std::string_view name, Payload payload, Chunk* chunk,
+                        std::optional<Payload>* to) {
+  if (inline_.has_first_item()) {
+    if (chunk->first_item.value_or(inline_.first_item()) != inline_.first_item()) {
+      return Error(absl::StatusCode::kInvalidArgument, "CHUNK_OUT_OF_ORDER", StrCat(name, ".inline.first_item"),
+                   StrCat("the ", name, " of the message start at element ", inline_.first_item(),
+                          " and its values at ", *chunk->first_item, ": they belong to the values they travel with"));
     }
-    chunk->first_item = mask.first_item();
+    chunk->first_item = inline_.first_item();
   }
-  chunk->mask = std::move(payload);
+  *to = std::move(payload);
   return absl::OkStatus();
 }
 

@@ -30,10 +30,12 @@
 
 namespace prefixd {
 
-// Takes the mask out of a message. Errors: INVALID_ARGUMENT (CHUNK_OUT_OF_ORDER) if it is not its values'.
-absl::Status TakeMask(const v1::InlineChunk& mask, Payload payload, Chunk* chunk);
+// Takes what comes beside the values out of a message, an element for each: a mask, coefficients, keys. Its first_item
+// is the chunk's, if that has none. Errors: INVALID_ARGUMENT (CHUNK_OUT_OF_ORDER) if it is not its values'.
+absl::Status TakeBeside(const v1::InlineChunk& inline_, std::string_view name, Payload payload, Chunk* chunk,
+                        std::optional<Payload>* to);
 
-// Whether it may have offsets of segments; others answer that they are not implemented.
+// Whether it may have offsets of segments, or keys; others answer that they are not implemented.
 template <class Request>
 inline constexpr bool kServesSegments =
     std::is_same_v<Request, v1::ScanRequest> || std::is_same_v<Request, v1::ReduceRequest>;
@@ -48,7 +50,7 @@ absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
     if (request.has_segment_offsets() && !kServesSegments<Request>) {
       return NotImplemented("segment_offsets", "a segmented operation");
     }
-    if (request.has_keys()) return NotImplemented("keys", "an operation by keys");
+    if (request.has_keys() && !kServesSegments<Request>) return NotImplemented("keys", "an operation by keys");
   }
   if constexpr (requires { request.carry_in(); }) {
     if (request.has_indices_sink()) return NotImplemented("indices_sink", "a scan with indices");
@@ -63,6 +65,9 @@ absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
     PREFIXD_ASSIGN_OR_RETURN(message.places.values_sink, FromWire(request.values_sink(), "values_sink"));
     PREFIXD_ASSIGN_OR_RETURN(message.places.indices_sink, FromWire(request.indices_sink(), "indices_sink"));
   }
+  if constexpr (requires { request.keys_sink(); }) {
+    PREFIXD_ASSIGN_OR_RETURN(message.places.indices_sink, FromWire(request.keys_sink(), "keys_sink"));
+  }
   if constexpr (requires { request.carry_in(); }) {
     if (request.has_carry_in()) message.carry_in = std::move(payloads[Request::kCarryInFieldNumber]);
     message.return_carry = request.return_carry();
@@ -76,20 +81,33 @@ absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
   if constexpr (kServesSegments<Request>) {
     PREFIXD_ASSIGN_OR_RETURN(message.places.segment_offsets, FromWire(request.segment_offsets(), "segment_offsets"));
     if (request.has_segment_offsets() && !message.places.segment_offsets) {
+      if (request.segment_offsets().inline_().first_item() != 0) {
+        return Error(absl::StatusCode::kInvalidArgument, "CHUNK_OUT_OF_ORDER", "segment_offsets.inline.first_item",
+                     "offsets of segments come at once, from the first on: leave it out");
+      }
       message.chunk.offsets = std::move(payloads[Request::kSegmentOffsetsFieldNumber]);
+    }
+    PREFIXD_ASSIGN_OR_RETURN(message.places.keys, FromWire(request.keys(), "keys"));
+    if (request.has_keys() && !message.places.keys) {
+      PREFIXD_RETURN_IF_ERROR(TakeBeside(request.keys().inline_(), "keys",
+                                         std::move(payloads[Request::kKeysFieldNumber]), &message.chunk,
+                                         &message.chunk.keys));
     }
   }
   if constexpr (requires { request.coefficients(); }) {
     PREFIXD_ASSIGN_OR_RETURN(message.places.coefficients, FromWire(request.coefficients(), "coefficients"));
     if (request.has_coefficients() && !message.places.coefficients) {
-      message.chunk.coefficients = std::move(payloads[Request::kCoefficientsFieldNumber]);
+      PREFIXD_RETURN_IF_ERROR(TakeBeside(request.coefficients().inline_(), "coefficients",
+                                         std::move(payloads[Request::kCoefficientsFieldNumber]), &message.chunk,
+                                         &message.chunk.coefficients));
     }
   }
   if constexpr (requires { request.mask(); }) {
     PREFIXD_ASSIGN_OR_RETURN(message.places.mask, FromWire(request.mask(), "mask"));
     if (request.has_mask() && !message.places.mask) {
-      PREFIXD_RETURN_IF_ERROR(
-          TakeMask(request.mask().inline_(), std::move(payloads[Request::kMaskFieldNumber]), &message.chunk));
+      PREFIXD_RETURN_IF_ERROR(TakeBeside(request.mask().inline_(), "mask",
+                                         std::move(payloads[Request::kMaskFieldNumber]), &message.chunk,
+                                         &message.chunk.mask));
     }
   }
   return message;
@@ -110,6 +128,7 @@ void Encode(const Result& result, Response* response) {
     if (result.value) EncodeScalar(*result.value, result.dtype, response->mutable_value());
     response->set_count(result.timing.num_items);
     if (result.index) response->set_index(*result.index);
+    if (result.new_indices || result.indices) *response->mutable_keys() = PlaceOf(result.new_indices, result.indices);
   } else if constexpr (requires { response->set_count(0); }) {
     response->set_count(result.num_kept);
     if (result.new_indices || result.indices) {
@@ -133,6 +152,9 @@ grpc::ByteBuffer Pack(const Reply* reply, const Result* result) {
         requires { response.set_count(0); } && requires { response.mutable_indices(); }) {
       response.set_count(reply->num_kept);
       if (!reply->indices.empty()) arrays.push_back({Response::kIndicesFieldNumber, {}, reply->indices});
+    }
+    if constexpr (requires { response.mutable_keys(); }) {
+      if (!reply->indices.empty()) arrays.push_back({Response::kKeysFieldNumber, {}, reply->indices});
     }
     if constexpr (requires { response.mutable_values(); }) {
       if (!reply->values.empty()) arrays.push_back({Response::kValuesFieldNumber, {}, reply->values});

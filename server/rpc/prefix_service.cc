@@ -17,6 +17,34 @@
 namespace prefixd {
 namespace {
 
+// An array is cut in one way, and keys have a type.
+template <class S>
+absl::Status CheckCuts(const S& spec, bool has_offsets, bool has_keys) {
+  const auto conflict = [](std::string_view field, std::string_view why) {
+    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", field, why);
+  };
+  if (has_keys && !spec.key_dtype) {
+    return Error(absl::StatusCode::kInvalidArgument, "UNKNOWN_ENUM", "spec.key_dtype",
+                 "there are keys, and their type is not said: set it");
+  }
+  if (spec.key_dtype && !has_keys) return conflict("spec.key_dtype", "there are no keys: send some, or leave it out");
+  if constexpr (requires { spec.return_keys; }) {
+    if (spec.return_keys && !has_keys) {
+      return conflict("spec.return_keys", "there are no keys that could be returned: send some, or leave it out");
+    }
+  }
+  if (has_keys && has_offsets) {
+    return conflict("keys",
+                    "there are keys and offsets of segments: an array is cut by the one or by the other, leave "
+                    "one out");
+  }
+  if (spec.segmented && spec.axis) {
+    return conflict(has_keys ? "keys" : "segment_offsets",
+                    "there are segments and an axis: an array is cut by the one or by the other, leave one out");
+  }
+  return absl::OkStatus();
+}
+
 // The message, with its spec.
 struct DecodePrimitive {
   template <class Request>
@@ -25,11 +53,8 @@ struct DecodePrimitive {
     if (request.has_spec()) {
       PREFIXD_ASSIGN_OR_RETURN(auto spec, FromWire(request.spec()));
       if constexpr (kServesSegments<Request>) {
-        spec.segmented = request.has_segment_offsets();
-        if (spec.segmented && spec.axis) {
-          return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "segment_offsets",
-                       "there are segments and an axis: an array is cut by the one or by the other, leave one out");
-        }
+        spec.segmented = request.has_segment_offsets() || request.has_keys();
+        PREFIXD_RETURN_IF_ERROR(CheckCuts(spec, request.has_segment_offsets(), request.has_keys()));
       }
       if constexpr (requires { spec.has_coefficients; }) spec.has_coefficients = request.has_coefficients();
       message.operation = std::move(spec);

@@ -64,6 +64,7 @@ absl::StatusOr<ProgramStep> Decode(const v1::ScanStep& wire) {
   PREFIXD_ASSIGN_OR_RETURN(ProgramStep step, DecodePrimitive(wire));
   AddIfNamed(Role::kSegmentOffsets, wire.segment_offsets(), &step.reads);
   AddIfNamed(Role::kCoefficients, wire.coefficients(), &step.reads);
+  AddIfNamed(Role::kKeys, wire.keys(), &step.reads);
   return step;
 }
 absl::StatusOr<ProgramStep> Decode(const v1::DifferenceStep& wire) { return DecodePrimitive(wire); }
@@ -71,7 +72,9 @@ absl::StatusOr<ProgramStep> Decode(const v1::DifferenceStep& wire) { return Deco
 absl::StatusOr<ProgramStep> Decode(const v1::ReduceStep& wire) {
   PREFIXD_ASSIGN_OR_RETURN(ProgramStep step, DecodePrimitive(wire));
   AddIfNamed(Role::kSegmentOffsets, wire.segment_offsets(), &step.reads);
+  AddIfNamed(Role::kKeys, wire.keys(), &step.reads);
   AddIfNamed(Role::kIndexOut, wire.index_out(), &step.writes);
+  AddIfNamed(Role::kKeysOut, wire.keys_out(), &step.writes);
   return step;
 }
 

@@ -23,8 +23,8 @@ std::optional<uint64_t> NumItems(const std::optional<DeviceItems>& items) {
 }
 
 std::optional<uint64_t> CapacityOf(const Work& work, const Places& places) {
-  // What is kept is counted by the runner, and a reduce has one value.
-  if (work.shape().is_counted || !work.shape().HasItems() || !places.values_sink()) return std::nullopt;
+  // What is kept, and runs of keys, are counted by the runner, and a reduce has one value.
+  if (work.shape().HasUnknownLength() || !work.shape().HasItems() || !places.values_sink()) return std::nullopt;
   return places.values_sink()->capacity();
 }
 
@@ -43,6 +43,7 @@ ChunkChecker::ChunkChecker(std::shared_ptr<const Work> work, CallShape shape, co
       resident_mask_bytes_(NumItems(places.mask())),
       resident_coefficients_(NumItems(places.coefficients())),
       resident_offsets_(NumItems(places.offsets())),
+      resident_keys_(NumItems(places.keys())),
       capacity_(CapacityOf(*work_, places)),
       reply_bytes_per_item_(InlineBytesPerItem(work_->shape(), places)) {}
 
@@ -78,7 +79,9 @@ absl::Status ChunkChecker::Check(Chunk* chunk) {
   }
   num_items_ += num_items;
   // Empty segments have results, and an initial value is one.
-  chunk->has_work = num_items > 0 || chunk->num_offsets > 1 || (work_->shape().has_initial && !has_begun_);
+  // What offsets are that are resident shows when it runs.
+  const bool has_more = resident_offsets_ || work_->shape().has_initial;
+  chunk->has_work = num_items > 0 || chunk->num_offsets > 1 || (has_more && !has_begun_);
   has_begun_ = true;
   return absl::OkStatus();
 }
@@ -170,7 +173,15 @@ absl::Status ChunkChecker::CheckChunkCoefficients(const Chunk& chunk) const {
 }
 
 absl::Status ChunkChecker::CheckOffsets(Chunk* chunk) const {
-  if (!work_->shape().has_offsets) return absl::OkStatus();  // None were looked for.
+  if (!work_->shape().has_offsets) {
+    if (!chunk->offsets && !chunk->keys) return absl::OkStatus();
+    return InvalidArgument("FIELD_CONFLICT", chunk->keys ? "keys.inline" : "segment_offsets.inline",
+                           "the first message has no segments: send none with the later ones");
+  }
+  if (work_->shape().keys) {
+    chunk->num_offsets = chunk->num_items + 1;
+    return CheckKeys(*chunk);
+  }
   if (resident_offsets_ || has_begun_) {
     if (chunk->offsets) {
       return InvalidArgument("FIELD_CONFLICT", "segment_offsets.inline",
@@ -183,6 +194,25 @@ absl::Status ChunkChecker::CheckOffsets(Chunk* chunk) const {
   PREFIXD_RETURN_IF_ERROR(CheckInlineOffsets(offsets, chunk->num_items));
   chunk->num_offsets = offsets.size() / sizeof(uint64_t);
   return absl::OkStatus();
+}
+
+absl::Status ChunkChecker::CheckKeys(const Chunk& chunk) const {
+  const auto conflict = [](std::string_view why) { return InvalidArgument("FIELD_CONFLICT", "keys.inline", why); };
+  if (resident_keys_ || has_begun_) {
+    return chunk.keys ? conflict("the first message says where the keys are: send none") : absl::OkStatus();
+  }
+  if (!has_inline_values_) return conflict("the values are resident, and so have the keys to be: name them");
+  const uint64_t came = chunk.keys ? chunk.keys->size() : 0;
+  const uint64_t key_bytes = SizeOf(*work_->shape().keys);
+  if (came / key_bytes != chunk.num_items || came % key_bytes != 0) {
+    return InvalidArgument("KEYS_LENGTH", "keys.inline.data",
+                           StrCat("the keys have ", came, " bytes for a chunk of ", chunk.num_items,
+                                  " elements: expected ", chunk.num_items * key_bytes, ", one for each element"));
+  }
+  if (came <= kMaxReplyPayloadBytes) return absl::OkStatus();
+  return InvalidArgument("KEYS_LENGTH", "keys.inline.data",
+                         StrCat("there are ", came, " bytes of keys: expected at most ", kMaxReplyPayloadBytes,
+                                " in a message, put them and the values into arrays"));
 }
 
 absl::Status ChunkChecker::Finish() const {

@@ -22,9 +22,8 @@ class ChunkChecker {
   // The next chunk. Sets how many elements it has: those of its values, or, where they are resident, of its mask; the
   // first has all of them where that is resident too. And whether it leaves something to run.
   // Errors: INVALID_ARGUMENT (LENGTH_NOT_MULTIPLE, CHUNK_OUT_OF_ORDER, MASK_LENGTH, COUNT_MISMATCH, FIELD_CONFLICT,
-  // SEGMENT_OFFSETS, COEFFICIENTS_LENGTH,
-  //         ALGORITHM_LIMIT for the chunks so far, this one included);
-  //         OUT_OF_RANGE (REPLY_TOO_LARGE) for a unary call, SINK_TOO_SMALL for a slice.
+  //         SEGMENT_OFFSETS, KEYS_LENGTH, COEFFICIENTS_LENGTH; ALGORITHM_LIMIT for the chunks so far, this one
+  //         included); OUT_OF_RANGE (REPLY_TOO_LARGE) for a unary call, SINK_TOO_SMALL for a slice.
   absl::Status Check(Chunk* chunk);
 
   // Nothing comes any more. Errors: INVALID_ARGUMENT (COUNT_MISMATCH) if the array was declared longer.
@@ -38,6 +37,7 @@ class ChunkChecker {
   absl::Status CheckChunkCoefficients(const Chunk& chunk) const;
   // Sets how many offsets of segments there are.
   absl::Status CheckOffsets(Chunk* chunk) const;
+  absl::Status CheckKeys(const Chunk& chunk) const;
 
   const std::shared_ptr<const Work> work_;
   const CallShape shape_;
@@ -46,7 +46,8 @@ class ChunkChecker {
   const std::optional<uint64_t> resident_mask_bytes_;  // Nothing: the mask is inline, or there is none.
   const std::optional<uint64_t> resident_coefficients_;
   const std::optional<uint64_t> resident_offsets_;  // How many a segmented operation has.
-  const std::optional<uint64_t> capacity_;          // For values that go into a slice. Nothing: no bound.
+  const std::optional<uint64_t> resident_keys_;
+  const std::optional<uint64_t> capacity_;  // For values that go into a slice. Nothing: no bound.
   const uint64_t reply_bytes_per_item_;
   bool has_begun_ = false;
   uint64_t num_items_ = 0;  // Checked so far.

@@ -19,6 +19,11 @@ constexpr uint64_t kMinLentBytes = uint64_t{16} << 10;
 // A piece is a whole number of these, so that every piece but the last ends with a byte of a bit mask.
 constexpr uint64_t kItemsPerMaskByte = 8;
 
+// Of a reduce to many values, which ChunkChecker has counted: what goes in.
+uint64_t StagedBytesPerItem(const Work& work) {
+  return work.shape().is_reduced ? work.item_bytes() : work.widest_bytes_per_item();
+}
+
 uint64_t CountAt(const std::byte* scalar) {
   uint64_t count = 0;
   std::memcpy(&count, scalar, sizeof(count));
@@ -48,9 +53,9 @@ PieceRunner::PieceRunner(std::shared_ptr<const Work> work, CallShape shape, Plac
       // Values that are resident are cut at groups' ends, unless the array begins or ends inside one.
       keeps_open_group_(work_->shape().depends_on_cuts && ((shape == CallShape::kStream && !places_.values()) ||
                                                            carry_in_.has_value() || returns_carry_)),
-      // Fewer values than resident items, which ChunkChecker has counted, fit where the items would not.
+      // The values of resident items fit where the items would not.
       piece_items_(IsStaged() && !(places_.values() && work_->shape().is_reduced)
-                       ? kMaxReplyPayloadBytes / work_->widest_bytes_per_item() / kItemsPerMaskByte * kItemsPerMaskByte
+                       ? kMaxReplyPayloadBytes / StagedBytesPerItem(*work_) / kItemsPerMaskByte * kItemsPerMaskByte
                        : std::numeric_limits<uint64_t>::max()),
       open_(work_->item_bytes()),
       open_coefficients_(work_->item_bytes()) {
@@ -91,8 +96,9 @@ absl::Status PieceRunner::Run(BorrowedLane& lane, const Piece& piece, const Stop
   if (shape.has_offsets) num_offsets_ = piece.chunk.num_offsets;
   if (const auto& offsets = places_.offsets()) {
     PREFIXD_RETURN_IF_ERROR(
-        CheckResidentOffsets(lane, offsets->data, offsets->num_items, piece.num_items, "segment_offsets.array"));
+        CheckResidentOffsets(lane, offsets->data, offsets->num_items, piece.num_items, stop, "segment_offsets.array"));
   }
+  if (shape.keys) PREFIXD_RETURN_IF_ERROR(FindRuns(lane, piece));
   const bool touches_open_group = open_.num_items() > 0 || ClosedItems(piece) != piece.num_items;
   const bool direct = !touches_open_group && FitsDirect(lane, std::max(piece.num_items, piece.chunk.num_offsets));
   const uint64_t open_before = open_.num_items();
@@ -106,13 +112,29 @@ absl::Status PieceRunner::Run(BorrowedLane& lane, const Piece& piece, const Stop
   if (shape.is_counted || (shape.scalar_bytes > 0 && piece.is_last)) {
     AddScalar(shape, lane.scalar.host.data(), &done_.totals);
   }
-  if (piece.is_last) PREFIXD_RETURN_IF_ERROR(shape.is_counted ? ConcludeSinks(lane) : StoreValue(lane));
+  if (piece.is_last) PREFIXD_RETURN_IF_ERROR(shape.HasUnknownLength() ? ConcludeSinks(lane) : StoreValue(lane));
   if (!RepliesWithItems()) return absl::OkStatus();
   const uint64_t num_outputs =
       shape.is_counted ? done_.totals.num_kept - kept_before : work_->NumOutputs(piece.num_items, num_offsets_);
   *reply = {.values = Take(lane, lane.values, num_outputs * inline_value_bytes_),
             .indices = Take(lane, lane.indices, num_outputs * inline_index_bytes_),
             .num_kept = done_.totals.num_kept};
+  return absl::OkStatus();
+}
+
+absl::Status PieceRunner::FindRuns(BorrowedLane& lane, const Piece& piece) {
+  const DType dtype = *work_->shape().keys;
+  const std::byte* keys = nullptr;
+  if (places_.keys()) {
+    keys = places_.keys()->data;
+  } else {
+    PREFIXD_ASSIGN_OR_RETURN(
+        keys, BringIn(lane, lane.mask, *piece.chunk.keys, /*first_byte=*/0, piece.num_items * SizeOf(dtype),
+                      SizeOf(dtype), /*offset_bytes=*/0, /*direct=*/false));
+  }
+  PREFIXD_ASSIGN_OR_RETURN(runs_, FindKeyRuns(lane, dtype, keys, piece.num_items));
+  num_offsets_ = runs_.num_offsets;
+  keys_ = keys;
   return absl::OkStatus();
 }
 
@@ -223,7 +245,9 @@ absl::Status PieceRunner::BringIn(BorrowedLane& lane, const Piece& piece, bool d
   }
   if (work_->shape().has_offsets) {
     const std::byte* data = nullptr;
-    if (const auto& offsets = places_.offsets()) {
+    if (work_->shape().keys) {
+      data = runs_.offsets.data();
+    } else if (const auto& offsets = places_.offsets()) {
       data = offsets->data;
     } else {
       PREFIXD_ASSIGN_OR_RETURN(
@@ -289,7 +313,7 @@ bool PieceRunner::FitsDirect(const BorrowedLane& lane, uint64_t num_items) const
 absl::Status PieceRunner::PlaceOutputs(BorrowedLane& lane, const Piece& piece, bool direct, Outputs* outputs) {
   const WorkShape& shape = work_->shape();
   const auto place = [&](std::optional<Destination>& sink, const StagingBlock& block, uint64_t item_bytes,
-                         Outputs::Part* part) -> absl::Status {
+                         std::string_view field, Outputs::Part* part) -> absl::Status {
     if (item_bytes == 0) return absl::OkStatus();
     part->data = block.data(direct);
     if (!sink) return absl::OkStatus();
@@ -298,6 +322,11 @@ absl::Status PieceRunner::PlaceOutputs(BorrowedLane& lane, const Piece& piece, b
     const uint64_t first = shape.is_counted ? done_.totals.num_kept : done_.totals.num_items;
     part->to = room.data + first * item_bytes;
     part->room = room.num_items - first;
+    if (shape.is_reduced && shape.keys && part->room < num_offsets_ - 1) {
+      return Error(absl::StatusCode::kOutOfRange, "SINK_TOO_SMALL", field,
+                   StrCat("there are ", num_offsets_ - 1, " runs of equal keys and the slice has room for ", part->room,
+                          ": name one that is long enough, or ask for a new array"));
+    }
     // Fewer may be kept than there is room for; how many, the kernel will say.
     if (shape.is_counted ? part->room >= piece.num_items : open_.num_items() == 0) {
       part->data = part->to;  // Those of an open group are there already, or another call's.
@@ -307,8 +336,8 @@ absl::Status PieceRunner::PlaceOutputs(BorrowedLane& lane, const Piece& piece, b
     }
     return absl::OkStatus();
   };
-  PREFIXD_RETURN_IF_ERROR(place(places_.values_sink(), lane.values, shape.value_bytes, &outputs->values));
-  return place(places_.indices_sink(), lane.indices, shape.index_bytes, &outputs->indices);
+  PREFIXD_RETURN_IF_ERROR(place(places_.values_sink(), lane.values, shape.value_bytes, "sink.array", &outputs->values));
+  return place(places_.indices_sink(), lane.indices, shape.index_bytes, "keys_sink.array", &outputs->indices);
 }
 
 // The closed items run behind the carry of those before, and leave a carry. The open ones run behind that, for their
@@ -328,11 +357,14 @@ absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool d
                        .num_items = closed,
                        .first_item = done_.totals.num_items - open_.num_items()};
   PREFIXD_RETURN_IF_ERROR(BringIn(lane, piece, direct, &arrays));
-  if (closed > 0 || (shape.has_offsets && shape.is_reduced) || shape.has_initial) {
+  if (closed > 0 || (shape.is_reduced && num_offsets_ > 1) || shape.has_initial) {
     arrays.carry_in = has_carry_ ? carry_.data() : nullptr;
     arrays.carry_out = carries ? carry_.data() : nullptr;
     PREFIXD_RETURN_IF_ERROR(work_->Enqueue(*lane.lane, arrays));
     has_carry_ = carries;
+  }
+  if (shape.keys && shape.index_bytes > 0) {
+    PREFIXD_RETURN_IF_ERROR(TakeKeys(lane, *shape.keys, runs_, keys_, piece.num_items, arrays.indices));
   }
   // Before they run: in place, their output items take their place.
   if (keeps_open_group_) PREFIXD_RETURN_IF_ERROR(open_.Keep(*lane.lane, arrays.in, closed, num_items));

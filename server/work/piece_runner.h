@@ -10,6 +10,7 @@
 #ifndef PREFIXD_SERVER_WORK_PIECE_RUNNER_H_
 #define PREFIXD_SERVER_WORK_PIECE_RUNNER_H_
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -23,6 +24,7 @@
 #include "server/call/stop_signal.h"
 #include "server/lanes/lane_pool.h"
 #include "server/request.h"
+#include "server/work/key_runs.h"
 #include "server/work/open_group.h"
 #include "server/work/scan_carry.h"
 #include "server/work/work.h"
@@ -38,6 +40,9 @@ struct Piece {
   uint64_t first = 0;  // The first of the chunk's elements that belongs to the piece.
   uint64_t num_items = 0;
   bool is_last = false;  // The whole array ends with it. May be false where that is not known yet.
+
+  // What it takes grows with that: items, or segments.
+  uint64_t size() const { return std::max(num_items, chunk.num_offsets); }
 };
 
 // What a lane did for one request.
@@ -77,8 +82,10 @@ class PieceRunner {
     if (work_->shape().HasItems()) return false;
     return (done_.totals.num_items > 0 && !done_.totals.scalar) || (places_.values_sink() && !is_value_stored_);
   }
-  // Replies may be made that no message pays for: those to values that are resident.
-  bool HasUnpaidReplies() const { return RepliesWithItems() && (places_.values() || !work_->shape().has_input); }
+  // Replies may be made that no message pays for: those to values, or offsets, that are resident.
+  bool HasUnpaidReplies() const {
+    return RepliesWithItems() && (places_.values() || places_.offsets() || !work_->shape().has_input);
+  }
   // As Run, of no items.
   absl::Status RunEnd(BorrowedLane& lane, const StopSignal& stop);
 
@@ -87,7 +94,8 @@ class PieceRunner {
     return keeps_open_group_ ? kGroupItems * work_->item_bytes() * (work_->shape().has_coefficients ? 2 : 1) : 0;
   }
 
-  // What the piece of so many items, or the end, which has none, takes of a lane; with the open group before it.
+  // What the piece of so many items, or segments where there are more of these, takes of a lane; with the open group
+  // before it. The end has none.
   TaskSize SizeOfTask(uint64_t num_items) const;
   int64_t EstimateNs(uint64_t num_items) const { return work_->EstimateNs(open_.num_items() + num_items, !IsStaged()); }
 
@@ -132,6 +140,8 @@ class PieceRunner {
   absl::Status MoveKept(BorrowedLane& lane, const Outputs::Part& part, uint64_t num_kept, uint64_t item_bytes,
                         std::string_view field);
   absl::Status ConcludeSinks(BorrowedLane& lane);
+  // Finds the segments by their keys.
+  absl::Status FindRuns(BorrowedLane& lane, const Piece& piece);
   // Items of the open group, also before they have come to the device.
   uint64_t NumOpenItems() const {
     return carry_in_ ? carry_in_->open_items.size() / work_->item_bytes() : open_.num_items();
@@ -183,6 +193,8 @@ class PieceRunner {
   bool has_carry_ = false;
   bool is_value_stored_ = false;
   uint64_t num_offsets_ = 1;  // How many a segmented operation has.
+  KeyRuns runs_;              // Its offsets, if it has keys:
+  const std::byte* keys_ = nullptr;
   WorkDone done_;
 };
 

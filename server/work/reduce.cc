@@ -14,9 +14,11 @@ class ReduceWork final : public Work {
   ReduceWork(const Device& device, const ReduceSpec& spec)
       : Work(device, spec,
              HasManyValues(spec) ? WorkShape{.value_bytes = SizeOf(spec.output()),
+                                             .index_bytes = spec.return_keys ? SizeOf(*spec.key_dtype) : 0,
                                              .is_whole = true,
                                              .is_reduced = true,
-                                             .has_offsets = spec.segmented}
+                                             .has_offsets = spec.segmented,
+                                             .keys = spec.key_dtype}
                                  : WorkShape{.scalar_bytes = sizeof(ReduceState),
                                              .carry_bytes = sizeof(ReduceState),
                                              .depends_on_cuts = DependsOnCuts(spec.algorithm, spec.op, spec.output())}),

@@ -21,6 +21,7 @@ class ScanWork final : public Work {
               .in_place = !spec.include_initial,
               .is_whole = IsWhole(spec),
               .has_offsets = spec.segmented,
+              .keys = spec.key_dtype,
               .has_coefficients = spec.has_coefficients,
               .has_initial = spec.include_initial}),
         scan_(spec) {}

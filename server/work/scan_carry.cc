@@ -38,7 +38,7 @@ absl::Status CheckCarries(const Work& work) {
                  "axis or the carry out");
   }
   if (scan != nullptr && scan->segmented) {
-    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "segment_offsets",
+    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", scan->key_dtype ? "keys" : "segment_offsets",
                  "the scans of segments end with the array, so that none goes on behind it: leave the segments or the "
                  "carry out");
   }

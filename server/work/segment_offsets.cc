@@ -70,7 +70,7 @@ absl::Status CheckInlineOffsets(const Payload& offsets, uint64_t num_items) {
 }
 
 absl::Status CheckResidentOffsets(BorrowedLane& lane, const std::byte* offsets, uint64_t num_offsets,
-                                  uint64_t num_items, std::string_view field) {
+                                  uint64_t num_items, const StopSignal& stop, std::string_view field) {
   constexpr uint64_t kBytes = sizeof(uint64_t);
   std::byte* const ends = lane.scalar.host.data();
   PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(ends, offsets, kBytes));
@@ -81,6 +81,7 @@ absl::Status CheckResidentOffsets(BorrowedLane& lane, const std::byte* offsets, 
   PREFIXD_RETURN_IF_ERROR(CheckEnds(first_and_last[0], first_and_last[1], num_offsets, num_items, field));
   // Which are below the one before, a byte each; and of those bytes where the first 1 is.
   for (uint64_t done = 0; done + 1 < num_offsets;) {
+    PREFIXD_RETURN_IF_ERROR(stop.Check());
     const uint64_t count = std::min<uint64_t>(num_offsets - 1 - done, kMaxReplyPayloadBytes);
     PREFIXD_RETURN_IF_ERROR(lane.lane->Map({.op = MapOp::kCompareArrays,
                                             .dtype = DType::kU64,

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "proto/payload.h"
+#include "server/call/stop_signal.h"
 #include "server/lanes/borrowed_lane.h"
 
 namespace prefixd {
@@ -24,10 +25,11 @@ absl::Status CheckNumOffsets(uint64_t num_offsets, std::string_view field);
 absl::Status CheckInlineOffsets(const Payload& offsets, uint64_t num_items);
 
 // Those in device memory, which came from `field`. Waits for the lane, whose blocks for scalars and masks are free.
-// Needs: CheckNumOffsets is OK. Errors: as above; the lane's. Cost:   two launches for each million, which read them
-// twice.
+// Needs:  CheckNumOffsets is OK.
+// Errors: as above; the lane's; those of `stop`, which is asked before each million.
+// Cost:   two launches for each million, which read them twice.
 absl::Status CheckResidentOffsets(BorrowedLane& lane, const std::byte* offsets, uint64_t num_offsets,
-                                  uint64_t num_items, std::string_view field);
+                                  uint64_t num_items, const StopSignal& stop, std::string_view field);
 
 }  // namespace prefixd
 

@@ -27,7 +27,7 @@ namespace prefixd {
 // What goes in and what comes out, for each item or each array.
 struct WorkShape {
   uint64_t value_bytes = 0;   // An output item's; 0: there are no output items.
-  uint64_t index_bytes = 0;   // An index's, one for each output item; 0: there are none.
+  uint64_t index_bytes = 0;   // An index's, or a reduce's key's, one for each output item; 0: there are none.
   uint64_t scalar_bytes = 0;  // The result beside the items; 0: there is none.
   // What joins a piece of an array to the one before it, kept on the device; 0: pieces need nothing of each other.
   uint64_t carry_bytes = 0;
@@ -38,10 +38,13 @@ struct WorkShape {
   bool in_place = false;              // The output items may go where the input items are, if both have one size.
   bool is_whole = false;              // The array is one piece, and alone in its launch.
   bool is_reduced = false;            // An output item is of many input items: Work::NumOutputs.
-  bool has_offsets = false;           // Offsets of segments come with the items.
+  bool has_offsets = false;           // Offsets of segments come with the items; or are found:
+  std::optional<DType> keys = {};     // by keys of this type, which come with them.
   bool has_coefficients = false;      // An item of the same type comes with each.
   bool has_initial = false;           // There is one output item more than input items.
 
+  // Whether how many output items there are shows when they are made.
+  bool HasUnknownLength() const { return is_counted || (is_reduced && keys); }
   // Else there is one value, at the end.
   bool HasItems() const { return value_bytes > 0 || is_counted; }
 };

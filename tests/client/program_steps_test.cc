@@ -89,6 +89,57 @@ TEST_F(ProgramTest, ScansOfSegments) {
   EXPECT_EQ(ErrorReason(RunStatus(wrong)), "FIELD_CONFLICT");
 }
 
+TEST_F(ProgramTest, ByKeys) {
+  const auto values = Values<int32_t>(1'000, -9, 9);
+  std::vector<int16_t> keys(values.size());
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<int16_t>(i / 300 % 2);
+  Program program;
+  const auto x = program.Input<int32_t>(values);
+  const auto k = program.Input<int16_t>(keys);
+  const auto scanned = program.ScanByKeys(x, k, {.kind = ScanKind::kExclusive, .init = 5});
+  const auto runs = program.ReduceByKeys<int32_t, int16_t, int64_t>(x, k);
+  program.Output(scanned);
+  program.Output(runs.values);
+  program.Output(runs.keys);
+  const ProgramResult result = Run(program);
+  std::vector<int32_t> expected;
+  std::vector<int64_t> sums;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i % 300 == 0) sums.push_back(0);
+    expected.push_back(static_cast<int32_t>(5 + sums.back()));
+    sums.back() += values[i];
+  }
+  EXPECT_EQ(ValuesOf(result, scanned), expected);
+  EXPECT_EQ(ValuesOf(result, runs.values), sums);
+  EXPECT_THAT(ValuesOf(result, runs.keys), ElementsAre(0, 1, 0, 1));
+}
+
+// What a step reads as a term is not in its options, whichever of them have a use for it.
+TEST_F(ProgramTest, OptionsThatNameArraysAreRefused) {
+  const std::vector<float> values = {1, 2, 3}, coefficients = values;
+  const std::vector<uint64_t> offsets = {0, 3};
+  const auto status = [&](auto&& add) {
+    Program program;
+    const auto x = program.Input<float>(values);
+    program.Output(add(program, x));
+    return RunStatus(program);
+  };
+  const auto cuts = [&](Program& program) { return program.Input<uint64_t>(offsets); };
+  const auto span = absl::MakeConstSpan(coefficients);
+  for (const absl::Status& wrong :
+       {status([&](Program&p, auto x) {
+          return p.ScanSegments(x, cuts(p), {.op = Op::kLinearRecurrence, .coefficients = span});
+        }),
+        status([&](Program&p, auto x) { return p.ScanRecurrence(x, x, {.segments = absl::MakeConstSpan(offsets)}); }),
+        status([&](Program&p, auto x) { return p.ScanSegments(x, cuts(p), {.return_carry = true}); }),
+        status([&](Program&p, auto x) { return p.ScanRecurrence(x, x, {.return_carry = true}); }),
+        status([&](Program&p, auto x) { return p.ScanByKeys(x, x, {.keys = span}); }),
+        status([&](Program&p, auto x) { return p.ReduceByKeys(x, x, {.keys = span}).values; }),
+        status([&](Program&p, auto x) { return p.ReduceByKeys(x, x, {.return_keys = true}).values; })}) {
+    EXPECT_EQ(ErrorReason(wrong), "FIELD_CONFLICT") << wrong;
+  }
+}
+
 TEST_F(ProgramTest, LinearRecurrences) {
   const auto values = Values<float>(1'000, -9, 9);
   const std::vector<float> coefficients(values.size(), 0.5F);

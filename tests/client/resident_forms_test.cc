@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/client.h"
@@ -58,6 +60,65 @@ TEST_F(ResidentTest, AnAxisHasNoLimitOnTheDevice) {
               client_.Reduce<int64_t>(array->Part(0, 3 * kColumns), {.op = Op::kMin, .axis = axis})->values);
     EXPECT_EQ(from_here->values.size(), axis.NumArrays(few.size()));
     EXPECT_EQ(ErrorReason(client_.Reduce<int64_t>(values, {.axis = axis}).status()), "AXIS_ON_STREAM");
+  }
+}
+
+TEST_F(ResidentTest, Keys) {
+  const std::vector<int64_t> values = Values<int64_t>(300'000);
+  std::vector<uint16_t> keys(values.size());
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<uint16_t>(i * i / 70'000'000 % 5);
+  std::vector<uint16_t> runs;
+  std::vector<int64_t> sums, scanned;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const bool begins = i == 0 || keys[i] != keys[i - 1];
+    if (begins) runs.push_back(keys[i]);
+    if (begins) sums.push_back(0);
+    sums.back() = static_cast<int64_t>(static_cast<uint64_t>(sums.back()) + static_cast<uint64_t>(values[i]));
+    scanned.push_back(sums.back());
+  }
+  const auto array = client_.CreateArray<int64_t>(values);
+  const auto names = client_.CreateArray<uint16_t>(keys);
+  const auto reduced = client_.Reduce<int64_t>(array->Part(0, 1'000), {.keys = names->Part(0, 1'000)});
+  ASSERT_TRUE(reduced.ok()) << reduced.status();
+  EXPECT_EQ(reduced->values, std::vector<int64_t>({scanned[999]}));
+  EXPECT_EQ(reduced->keys, "");
+  const auto into = client_.ReduceInto<int64_t>(
+      *array, NewArray{}, {.keys = ArrayPart(*names), .return_keys = true, .keys_to = NewArray{}});
+  ASSERT_TRUE(into.ok()) << into.status();
+  EXPECT_EQ(*into->values.Read<int64_t>(), sums);
+  EXPECT_EQ(*into->keys.Read<uint16_t>(), runs);
+  const auto scan = client_.ScanInto<int64_t>(*array, NewArray{}, {.keys = ArrayPart(*names)});
+  ASSERT_TRUE(scan.ok()) << scan.status();
+  EXPECT_EQ(*scan->values.Read<int64_t>(), scanned);
+
+  const auto some = absl::MakeConstSpan(values).first(60'000);
+  const auto here =
+      client_.Reduce<int64_t>(some, {.keys = absl::MakeConstSpan(keys).first(some.size()), .return_keys = true});
+  ASSERT_TRUE(here.ok()) << here.status();
+  EXPECT_EQ(here->values.back(), scanned[some.size() - 1]);
+  EXPECT_EQ(here->KeysAs<uint16_t>(), std::vector<uint16_t>(runs.begin(), runs.begin() + here->values.size()));
+  const auto scan_here = client_.Scan<int64_t>(some, {.keys = absl::MakeConstSpan(keys).first(some.size())});
+  ASSERT_TRUE(scan_here.ok()) << scan_here.status();
+  EXPECT_EQ(scan_here->values, std::vector<int64_t>(scanned.begin(), scanned.begin() + some.size()));
+  EXPECT_EQ(ErrorReason(client_.Scan<int64_t>(some, {.keys = absl::MakeConstSpan(keys)}).status()), "KEYS_LENGTH");
+}
+
+TEST_F(ResidentTest, WhatIsSegmentedSaysHow) {
+  const std::vector<float> values = {1, 2, 3};
+  const std::vector<uint64_t> offsets = {0, 1, 3};
+  const auto array = client_.CreateArray<float>(values);
+  const auto cuts = client_.CreateArray<uint64_t>(offsets);
+  std::string result;
+  const auto sink = [&](Pieces elements, Pieces) {
+    for (const std::string_view piece : elements) result.append(piece);
+    return absl::OkStatus();
+  };
+  for (const Spec& spec : {Spec(ScanSpec{.segmented = true}), Spec(ReduceSpec{.segmented = true})}) {
+    EXPECT_EQ(ErrorReason(client_.RunOnArrays(spec, {.values = *array}, sink).status()), "FIELD_CONFLICT");
+    result.clear();
+    const auto reply = client_.RunOnArrays(spec, {.values = *array, .segments = ArrayPart(*cuts)}, sink);
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    EXPECT_EQ(result.size(), (PrimitiveOf(spec) == Primitive::kScan ? 3 : 2) * sizeof(float));
   }
 }
 

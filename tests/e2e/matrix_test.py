@@ -1,5 +1,7 @@
 """Operations along an axis: what comes out is what NumPy gives, and for floats, what each row or column gives alone."""
 
+import signal
+import subprocess
 import unittest
 
 import numpy as np
@@ -7,7 +9,8 @@ import numpy as np
 from arrays_test import refusal, usage
 from foreign_client_test import DTYPES, scan_request
 from google.protobuf import json_format
-from harness import Server, grpc
+from bench_test import obey_interrupts
+from harness import BIN_DIR, Server, grpc, wait_until
 from programs_test import dtype_name, program
 from resident import ResidentTest, operand, place
 from prefixd.v1 import primitives_pb2, programs_pb2_grpc, types_pb2
@@ -319,6 +322,24 @@ class MatrixTest(ResidentTest):
         self.assert_fails("scan", "--reverse", "-", stdin=b"1\n" * 300_000, says="REVERSE_ON_STREAM")
         with Server("--max-arrays", "0") as server:
             self.assert_fails("scan", "--reverse", source, result, server=server.address, says="--max-arrays 0")
+            np.save(source, back[: 1 << 18])  # A message holds it.
+            self.ctl("scan", "--reverse", source, result, server=server.address)
+
+    def test_an_interrupted_run_leaves_no_arrays(self):
+        source, result = self.folder / "x.raw", self.folder / "y.raw"
+        with source.open("wb") as file:
+            file.truncate(1 << 30)
+        before = usage(self.server)
+        process = subprocess.Popen(
+            [BIN_DIR / "prefixctl", "--server", self.server.address, "scan", "--reverse", "--type", "f32", source, result],
+            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=obey_interrupts)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        wait_until(lambda: usage(self.server) != before)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 1)
+        wait_until(lambda: usage(self.server) == before)  # What was on its way comes to an end first.
+        self.assertEqual(list(self.folder.iterdir()), [source])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import numpy as np
 
 from arrays_test import refusal
 from foreign_client_test import DTYPES
-from harness import grpc
+from harness import Server, grpc
 from programs_test import program
 from resident import ResidentTest, operand, place
 from prefixd.v1 import primitives_pb2, programs_pb2_grpc, types_pb2
@@ -220,6 +220,33 @@ class RecurrencesTest(ResidentTest):
         assert_refused(None, INVALID, "COEFFICIENTS_LENGTH",
                        method=stream(request_of(b[:50], place(self.arrays.upload(a)))))
 
+    def test_coefficients_of_other_values_are_refused(self):
+        request = request_of(np.ones(5), np.ones(5))
+        request.values.inline.first_item = 0
+        request.coefficients.inline.first_item = 5
+        self.assertEqual(refusal(self.stub.Scan, request)[:2], (INVALID, "CHUNK_OUT_OF_ORDER"))
+
+    def test_large_files_on_one_of_several_servers(self):
+        """Their arrays are made on one server, whichever that is."""
+        a, b = self.some(np.float64, 200_003)  # More than a message.
+        source, other, result = (self.folder / name for name in ("b.npy", "a.npy", "y.npy"))
+        np.save(source, b)
+        np.save(other, a)
+        with Server() as second:
+            for _ in range(4):
+                self.ctl("scan", "--reverse", "--op", "linear_recurrence", "--coefficients", other, source, result,
+                         server=f"{self.server.address},{second.address}")
+                np.testing.assert_allclose(np.load(result), recurrence(a, b, 0, reverse=True), rtol=0, atol=1e-9)
+        np.save(other, a[1:])
+        self.assert_fails("scan", "--reverse", "--op", "linear_recurrence", "--coefficients", other, source, result,
+                          says="200002 coefficients for 200003 elements")
+        rows = b[:200_000].reshape(-1, 50)
+        np.save(source, rows)
+        np.save(other, a[:200_000].reshape(-1, 50))
+        self.ctl("scan", "--axis", 1, "--op", "linear_recurrence", "--coefficients", other, source, result)
+        want = [recurrence(x, y, 0) for x, y in zip(np.load(other)[:20], rows)]
+        np.testing.assert_allclose(np.load(result)[:20], want, rtol=0, atol=1e-9)
+
     def test_files(self):
         a, b = self.some(np.float64, 300_001)  # More than a message.
         files = {name: self.folder / f"{name}.npy" for name in ("a", "b", "y", "short")}
@@ -236,9 +263,9 @@ class RecurrencesTest(ResidentTest):
         self.ctl(*scan, "--reverse", "--coefficients", files["a"], files["b"], files["y"])
         np.testing.assert_allclose(np.load(files["y"]), recurrence(a, b, 0, reverse=True), rtol=0, atol=1e-12)
         self.assert_fails(*scan, "--reverse", "--coefficients", files["short"], files["b"], files["y"],
-                          says=("short.npy", "300000 elements, expected 300001"))
+                          says=("short.npy", "300000 coefficients for 300001 elements"))
         self.assert_fails(*scan, "--coefficients", files["short"], files["b"], files["y"],
-                          says=("short.npy has fewer entries", "ends after 300000"))
+                          says=("short.npy", "300000 coefficients for 300001 elements"))
         for arguments, says in (((), "--coefficient"), (("--coefficients", "-"), "standard input"),
                                 (("--coefficient", "x"), "--coefficient")):
             self.assert_fails(*scan, *arguments, "-", stdin=b"", code=2, says=says)

@@ -128,6 +128,10 @@ class SegmentsTest(ResidentTest):
         request = reduce_request(x, offsets, out_dtype=types_pb2.DTYPE_I64)
         request.spec.init.int64_value = 1 << 40
         self.assertEqual((self.reduced(request, np.int64) - (1 << 40)).tolist(), [0, -2, 0, 9, 0])
+        # Up to a message of elements, whatever the type of the values.
+        bytes_of = np.ones(1 << 20, np.uint8)
+        wide = reduce_request(bytes_of, [0, 5, bytes_of.size], out_dtype=types_pb2.DTYPE_U64)
+        self.assertEqual(self.reduced(wide, np.uint64).tolist(), [5, bytes_of.size - 5])
         # No elements at all, and no segments at all.
         empty = x[:0]
         self.assertEqual(self.reduced(reduce_request(empty, [0] * 1001), np.int32).tolist(), [0] * 1000)
@@ -135,6 +139,38 @@ class SegmentsTest(ResidentTest):
         response = self.stub.Reduce(reduce_request(x, offsets))
         self.assertFalse(response.HasField("value"))
         self.assertEqual(response.count, 3)
+
+    def test_offsets_of_nothing_are_checked_too(self):
+        request = reduce_request(np.zeros(0, np.int32), [5])
+        self.assertEqual(refusal(self.stub.Reduce, request)[:2], (INVALID, "SEGMENT_OFFSETS"))
+        request.segment_offsets.CopyFrom(operand(place(self.arrays.upload(np.array([5], np.uint64)))))
+        self.assertEqual(refusal(self.stub.Reduce, request)[:2], (INVALID, "SEGMENT_OFFSETS"))
+
+    def test_very_many_empty_segments_at_one_place(self):
+        x = self.numbers.integers(-1000, 1000, 5000).astype(np.int32)
+        for first in (0, 1234, x.size):
+            offsets = np.sort(np.concatenate([[0], np.full(200_000, first), [700, 4321, x.size]])).astype(np.uint64)
+            want = np.array([part.sum(dtype=np.int32) for part in np.split(x, offsets[1:-1].astype(np.int64))])
+            request = reduce_request(x, None)
+            request.segment_offsets.CopyFrom(operand(place(self.arrays.upload(offsets))))
+            np.testing.assert_array_equal(self.reduced(request, np.int32), want)
+            scan = segments_request(primitives_pb2.ScanRequest, x, None)
+            scan.segment_offsets.CopyFrom(request.segment_offsets)
+            parts = [np.cumsum(part, dtype=np.int32) for part in np.split(x, np.unique(offsets)[1:-1].astype(np.int64))]
+            got = np.frombuffer(self.stub.Scan(scan, timeout=60).values.inline.data, np.int32)
+            np.testing.assert_array_equal(got, np.concatenate(parts))
+
+    def test_what_comes_too_late_or_from_elsewhere_is_refused(self):
+        x = np.arange(10, dtype=np.int32)
+        first = segments_request(primitives_pb2.ScanRequest, x, None)
+        for field in ("segment_offsets", "keys"):
+            late = primitives_pb2.ScanRequest(values=operand(x.tobytes()))
+            getattr(late, field).CopyFrom(operand(np.array([0, 10], np.uint64).tobytes()))
+            code, reason, _ = refusal(lambda _: list(self.stub.StreamScan(iter([first, late]))), None)
+            self.assertEqual((code, reason), (INVALID, "FIELD_CONFLICT"))
+        moved = segments_request(primitives_pb2.ScanRequest, x, [0, 10])
+        moved.segment_offsets.inline.first_item = 1
+        self.assertEqual(refusal(self.stub.Scan, moved)[:2], (INVALID, "CHUNK_OUT_OF_ORDER"))
 
     def test_resident_arrays(self):
         x = self.numbers.integers(-1000, 1000, 1_000_003).astype(np.int32)  # More than a message.

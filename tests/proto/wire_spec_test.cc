@@ -89,6 +89,7 @@ ScanSpec AnyScan(Random& random) {
                    .algorithm = random.AnyAlgorithm(),
                    .num_items = random.AnyLength(),
                    .axis = random.AnyAxis(),
+                   .key_dtype = random.Coin() ? std::nullopt : std::optional(random.ServedDType()),
                    .include_initial = random.Coin()};
   random.SetOperator(&spec);
   if (spec.op == Op::kLinearRecurrence && random.Coin()) spec.coefficient = random.ValueOf(spec.dtype);
@@ -96,7 +97,11 @@ ScanSpec AnyScan(Random& random) {
 }
 
 ReduceSpec AnyReduce(Random& random) {
-  ReduceSpec spec = {.algorithm = random.AnyAlgorithm(), .num_items = random.AnyLength(), .axis = random.AnyAxis()};
+  ReduceSpec spec = {.algorithm = random.AnyAlgorithm(),
+                     .num_items = random.AnyLength(),
+                     .axis = random.AnyAxis(),
+                     .key_dtype = random.Coin() ? std::nullopt : std::optional(random.ServedDType()),
+                     .return_keys = random.Coin()};
   random.SetOperator(&spec);
   return spec;
 }

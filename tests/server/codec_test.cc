@@ -160,7 +160,6 @@ TEST(CodecTest, WhatIsNotServedYetSaysSo) {
   EXPECT_EQ(scan([](R* r) { r->mutable_sink()->mutable_device_memory(); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_sink()->mutable_new_array()->set_device_index(1); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_indices_sink(); }), "NOT_IMPLEMENTED");
-  EXPECT_EQ(scan([](R* r) { r->mutable_keys(); }), "NOT_IMPLEMENTED");
 }
 
 TEST(CodecTest, AnOpThatHasNoMeaningOnTheTypeIsRefused) {
