@@ -213,6 +213,7 @@ struct ArrayPlaces {
   std::optional<ArrayPart> keys = {};          // keys.
   std::optional<Target> values_to = {};        // Absent: the result comes to this side.
   std::optional<Target> indices_to = {};       // A compact's, as values_to. Of a reduce: for the keys of its runs.
+  std::optional<Target> counts_to = {};        // A compact's of segments or by keys, as values_to.
 };
 
 // What such a call leaves. Of a result that came to this side, the sink has had the elements.
@@ -222,6 +223,8 @@ struct ResidentReply {
   std::optional<uint64_t> index;  // A reduce's, as in ReduceResult.
   Array values;                   // What was made for the result, if that was asked for.
   Array indices;                  // Of a reduce: its keys.
+  Array counts;                   // A compact's of segments or by keys; or, on this side:
+  std::vector<uint64_t> segment_counts;
   Timing timing;
   std::optional<Carry> carry = {};  // A scan's, if return_carry. Client::RunOnArrays asks for none.
 };
@@ -234,10 +237,12 @@ struct ResidentResult {
   std::optional<Carry> carry = {};  // A scan's, if return_carry.
 };
 
-// Where the two results of a compact go. One that is absent is not made.
+// Where the results of a compact go. Values or indices without a target are not made; counts, which a compact of
+// segments or by keys has, come to this side then.
 struct CompactTargets {
   std::optional<Target> values = {};
   std::optional<Target> indices = {};  // u64.
+  std::optional<Target> counts = {};   // u64.
 };
 
 struct ResidentCompactResult {
@@ -245,6 +250,8 @@ struct ResidentCompactResult {
   Array values;        // What was made, as in ResidentResult.
   Array indices;
   Timing timing;
+  Array counts;
+  std::vector<uint64_t> segment_counts;  // Where counts have no target.
 };
 
 // ---- Implementation details below ---------------------------------------------------------------------------------

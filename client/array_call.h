@@ -117,6 +117,7 @@ struct ArrayReply {
   Response message;
   Payload values;
   Payload indices;             // Where the message has that field; of a reduce: keys.
+  Payload counts;              // Likewise: of segments.
   std::optional<Carry> carry;  // Likewise: in the last reply, if it was asked for.
 };
 
@@ -133,6 +134,9 @@ absl::Status ParseReply(const grpc::ByteBuffer& bytes, ArrayReply<Response>* rep
     reply->indices = std::move(payloads[Response::kIndicesFieldNumber]);
   } else if constexpr (requires { Response::kKeysFieldNumber; }) {
     reply->indices = std::move(payloads[Response::kKeysFieldNumber]);
+  }
+  if constexpr (requires { Response::kSegmentCountsFieldNumber; }) {
+    reply->counts = std::move(payloads[Response::kSegmentCountsFieldNumber]);
   }
   reply->carry.reset();
   if constexpr (requires { Response::kCarryOutFieldNumber; }) {

@@ -92,7 +92,7 @@ class Client {
     return internal::Reduce<T, Out>(*connection_, values, options, call);
   }
 
-  // The elements that satisfy a predicate, in their order.
+  // The elements that satisfy a predicate, in their order. With options.segments or keys also how many of each.
   // Example: [3,1,2,4], > 1 -> values [3,2,4], indices [0,2,3]
   template <class T>
   absl::StatusOr<CompactResult<T>> Compact(absl::Span<const T> values, const Where<T>& where,

@@ -19,6 +19,7 @@
 #include "client/array.h"
 #include "client/chunk.h"
 #include "client/options.h"
+#include "client/segments.h"
 #include "client/stream.h"
 #include "client/typed.h"
 #include "kernels/spec.h"
@@ -58,13 +59,17 @@ struct CompactOptions {
   MaskKind mask_kind = MaskKind::kBytes;  // Where a mask selects.
   bool invert = false;                    // Keeps what the selector rejects.
   bool return_indices = false;            // Fills CompactResult::indices.
-  Algorithm algorithm = {};               // {}: the server chooses.
+  // How many are kept of each segment is counted, in CompactResult::counts. Values as in ReduceOptions.
+  std::optional<SegmentOffsets> segments = {};
+  std::optional<Keys> keys = {};  // In place of segments: of each run of equal keys.
+  Algorithm algorithm = {};       // {}: the server chooses.
 };
 
 template <class T>
 struct CompactResult {
   std::vector<T> values;
   std::vector<uint64_t> indices;  // Where the kept elements stood in the array, if asked for.
+  std::vector<uint64_t> counts;   // By segments or keys: how many of each were kept.
   Timing timing;
 };
 
@@ -81,8 +86,20 @@ using CompactSink = absl::FunctionRef<absl::Status(Bytes values, Bytes indices)>
 // ---- Implementation details below ---------------------------------------------------------------------------------
 namespace internal {
 
-absl::StatusOr<Timing> CompactBytes(const Connection& connection, const CompactSpec& spec, Bytes values, Bytes mask,
-                                    Room value_room, Room index_room, const CallOptions& call);
+// A compact that may be of segments.
+struct CompactPart : CompactSpec {
+  std::optional<SegmentOffsets> segments = {};
+  std::optional<Keys> keys = {};
+};
+
+// What it leaves on this side, beside its elements.
+struct CompactEnd {
+  Timing timing;
+  std::vector<uint64_t> counts;
+};
+
+absl::StatusOr<CompactEnd> CompactBytes(const Connection& connection, const CompactPart& part, Bytes values, Bytes mask,
+                                        Room value_room, Room index_room, const CallOptions& call);
 absl::StatusOr<Timing> CompactChunks(const Connection& connection, const CompactSpec& spec, ChunkSource& source,
                                      CompactSink sink, const CallOptions& call);
 absl::StatusOr<std::unique_ptr<CompactStream>> OpenCompact(const Connection& connection, const CompactSpec& spec,
@@ -95,6 +112,19 @@ absl::StatusOr<Timing> RunChunks(const Connection& connection, const CompactSpec
 // As Client::RunOnArrays.
 absl::StatusOr<ResidentReply> RunOnArrays(const CompactSpec& spec, const ArrayPlaces& places, ResultSink sink,
                                           const CallOptions& call);
+absl::StatusOr<ResidentReply> RunOnArrays(const CompactPart& part, const ArrayPlaces& places, ResultSink sink,
+                                          const CallOptions& call);
+
+// What of the options is the spec's, and what comes beside it.
+inline CompactPart PartOf(CompactSpec spec, const CompactOptions& options) {
+  spec.mask_kind = options.mask_kind;
+  spec.invert = options.invert;
+  spec.return_indices = options.return_indices;
+  spec.algorithm = options.algorithm;
+  spec.segmented = options.segments.has_value() || options.keys.has_value();
+  if (options.keys) spec.key_dtype = options.keys->dtype();
+  return {spec, options.segments, options.keys};
+}
 
 // Errors: INVALID_ARGUMENT (MASK_LENGTH) unless there is one byte, or bit, an element.
 absl::Status CheckMaskLength(size_t mask_bytes, size_t num_items, MaskKind kind);
@@ -104,16 +134,14 @@ template <class T>
 absl::StatusOr<CompactResult<T>> Compact(const Connection& connection, absl::Span<const T> values, CompactSpec spec,
                                          Bytes mask, const CompactOptions& options, const CallOptions& call) {
   spec.dtype = kDTypeOf<T>;
-  spec.mask_kind = options.mask_kind;
-  spec.invert = options.invert;
-  spec.return_indices = options.return_indices;
-  spec.algorithm = options.algorithm;
   spec.num_items = values.size();
   CompactResult<T> result;
   const auto value_room = [&](size_t size_bytes) { return Grow(size_bytes, &result.values); };
   const auto index_room = [&](size_t size_bytes) { return Grow(size_bytes, &result.indices); };
-  PREFIXD_ASSIGN_OR_RETURN(result.timing,
-                           CompactBytes(connection, spec, AsBytes(values), mask, value_room, index_room, call));
+  PREFIXD_ASSIGN_OR_RETURN(CompactEnd end, CompactBytes(connection, PartOf(spec, options), AsBytes(values), mask,
+                                                        value_room, index_room, call));
+  result.counts = std::move(end.counts);
+  result.timing = std::move(end.timing);
   return result;
 }
 
@@ -134,17 +162,13 @@ absl::StatusOr<CompactResult<T>> Compact(const Connection& connection, absl::Spa
 }
 
 template <class T>
-CompactSpec SpecOf(const Selector<T>& select, const CompactOptions& options, uint64_t num_items) {
+CompactPart SpecOf(const Selector<T>& select, const CompactOptions& options, uint64_t num_items) {
   CompactSpec spec = {.dtype = kDTypeOf<T>};
   if (const auto* const where = std::get_if<Where<T>>(&select)) {
     spec.predicate = Predicate{where->comparison, Value::Of(where->value)};
   }
-  spec.mask_kind = options.mask_kind;
-  spec.invert = options.invert;
-  spec.return_indices = options.return_indices;
-  spec.algorithm = options.algorithm;
   spec.num_items = num_items;
-  return spec;
+  return PartOf(spec, options);
 }
 
 template <class T>
@@ -163,6 +187,7 @@ absl::StatusOr<CompactResult<T>> Compact(const ArrayPart& values, const Selector
   };
   PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunOnArrays(SpecOf<T>(select, options, values.num_items()),
                                                             {.values = values, .mask = MaskOf<T>(select)}, take, call));
+  result.counts = std::move(reply.segment_counts);
   result.timing = std::move(reply.timing);
   return result;
 }
@@ -171,14 +196,22 @@ template <class T>
 absl::StatusOr<ResidentCompactResult> CompactInto(const ArrayPart& values, const Selector<T>& select,
                                                   const CompactTargets& to, const CompactOptions& options,
                                                   const CallOptions& call) {
-  CompactSpec spec = SpecOf<T>(select, options, values.num_items());
+  CompactPart spec = SpecOf<T>(select, options, values.num_items());
   spec.return_values = to.values.has_value();
   spec.return_indices = to.indices.has_value();
-  PREFIXD_ASSIGN_OR_RETURN(
-      ResidentReply reply,
-      RunOnArrays(spec, {.values = values, .mask = MaskOf<T>(select), .values_to = to.values, .indices_to = to.indices},
-                  NoSink, call));
-  return ResidentCompactResult{reply.count, std::move(reply.values), std::move(reply.indices), std::move(reply.timing)};
+  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunOnArrays(spec,
+                                                            {.values = values,
+                                                             .mask = MaskOf<T>(select),
+                                                             .values_to = to.values,
+                                                             .indices_to = to.indices,
+                                                             .counts_to = to.counts},
+                                                            NoSink, call));
+  return ResidentCompactResult{reply.count,
+                               std::move(reply.values),
+                               std::move(reply.indices),
+                               std::move(reply.timing),
+                               std::move(reply.counts),
+                               std::move(reply.segment_counts)};
 }
 
 }  // namespace internal

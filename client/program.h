@@ -73,6 +73,7 @@ struct Selection {
   Term<T> values;          // (kept)
   Term<uint64_t> indices;  // (kept): where they stood.
   Term<uint64_t> count;    // (1): how many they are.
+  Term<uint64_t> counts;   // (segments), or (runs): how many of each. Of segments, or by keys.
 };
 
 // The types of indices that gather and scatter read.
@@ -153,14 +154,42 @@ class Program {
   template <class T>
   Selection<T> Compact(Term<T> values, const Where<std::type_identity_t<T>>& where,
                        const CompactOptions& options = {}) {
-    return SelectionOf<T>(AddStep(internal::SpecOf<T>(Selector<T>(where), options, 0), {values.id_}));
+    return SelectionOf<T>(AddCompact(internal::SpecOf<T>(Selector<T>(where), options, 0), {values.id_}));
   }
   // mask: (n), or an eighth of it, rounded up, where options.mask_kind says bits.
   template <class T>
   Selection<T> Compact(Term<T> values, Term<uint8_t> mask, const CompactOptions& options = {}) {
-    const CompactSpec spec = {
-        .dtype = kDTypeOf<T>, .mask_kind = options.mask_kind, .invert = options.invert, .algorithm = options.algorithm};
-    return SelectionOf<T>(AddStep(spec, {values.id_, mask.id_}));
+    return SelectionOf<T>(
+        AddCompact(internal::PartOf(CompactSpec{.dtype = kDTypeOf<T>}, options), {values.id_, mask.id_}));
+  }
+  // The same, of which the kept elements of each segment are counted. segments: (segments + 1).
+  template <class T>
+  Selection<T> CompactSegments(Term<T> values, const Where<std::type_identity_t<T>>& where, Term<uint64_t> segments,
+                               const CompactOptions& options = {}) {
+    return SelectionOf<T>(
+        AddCompact(internal::SpecOf<T>(Selector<T>(where), options, 0), {values.id_, segments.id_}, Beside::kSegments),
+        /*has_counts=*/true);
+  }
+  template <class T>
+  Selection<T> CompactSegments(Term<T> values, Term<uint8_t> mask, Term<uint64_t> segments,
+                               const CompactOptions& options = {}) {
+    return SelectionOf<T>(AddCompact(internal::PartOf(CompactSpec{.dtype = kDTypeOf<T>}, options),
+                                     {values.id_, mask.id_, segments.id_}, Beside::kSegments),
+                          /*has_counts=*/true);
+  }
+  // Likewise, of each run of equal keys. keys: (n).
+  template <class T, class K>
+  Selection<T> CompactByKeys(Term<T> values, const Where<std::type_identity_t<T>>& where, Term<K> keys,
+                             const CompactOptions& options = {}) {
+    internal::CompactPart part = internal::SpecOf<T>(Selector<T>(where), options, 0);
+    part.key_dtype = kDTypeOf<K>;
+    return SelectionOf<T>(AddCompact(part, {values.id_, keys.id_}, Beside::kKeys), /*has_counts=*/true);
+  }
+  template <class T, class K>
+  Selection<T> CompactByKeys(Term<T> values, Term<uint8_t> mask, Term<K> keys, const CompactOptions& options = {}) {
+    internal::CompactPart part = internal::PartOf(CompactSpec{.dtype = kDTypeOf<T>}, options);
+    part.key_dtype = kDTypeOf<K>;
+    return SelectionOf<T>(AddCompact(part, {values.id_, mask.id_, keys.id_}, Beside::kKeys), /*has_counts=*/true);
   }
 
   // (n) from (n)
@@ -304,6 +333,7 @@ class Program {
   // Errors: INVALID_ARGUMENT (FIELD_CONFLICT) for a carry, or where the options name what a step reads as a term.
   Id AddScan(const internal::ScanPart& part, Id values, Beside what = Beside::kNothing, Id beside = {});
   Id AddReduce(const internal::ReducePart& part, Id values, Beside what = Beside::kNothing, Id beside = {});
+  Id AddCompact(const internal::CompactPart& part, std::initializer_list<Id> reads, Beside what = Beside::kNothing);
   // Fails with FIELD_CONFLICT. field: of the options.
   void FailFor(std::string_view step, std::string_view field, std::string_view why);
   Id AddFill(DType dtype, const FillSpec& fill, std::initializer_list<Id> reads, uint64_t num_items);
@@ -312,8 +342,9 @@ class Program {
 
   static Id Behind(Id first, uint64_t count) { return {first.program, first.number + count}; }
   template <class T>
-  static Selection<T> SelectionOf(Id first) {
-    return {Term<T>(first), Term<uint64_t>(Behind(first, 1)), Term<uint64_t>(Behind(first, 2))};
+  static Selection<T> SelectionOf(Id first, bool has_counts = false) {
+    return {Term<T>(first), Term<uint64_t>(Behind(first, 1)), Term<uint64_t>(Behind(first, 2)),
+            Term<uint64_t>(has_counts ? Behind(first, 3) : Id())};
   }
   template <class T>
   Term<T> Pair(MapOp op, Term<T> left, Term<T> right) {

@@ -58,6 +58,8 @@ class StepWriter {
     DefineIfUsed("", spec.dtype, wire->mutable_out());
     DefineIfUsed("_indices", spec.index_dtype, wire->mutable_indices_out());
     DefineIfUsed("_count", DType::kU64, wire->mutable_count_out());
+    WriteSegments(spec, wire);
+    if (spec.segmented) DefineIfUsed("_counts", DType::kU64, wire->mutable_counts_out());
     return absl::OkStatus();
   }
 
@@ -253,6 +255,18 @@ internal::TermId Program::AddReduce(const internal::ReducePart& part, Id values,
   ReduceSpec spec = part;
   spec.segmented = what != Beside::kNothing;
   return what == Beside::kNothing ? AddStep(spec, {values}) : AddStep(spec, {values, beside});
+}
+
+internal::TermId Program::AddCompact(const internal::CompactPart& part, std::initializer_list<Id> reads, Beside what) {
+  if (part.segments || part.keys) {
+    FailFor("compact", part.segments ? "segments" : "keys",
+            "what cuts a step's array is an array of the program: expected none here, use CompactSegments or "
+            "CompactByKeys");
+  }
+  if (!rep().status.ok()) return {};
+  CompactSpec spec = part;
+  spec.segmented = what != Beside::kNothing;
+  return AddStep(spec, reads);
 }
 
 internal::TermId Program::AddFill(DType dtype, const FillSpec& fill, std::initializer_list<Id> reads,

@@ -61,6 +61,11 @@ absl::StatusOr<typename Contract<Spec>::Request> ResidentRequest(const Spec& spe
   } else {
     if (places.values_to) *request.mutable_sink() = ToWire(*places.values_to);
   }
+  if constexpr (requires { request.mutable_counts_sink(); }) {
+    if (places.counts_to) *request.mutable_counts_sink() = ToWire(*places.counts_to);
+  } else {
+    if (places.counts_to) return UnusedPlace("counts_sink");
+  }
   if constexpr (requires { request.mutable_values_sink(); }) {
     if (places.indices_to) *request.mutable_indices_sink() = ToWire(*places.indices_to);
   } else if constexpr (requires { request.mutable_keys_sink(); }) {
@@ -91,7 +96,7 @@ absl::Status CallResident(const Spec& spec, const ArrayPlaces& places, const Cal
   PREFIXD_ASSIGN_OR_RETURN(auto request, ResidentRequest(spec, places, call));
   // What leaves something behind must not run twice: in place it would take its own result for its values.
   const auto run = [&](auto attempt) -> absl::Status {
-    if (places.values_to || places.indices_to) {
+    if (places.values_to || places.indices_to || places.counts_to) {
       return RunOnce(*connection, call, deadline, [&](const Server& server) { return attempt(server).status; });
     }
     Attempts attempts(*connection, call, deadline);

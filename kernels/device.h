@@ -36,6 +36,7 @@
 #include "kernels/algorithm.h"
 #include "kernels/algorithm_info.h"
 #include "kernels/args/compact.h"
+#include "kernels/args/count.h"
 #include "kernels/args/difference.h"
 #include "kernels/args/fill.h"
 #include "kernels/args/gather.h"
@@ -188,6 +189,14 @@ class Lane {
   // Needs, Errors, Cost: as Gather, but an index of out_items or more writes nothing.
   // Example: [10,20,30], indices [2,0,7], out [1,2,3] -> [20,2,10], num_bad 1
   virtual absl::Status Scatter(const ScatterArgs& args) = 0;
+
+  // How many of some indices are in each segment: of those that a compact kept, how many were kept of each.
+  // Shape:   indices: num_indices of index_dtype; offsets: num_items + 1; counts: num_items.
+  // Needs:   indices distinct and ascending, offsets not descending; arrays aligned to their element sizes.
+  // Errors:  INVALID_ARGUMENT for another index_dtype than u32 and u64, or counts that overlap another array.
+  // Cost:    reads the offsets, and for each some log2(num_indices) indices; writes the counts.
+  // Example: [0,2,3,7], offsets [0,3,3,8] -> [2,0,2]
+  virtual absl::Status CountSegments(const CountArgs& args) = 0;
 
   // Shape:   in: num_rows x num_columns of dtype; out: num_columns x num_rows. Disjoint. A row's items stand together.
   // Needs:   in, out aligned to their element size.

@@ -123,6 +123,8 @@ struct CompactSpec {
   DType index_dtype = DType::kU64;  // kU64 or kU32.
   Algorithm algorithm = {};
   std::optional<uint64_t> num_items = {};
+  bool segmented = false;  // Offsets of segments come beside the elements, and how many of each are kept is counted.
+  std::optional<DType> key_dtype = {};  // As in ScanSpec.
 
   DType output() const { return dtype; }
   friend bool operator==(const CompactSpec&, const CompactSpec&) = default;

@@ -73,10 +73,11 @@ struct PlaceNames {
   std::optional<ArraySlice> coefficients = {};
   Sink values_sink = {};
   Sink indices_sink = {};  // Of a reduce: its keys'.
+  Sink counts_sink = {};
 
   bool AreInline() const {
     return !values && !mask && !segment_offsets && !keys && !coefficients && values_sink.kind == Sink::Kind::kInline &&
-           indices_sink.kind == Sink::Kind::kInline;
+           indices_sink.kind == Sink::Kind::kInline && counts_sink.kind == Sink::Kind::kInline;
   }
 };
 

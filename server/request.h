@@ -52,7 +52,10 @@ struct Message {
 struct Reply {
   Payload values;
   Payload indices;        // Of a reduce: the keys.
+  Payload counts;         // Compact: of each segment, how many were kept.
   uint64_t num_kept = 0;  // Compact: elements kept so far, these included.
+
+  uint64_t size_bytes() const { return values.size() + indices.size() + counts.size(); }
 };
 
 // How a request ended.
@@ -68,8 +71,10 @@ struct Result {
   // Where results are that did not go inline: the array that was made, or the part of one that was written.
   std::optional<ArrayInfo> new_values;
   std::optional<ArrayInfo> new_indices;  // Of a reduce: its keys.
+  std::optional<ArrayInfo> new_counts;
   std::optional<ArraySlice> values;
   std::optional<ArraySlice> indices;
+  std::optional<ArraySlice> counts;
   std::optional<Payload> carry_out;  // If it was asked for.
 };
 

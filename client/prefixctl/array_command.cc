@@ -1,20 +1,17 @@
 #include "client/prefixctl/array_command.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <iostream>
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include "base/status.h"
 #include "client/prefixctl/array_writer.h"
+#include "client/prefixctl/arrays_run.h"
 #include "client/prefixctl/file.h"
 #include "client/prefixctl/file_source.h"
-#include "client/prefixctl/interrupt.h"
 #include "client/prefixctl/number.h"
 #include "client/prefixctl/option.h"
-#include "client/prefixctl/transfer.h"
 
 namespace prefixd::cli {
 
@@ -168,76 +165,6 @@ bool FitMessage(const Spec& spec, uint64_t num_items, std::optional<uint64_t> nu
   return std::max(num_items, num_results.value_or(0)) <= most;
 }
 
-// All elements of a file whose length it does not say.
-absl::StatusOr<std::vector<std::byte>> ReadAll(ArrayReader& reader) {
-  constexpr size_t kItems = size_t{1} << 16;
-  const size_t item_bytes = SizeOf(reader.dtype());
-  std::vector<std::byte> bytes;
-  for (size_t size = 0;; size = bytes.size()) {
-    bytes.resize(size + kItems * item_bytes);
-    PREFIXD_ASSIGN_OR_RETURN(const size_t count, reader.Read(kItems, bytes.data() + size));
-    bytes.resize(size + count * item_bytes);
-    if (count < kItems) return bytes;
-  }
-}
-
-// Runs through arrays of the server, which go when it ends, interrupted or not.
-// Needs: as CancelOnInterrupt.
-class ArraysRun {
- public:
-  ArraysRun(const GlobalFlags& global, const Job& job) : client_(MakeClient(global)), job_(job) {}
-
-  // The elements of a file as an array of the one server that the first of them is on.
-  absl::StatusOr<client::ArrayPart> Add(ArrayReader& reader) {
-    std::vector<std::byte> read;
-    uint64_t num_items = reader.num_items().value_or(0);
-    if (!reader.num_items()) {
-      PREFIXD_ASSIGN_OR_RETURN(read, ReadAll(reader));
-      num_items = read.size() / SizeOf(reader.dtype());
-    }
-    const ArraySpec spec = {.dtype = reader.dtype(), .shape = {num_items}, .lifetime = {.renew_on_use = true}};
-    PREFIXD_ASSIGN_OR_RETURN(client::Array array,
-                             arrays_.empty() ? client_.CreateArray(spec, {}, Call())
-                                             : client::Client::CreateArrayBeside(arrays_.front(), spec, {}, Call()));
-    if (!reader.num_items()) {
-      PREFIXD_RETURN_IF_ERROR(array.WriteBytes(read, 0, Call()));
-    } else {
-      PREFIXD_ASSIGN_OR_RETURN(const uint64_t came,
-                               Upload(reader, array, 0, *job_.progress, job_.deadline, &interrupt_.cancellation()));
-      if (came != num_items) {
-        return absl::InvalidArgumentError(
-            StrCat(reader.file().name(), " has ", came, " elements, expected ", num_items));
-      }
-    }
-    arrays_.push_back(std::move(array));
-    return client::ArrayPart(arrays_.back());
-  }
-
-  absl::StatusOr<client::ResidentReply> Run(const Spec& spec, const client::ArrayPlaces& places) {
-    const auto no_sink = [](client::Pieces, client::Pieces) { return absl::OkStatus(); };
-    return client_.RunOnArrays(spec, places, no_sink, Call());
-  }
-
-  // The whole array as a file.
-  absl::Status Save(const client::Array& array, ArrayWriter& writer) {
-    const uint64_t num_items = array.info().num_items;
-    PREFIXD_RETURN_IF_ERROR(
-        Download(array, 0, num_items, writer, *job_.progress, job_.deadline, &interrupt_.cancellation()));
-    PREFIXD_RETURN_IF_ERROR(writer.Close());
-    return writer.Commit();
-  }
-
- private:
-  client::CallOptions Call() {
-    return {.timeout = job_.deadline - absl::Now(), .cancellation = &interrupt_.cancellation()};
-  }
-
-  CancelOnInterrupt interrupt_;  // First: the client has threads.
-  client::Client client_;
-  const Job& job_;
-  std::vector<client::Array> arrays_;
-};
-
 // As RunToOutput, through arrays of the server.
 absl::Status RunThroughArrays(const GlobalFlags& global, const ArrayFlags& flags, const Job& job,
                               const BesideFiles& files, const Spec& spec, std::optional<uint64_t> num_results,
@@ -260,15 +187,20 @@ absl::Status RunThroughArrays(const GlobalFlags& global, const ArrayFlags& flags
       ArrayWriter::Open(flags.output, OutputFormat(flags.output, flags.format), OutputOf(spec),
                         num_results.value_or(reply.values.info().num_items), job.deadline, row_items));
   PREFIXD_RETURN_IF_ERROR(run.Save(reply.values, *writer));
+  std::unique_ptr<ArrayWriter> keys_writer;
   if (keys_output) {
-    PREFIXD_ASSIGN_OR_RETURN(const auto keys_writer,
-                             ArrayWriter::Open(*keys_output, OutputFormat(*keys_output, flags.format),
-                                               reply.indices.dtype(), reply.indices.info().num_items, job.deadline));
+    PREFIXD_ASSIGN_OR_RETURN(
+        keys_writer, ArrayWriter::Open(*keys_output, OutputFormat(*keys_output, flags.format), reply.indices.dtype(),
+                                       reply.indices.info().num_items, job.deadline));
     PREFIXD_RETURN_IF_ERROR(run.Save(reply.indices, *keys_writer));
   }
+  // None gets its name before all are complete.
+  PREFIXD_RETURN_IF_ERROR(writer->Commit());
+  if (keys_writer) PREFIXD_RETURN_IF_ERROR(keys_writer->Commit());
   Json json;
-  json["count"] = values.num_items();
-  return Report(global, job, StrCat(Name(PrimitiveOf(spec)), ": "), values.num_items(), reply.timing, std::move(json));
+  const uint64_t num_items = places.values.num_items();
+  json["count"] = num_items;
+  return Report(global, job, StrCat(Name(PrimitiveOf(spec)), ": "), num_items, reply.timing, std::move(json));
 }
 
 template <class S>
@@ -276,7 +208,9 @@ absl::Status OpenSegmentsOf(const SegmentFlags& flags, const ArrayFlags& array, 
                             BesideFiles* files) {
   if (flags.key_dtype && !flags.keys) return UsageError("--key-type is that of --keys, and there are none");
   if (!flags.AreGiven()) return absl::OkStatus();
-  if (spec->axis) return UsageError("segments and --axis cut an array each in its way: leave one out");
+  if constexpr (requires { spec->axis; }) {
+    if (spec->axis) return UsageError("segments and --axis cut an array each in its way: leave one out");
+  }
   if ((flags.keys ? flags.keys : flags.segments) == "-" && array.input == "-") {
     return UsageError("INPUT and its segments or keys can't both be standard input");
   }
@@ -307,6 +241,11 @@ absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, co
 }
 
 absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, const Job& job, ReduceSpec* spec,
+                          BesideFiles* files) {
+  return OpenSegmentsOf(flags, array, job, spec, files);
+}
+
+absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, const Job& job, CompactSpec* spec,
                           BesideFiles* files) {
   return OpenSegmentsOf(flags, array, job, spec, files);
 }

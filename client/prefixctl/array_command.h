@@ -102,6 +102,7 @@ absl::StatusOr<Job> StartJob(const GlobalFlags& global, const ArrayFlags& flags,
 
 // What a run reads beside its input.
 struct BesideFiles {
+  std::unique_ptr<ArrayReader> mask = nullptr;
   std::unique_ptr<ArrayReader> coefficients = nullptr;  // A linear recurrence's.
   std::unique_ptr<ArrayReader> segments = nullptr;      // Offsets; or
   std::unique_ptr<ArrayReader> keys = nullptr;          // keys.
@@ -114,6 +115,8 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> OpenBeside(const std::string& path,
 absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, const Job& job, ScanSpec* spec,
                           BesideFiles* files);
 absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, const Job& job, ReduceSpec* spec,
+                          BesideFiles* files);
+absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, const Job& job, CompactSpec* spec,
                           BesideFiles* files);
 
 // Sends the input, writes the results to OUTPUT and reports: all that is left of a command whose result is one array.

@@ -1,13 +1,17 @@
 #include "client/prefixctl/compact_command.h"
 
+#include <cstddef>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/status.h"
 #include "client/prefixctl/array_command.h"
 #include "client/prefixctl/array_writer.h"
+#include "client/prefixctl/arrays_run.h"
 #include "client/prefixctl/file.h"
 #include "client/prefixctl/file_source.h"
 #include "client/prefixctl/option.h"
@@ -22,13 +26,83 @@ struct CompactFlags {
   std::optional<std::string> mask;
   bool invert = false;
   std::optional<std::string> indices;
+  SegmentFlags segments;
+  std::optional<std::string> counts;
 };
 
-absl::Status RunCompact(const GlobalFlags& global, const CompactFlags& flags) {
+// The files of the results. None gets its name before all are complete.
+class Outputs {
+ public:
+  // values: of the type. counts: of segments.
+  static absl::StatusOr<Outputs> Open(const CompactFlags& flags, DType dtype, absl::Time deadline,
+                                      std::optional<uint64_t> num_kept = {},
+                                      std::optional<uint64_t> num_segments = {}) {
+    Outputs outputs;
+    PREFIXD_ASSIGN_OR_RETURN(outputs.values,
+                             ArrayWriter::Open(flags.array.output, OutputFormat(flags.array.output, flags.array.format),
+                                               dtype, num_kept, deadline));
+    if (flags.indices) {
+      PREFIXD_ASSIGN_OR_RETURN(outputs.indices, ArrayWriter::Open(*flags.indices, FormatOf(*flags.indices), DType::kU64,
+                                                                  num_kept, deadline));
+    }
+    if (flags.counts) {
+      PREFIXD_ASSIGN_OR_RETURN(outputs.counts, ArrayWriter::Open(*flags.counts, FormatOf(*flags.counts), DType::kU64,
+                                                                 num_segments, deadline));
+    }
+    return outputs;
+  }
+
+  absl::Status Commit() {
+    for (ArrayWriter* const writer : {values.get(), indices.get(), counts.get()}) {
+      if (writer != nullptr) PREFIXD_RETURN_IF_ERROR(writer->Commit());
+    }
+    return absl::OkStatus();
+  }
+
+  std::unique_ptr<ArrayWriter> values;
+  std::unique_ptr<ArrayWriter> indices;  // Null: they are not wanted.
+  std::unique_ptr<ArrayWriter> counts;
+};
+
+// Which kept elements are of which segment is counted by arrays of the server.
+absl::Status RunOnSegments(const GlobalFlags& global, const CompactFlags& flags, const Job& job,
+                           const CompactSpec& spec, const BesideFiles& files) {
+  ArraysRun run(global, job);
+  PREFIXD_ASSIGN_OR_RETURN(client::ArrayPlaces places, run.AddAll(*job.reader, files));
+  places.values_to = places.counts_to = client::NewArray();
+  if (flags.indices) places.indices_to = client::NewArray();
+  PREFIXD_ASSIGN_OR_RETURN(const client::ResidentReply reply, run.Run(spec, places));
+  PREFIXD_ASSIGN_OR_RETURN(Outputs outputs,
+                           Outputs::Open(flags, spec.dtype, job.deadline, reply.count, reply.counts.info().num_items));
+  PREFIXD_RETURN_IF_ERROR(run.Save(reply.values, *outputs.values));
+  if (outputs.indices) PREFIXD_RETURN_IF_ERROR(run.Save(reply.indices, *outputs.indices));
+  if (outputs.counts) PREFIXD_RETURN_IF_ERROR(run.Save(reply.counts, *outputs.counts));
+  PREFIXD_RETURN_IF_ERROR(outputs.Commit());
+  Json json;
+  json["count"] = reply.count;
+  return Report(global, job, StrCat("compact: kept ", reply.count, " of "), places.values.num_items(), reply.timing,
+                std::move(json));
+}
+
+absl::Status CheckOutputs(const GlobalFlags& global, const CompactFlags& flags) {
   PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, flags.array.output));
-  if (flags.indices) PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, *flags.indices));
-  if (flags.indices && SameFile(*flags.indices, flags.array.output))
-    return UsageError("OUTPUT and --indices are the same");
+  const std::pair<std::string_view, std::optional<std::string>> outputs[] = {
+      {"OUTPUT", flags.array.output}, {"--indices", flags.indices}, {"--counts", flags.counts}};
+  for (size_t i = 0; i < std::size(outputs); ++i) {
+    if (!outputs[i].second) continue;
+    PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, *outputs[i].second));
+    for (size_t j = 0; j < i; ++j) {
+      if (outputs[j].second && SameFile(*outputs[j].second, *outputs[i].second)) {
+        return UsageError(StrCat(outputs[j].first, " and ", outputs[i].first, " are the same"));
+      }
+    }
+  }
+  if (flags.segments.AreGiven() == flags.counts.has_value()) return absl::OkStatus();
+  return UsageError("--counts counts the kept elements of segments: give it with --segments or --keys, and only then");
+}
+
+absl::Status RunCompact(const GlobalFlags& global, const CompactFlags& flags) {
+  PREFIXD_RETURN_IF_ERROR(CheckOutputs(global, flags));
   if (flags.mask == "-" && flags.array.input == "-") return UsageError("INPUT and --mask can't both be standard input");
   const ResultTo result_to = flags.indices ? ResultToOf(*flags.indices) : ResultTo::kFile;
   PREFIXD_ASSIGN_OR_RETURN(
@@ -39,38 +113,31 @@ absl::Status RunCompact(const GlobalFlags& global, const CompactFlags& flags) {
                       .return_indices = flags.indices.has_value(),
                       .algorithm = flags.array.algorithm,
                       .num_items = job.reader->num_items()};
-  std::unique_ptr<ArrayReader> mask;
+  BesideFiles files;
   if (flags.mask) {
     PREFIXD_ASSIGN_OR_RETURN(auto file, InputFile::Open(*flags.mask, job.deadline));
-    PREFIXD_ASSIGN_OR_RETURN(mask, OpenMask(std::move(file), FormatOf(*flags.mask)));
+    PREFIXD_ASSIGN_OR_RETURN(files.mask, OpenMask(std::move(file), FormatOf(*flags.mask)));
   } else {
     absl::StatusOr<Predicate> predicate = ParsePredicate(dtype, flags.where.value_or(""));
     if (!predicate.ok()) return UsageError(StrCat("--where: ", std::string(predicate.status().message())));
     spec.predicate = *predicate;
   }
-  PREFIXD_ASSIGN_OR_RETURN(auto values_writer,
-                           ArrayWriter::Open(flags.array.output, OutputFormat(flags.array.output, flags.array.format),
-                                             dtype, std::nullopt, job.deadline));
-  std::unique_ptr<ArrayWriter> indices_writer;
-  if (flags.indices) {
-    PREFIXD_ASSIGN_OR_RETURN(indices_writer, ArrayWriter::Open(*flags.indices, FormatOf(*flags.indices), DType::kU64,
-                                                               std::nullopt, job.deadline));
-  }
-  FileSource source = mask ? FileSource(*job.reader, FileSource::Beside::kMask, *mask, *job.progress)
-                           : FileSource(*job.reader, *job.progress);
+  PREFIXD_RETURN_IF_ERROR(OpenSegments(flags.segments, flags.array, job, &spec, &files));
+  if (spec.segmented) return RunOnSegments(global, flags, job, spec, files);
+  PREFIXD_ASSIGN_OR_RETURN(Outputs outputs, Outputs::Open(flags, dtype, job.deadline));
+  FileSource source = files.mask ? FileSource(*job.reader, FileSource::Beside::kMask, *files.mask, *job.progress)
+                                 : FileSource(*job.reader, *job.progress);
   client::Client client = MakeClient(global);
   const auto write = [&](client::Pieces values, client::Pieces indices) {
-    absl::Status status = values_writer->Write(values);
-    if (status.ok() && indices_writer) status = indices_writer->Write(indices);
+    absl::Status status = outputs.values->Write(values);
+    if (status.ok() && outputs.indices) status = outputs.indices->Write(indices);
     return status;
   };
   PREFIXD_ASSIGN_OR_RETURN(const client::Timing timing, client.RunChunks(spec, source, write, job.Call()));
-  // Neither gets its name before both are complete.
-  PREFIXD_RETURN_IF_ERROR(values_writer->Close());
-  if (indices_writer) PREFIXD_RETURN_IF_ERROR(indices_writer->Close());
-  PREFIXD_RETURN_IF_ERROR(values_writer->Commit());
-  if (indices_writer) PREFIXD_RETURN_IF_ERROR(indices_writer->Commit());
-  const uint64_t count = values_writer->ItemsWritten();
+  PREFIXD_RETURN_IF_ERROR(outputs.values->Close());
+  if (outputs.indices) PREFIXD_RETURN_IF_ERROR(outputs.indices->Close());
+  PREFIXD_RETURN_IF_ERROR(outputs.Commit());
+  const uint64_t count = outputs.values->ItemsWritten();
   Json json;
   json["count"] = count;
   return Report(global, job, StrCat("compact: kept ", count, " of "), source.items_read(), timing, std::move(json));
@@ -88,6 +155,10 @@ void AddCompactCommand(CLI::App& app, Commands* commands) {
   selector->require_option(1);
   compact->add_flag("--invert", flags->invert, "Keep the others");
   compact->add_option("--indices", flags->indices, "File for the indices of the kept elements, as u64")
+      ->check(kNotEmpty);
+  AddSegments(compact, &flags->segments);
+  compact
+      ->add_option("--counts", flags->counts, "With --segments or --keys: file for how many were kept of each, as u64")
       ->check(kNotEmpty);
   AddArrayFlags(compact, &flags->array);
   AddOutput(compact, &flags->array);

@@ -131,6 +131,27 @@ Work RunScatter(const Kernels& kernels, const ScatterArgs& args) {
   return work;
 }
 
+Work RunCount(const Kernels& /*kernels*/, const CountArgs& args) {
+  if (args.num_items == 0) return {};
+  const auto count = [&](const auto* indices) {
+    const auto* const end = indices + args.num_indices;
+    ForItems(args.num_items, sizeof(uint64_t), [&](uint64_t first, uint64_t num_items) {
+      const auto* at = std::lower_bound(indices, end, args.offsets[first]);
+      for (uint64_t i = first; i < first + num_items; ++i) {
+        const auto* const next = std::lower_bound(at, end, args.offsets[i + 1]);
+        args.counts[i] = static_cast<uint64_t>(next - at);
+        at = next;
+      }
+    });
+  };
+  if (args.index_dtype == DType::kU64) {
+    count(static_cast<const uint64_t*>(args.indices));
+  } else {
+    count(static_cast<const uint32_t*>(args.indices));
+  }
+  return {.launches = 1, .num_bytes = NumBytes(args)};
+}
+
 Work RunTranspose(const Kernels& kernels, const TransposeArgs& args) {
   if (args.num_rows == 0 || args.num_columns == 0) return {};
   const size_t size = SizeOf(args.dtype);

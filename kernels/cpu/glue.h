@@ -13,6 +13,7 @@ Work RunFill(const Kernels& kernels, const FillArgs& args);
 Work RunMap(const Kernels& kernels, const MapArgs& args);
 Work RunGather(const Kernels& kernels, const GatherArgs& args);
 Work RunScatter(const Kernels& kernels, const ScatterArgs& args);
+Work RunCount(const Kernels& kernels, const CountArgs& args);
 Work RunTranspose(const Kernels& kernels, const TransposeArgs& args);
 
 }  // namespace prefixd::cpu

@@ -60,6 +60,7 @@ class CudaLane final : public Lane {
   absl::Status Map(const MapArgs& args) override { return Glue(args, "the map kernel", LaunchMap); }
   absl::Status Gather(const GatherArgs& args) override { return Glue(args, "the gather kernel", LaunchGather); }
   absl::Status Scatter(const ScatterArgs& args) override { return Glue(args, "the scatter kernel", LaunchScatter); }
+  absl::Status CountSegments(const CountArgs& args) override { return Glue(args, "the count kernel", LaunchCount); }
   absl::Status Transpose(const TransposeArgs& args) override;
   absl::Status Synchronize() override;
   void BeginPart() override { clock_.BeginPart(); }

@@ -14,6 +14,7 @@ cudaError_t LaunchFill(const FillArgs& args, LaunchContext* context);
 cudaError_t LaunchMap(const MapArgs& args, LaunchContext* context);
 cudaError_t LaunchGather(const GatherArgs& args, LaunchContext* context);
 cudaError_t LaunchScatter(const ScatterArgs& args, LaunchContext* context);
+cudaError_t LaunchCount(const CountArgs& args, LaunchContext* context);
 cudaError_t LaunchTranspose(const TransposeArgs& args, LaunchContext* context);
 
 }  // namespace prefixd::cuda

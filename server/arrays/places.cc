@@ -121,8 +121,16 @@ class Places::Taker {
     if (names_.coefficients) PREFIXD_RETURN_IF_ERROR(TakeCoefficients(*names_.coefficients));
     if (names_.segment_offsets) PREFIXD_RETURN_IF_ERROR(TakeOffsets(*names_.segment_offsets));
     if (shape_.keys) PREFIXD_RETURN_IF_ERROR(TakeKeys());
-    PREFIXD_RETURN_IF_ERROR(TakeSink(names_.values_sink, OutputOf(work_.operation()), &places_.values_sink_));
-    PREFIXD_RETURN_IF_ERROR(TakeSink(names_.indices_sink, IndexType(), &places_.indices_sink_));
+    if (num_items_ && num_offsets_ > 0) {
+      PREFIXD_ASSIGN_OR_RETURN(places_.scratch_ticket_,
+                               store_->ChargeScratch(caller_, ScratchBytes(shape_, *num_items_, num_offsets_)));
+    }
+    const OutputLength length = {MaxOutputs(), shape_.HasUnknownLength()};
+    PREFIXD_RETURN_IF_ERROR(TakeSink(names_.values_sink, OutputOf(work_.operation()), length, &places_.values_sink_));
+    PREFIXD_RETURN_IF_ERROR(TakeSink(names_.indices_sink, IndexType(), length, &places_.indices_sink_));
+    const OutputLength segments = {num_offsets_ > 0 ? std::optional(num_offsets_ - 1) : std::nullopt,
+                                   shape_.keys.has_value()};
+    PREFIXD_RETURN_IF_ERROR(TakeSink(names_.counts_sink, DType::kU64, segments, &places_.counts_sink_));
     if (places_.values_ || !shape_.has_input) places_.num_items_ = num_items_;
     places_.uses_.push_back(std::move(values_use_));
     return std::move(places_);
@@ -142,10 +150,14 @@ class Places::Taker {
                              StrCat("nothing is returned for it: leave the sink out, or set ",
                                     shape_.is_counted ? "return_indices" : "return_keys"));
     }
+    if (names_.counts_sink.kind != Sink::Kind::kInline && !shape_.counts_segments) {
+      return InvalidArgument("FIELD_CONFLICT", "counts_sink",
+                             "nothing is counted: leave the sink out, or send offsets of segments or keys");
+    }
     return absl::OkStatus();
   }
   DType IndexType() const {
-    if (shape_.keys) return *shape_.keys;
+    if (shape_.is_reduced && shape_.keys) return *shape_.keys;
     return shape_.index_bytes == sizeof(uint32_t) ? DType::kU32 : DType::kU64;
   }
 
@@ -212,18 +224,23 @@ class Places::Taker {
     }
     if (!num_items_) return absl::OkStatus();  // A stream, which is refused.
     num_offsets_ = *num_items_ + 1;
-    PREFIXD_ASSIGN_OR_RETURN(places_.runs_ticket_, store_->ChargeScratch(caller_, KeyRunsBytes(*num_items_)));
     return absl::OkStatus();
   }
 
-  absl::Status TakeSink(const Sink& sink, DType dtype, std::optional<Destination>* to) {
+  // How many elements a result has.
+  struct OutputLength {
+    std::optional<uint64_t> max;
+    bool is_unknown;  // It may be fewer than max.
+  };
+
+  absl::Status TakeSink(const Sink& sink, DType dtype, const OutputLength& length, std::optional<Destination>* to) {
     switch (sink.kind) {
       case Sink::Kind::kInline:
         return absl::OkStatus();
       case Sink::Kind::kArray:
-        return TakeSlice(sink.array, dtype, sink.field, to);
+        return TakeSlice(sink.array, dtype, length, sink.field, to);
       case Sink::Kind::kNewArray:
-        return MakeArray(sink.to_make, dtype, sink.field, to);
+        return MakeArray(sink.to_make, dtype, length, sink.field, to);
     }
     return absl::OkStatus();
   }
@@ -237,24 +254,26 @@ class Places::Taker {
     return work_.NumOutputs(*num_items_, num_offsets_);
   }
 
-  absl::Status MakeArray(ArraySpec spec, DType dtype, std::string_view field, std::optional<Destination>* to) {
+  absl::Status MakeArray(ArraySpec spec, DType dtype, const OutputLength& length, std::string_view field,
+                         std::optional<Destination>* to) {
     spec.dtype = dtype;
     if (!spec.shape.empty()) num_items_ = NumItems(spec.shape);
-    const std::optional<uint64_t> max_outputs = MaxOutputs();
+    const std::optional<uint64_t> max_outputs = spec.shape.empty() ? length.max : MaxOutputs();
     if (!max_outputs) {
       return InvalidArgument("FIELD_CONFLICT", "spec.num_items",
                              "the length of a new array has to be known when the stream begins: declare num_items");
     }
     PREFIXD_ASSIGN_OR_RETURN(
-        *to, Destination::Make(store_, caller_, std::move(spec), *max_outputs, shape_.HasUnknownLength(), field));
+        *to, Destination::Make(store_, caller_, std::move(spec), *max_outputs, length.is_unknown, field));
     return absl::OkStatus();
   }
 
-  absl::Status TakeSlice(ArraySlice slice, DType dtype, std::string_view field, std::optional<Destination>* to) {
+  absl::Status TakeSlice(ArraySlice slice, DType dtype, const OutputLength& length, std::string_view field,
+                         std::optional<Destination>* to) {
     PREFIXD_ASSIGN_OR_RETURN(const ArrayInfo info, store_->Get(caller_, slice.name));
     const uint64_t rest = slice.first_item <= info.num_items ? info.num_items - slice.first_item : 0;
     // A result of known length uses no more than it needs. What does not fit is found below.
-    const std::optional<uint64_t> outputs = shape_.HasUnknownLength() ? std::nullopt : MaxOutputs();
+    const std::optional<uint64_t> outputs = length.is_unknown ? std::nullopt : length.max;
     if (outputs && *outputs <= rest && *outputs <= slice.num_items.value_or(kAny)) slice.num_items = outputs;
     const bool in_place = IsInPlace(slice, to);
     if (in_place) values_use_ = ArrayUse();

@@ -98,9 +98,13 @@ class Places {
   const std::optional<Destination>& values_sink() const { return values_sink_; }
   std::optional<Destination>& indices_sink() { return indices_sink_; }
   const std::optional<Destination>& indices_sink() const { return indices_sink_; }
+  // u64: of each segment a count.
+  std::optional<Destination>& counts_sink() { return counts_sink_; }
+  const std::optional<Destination>& counts_sink() const { return counts_sink_; }
 
   bool AreInline() const {
-    return !values_ && !mask_ && !coefficients_ && !offsets_ && !keys_ && !values_sink_ && !indices_sink_;
+    return !values_ && !mask_ && !coefficients_ && !offsets_ && !keys_ && !values_sink_ && !indices_sink_ &&
+           !counts_sink_;
   }
   // The elements of a call whose values don't come in messages: how many there are.
   std::optional<uint64_t> num_items() const { return num_items_; }
@@ -114,9 +118,10 @@ class Places {
   std::optional<DeviceItems> coefficients_;
   std::optional<DeviceItems> offsets_;
   std::optional<DeviceItems> keys_;
-  Admission::Ticket runs_ticket_;  // For the memory in which runs of keys are found.
+  Admission::Ticket scratch_ticket_;  // For the memory in which runs of keys are found, and segments counted.
   std::optional<Destination> values_sink_;
   std::optional<Destination> indices_sink_;
+  std::optional<Destination> counts_sink_;
   std::optional<uint64_t> num_items_;
 };
 

@@ -224,7 +224,10 @@ absl::Status Session::Accept(Message& message) {
     held_.DropArrival();
   } else {
     PREFIXD_RETURN_IF_ERROR(call_.Charge(AddOpenGroup()));  // There is something only with the first message.
-    if (message.chunk.keys) PREFIXD_RETURN_IF_ERROR(call_.Charge(KeyRunsBytes(message.chunk.num_items)));  // Unary.
+    const Chunk& chunk = message.chunk;
+    if (chunk.keys || chunk.offsets) {  // Unary. Where they are resident, the store was asked for it.
+      PREFIXD_RETURN_IF_ERROR(call_.Charge(ScratchBytes(runner_->work().shape(), chunk.num_items, chunk.num_offsets)));
+    }
     incoming_.push_back({.chunk = std::move(message.chunk), .num_bytes = held_.QueueArrival()});
   }
   SettleCharge();
@@ -352,8 +355,8 @@ Session::Turn Session::NextTurn() {
       writing_ = true;
       turn.reply = std::move(outgoing_.front());
       outgoing_.pop_front();
-      held_.AddSent(turn.reply.values.size() + turn.reply.indices.size());
-      call_.CountSent(turn.reply.values.size() + turn.reply.indices.size());
+      held_.AddSent(turn.reply.size_bytes());
+      call_.CountSent(turn.reply.size_bytes());
       break;
     case Step::kFinish:
       finished_ = true;

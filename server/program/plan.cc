@@ -123,6 +123,7 @@ class Planner {
     }
     planned.operation = result->operation;
     planned.selection = result->selection;
+    planned.runs = result->runs;
     planned.scratch_bytes = result->scratch_bytes;
     planned.working_bytes = result->working_bytes;
     plan_.steps.push_back(std::move(planned));

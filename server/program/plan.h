@@ -62,12 +62,12 @@ struct PlanStep {
   std::vector<SlotUse> writes;
   // Scatter: what it writes takes over the memory of `into`, which is read no more. Else it is a copy of that first.
   bool takes_over = false;
-  std::vector<int> dead;  // The slots whose memory is freed once the step has run.
-  // Compact, reduce by keys: the selection whose length is known once the step has run.
-  std::optional<int> selection = {};
-  uint64_t scratch_first = 0;  // Where in the scratch memory its scalar is: a count, a ReduceState, num_bad.
-  uint64_t scratch_bytes = 0;  // 0: it has none.
-  uint64_t working_bytes = 0;  // Memory that it has of its own while it runs.
+  std::vector<int> dead;              // The slots whose memory is freed once the step has run.
+  std::optional<int> selection = {};  // Compact: the selection whose length is known once the step has run.
+  std::optional<int> runs = {};       // By keys: likewise, when it runs.
+  uint64_t scratch_first = 0;         // Where in the scratch memory its scalar is: a count, a ReduceState, num_bad.
+  uint64_t scratch_bytes = 0;         // 0: it has none.
+  uint64_t working_bytes = 0;         // Memory that it has of its own while it runs.
 };
 
 // What becomes of an output, once all steps have run. Outputs are delivered in their order, and each slot is freed

@@ -45,6 +45,7 @@ inline constexpr size_t kMaxArrayNameBytes = 32;  // In a program.
   X(kIndicesOut, "indices_out")         \
   X(kIndexOut, "index_out")             \
   X(kKeysOut, "keys_out")               \
+  X(kCountsOut, "counts_out")           \
   X(kCountOut, "count_out")
 PREFIXD_DEFINE_ENUM_(Role, PREFIXD_ROLES)
 

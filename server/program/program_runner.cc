@@ -320,7 +320,12 @@ absl::Status ProgramRunner::EnqueueStep(BorrowedLane& lane, size_t number, const
     PREFIXD_ASSIGN_OR_RETURN(runs, FindKeyRuns(lane, *work.shape().keys, DataOf(keys->slot), num_items));
     arrays.offsets = reinterpret_cast<const uint64_t*>(runs.offsets.data());
     arrays.num_offsets = runs.num_offsets;
-    if (step.selection) kept_[*step.selection] = runs.num_offsets - 1;
+    if (step.runs) kept_[*step.runs] = runs.num_offsets - 1;
+  }
+  Buffer indices;  // Those that are counted by segment, where they are no result.
+  if (work.shape().counts_segments && arrays.indices == nullptr) {
+    PREFIXD_ASSIGN_OR_RETURN(indices, lane.lane->Allocate(num_items * sizeof(uint64_t)));
+    arrays.indices = indices.data();
   }
   const bool has_empty_values = work.shape().is_reduced && arrays.num_offsets > 1;
   if (num_items > 0 || step.scratch_bytes > 0 || has_empty_values || work.shape().has_initial) {
@@ -332,8 +337,17 @@ absl::Status ProgramRunner::EnqueueStep(BorrowedLane& lane, size_t number, const
   enqueued_ns_ += work.EstimateNs(num_items, /*resident=*/true);
   if (step.scratch_bytes == 0) return absl::OkStatus();
   pending_.push_back(number);
-  if (work.WritesScalarOnce()) return absl::OkStatus();
-  return lane.lane->CopyToHost(scalar, arrays.scalar, work.shape().scalar_bytes);
+  if (!work.WritesScalarOnce()) {
+    PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(scalar, arrays.scalar, work.shape().scalar_bytes));
+  }
+  if (Find(step.writes, Role::kCountsOut) == nullptr) return absl::OkStatus();
+  PREFIXD_RETURN_IF_ERROR(Await(lane));
+  return lane.lane->CountSegments({.index_dtype = std::get<CompactSpec>(step.operation).index_dtype,
+                                   .indices = arrays.indices,
+                                   .num_indices = kept_[*step.selection].value_or(0),
+                                   .offsets = arrays.offsets,
+                                   .counts = reinterpret_cast<uint64_t*>(Written(step, Role::kCountsOut)),
+                                   .num_items = arrays.num_offsets - 1});
 }
 
 void ProgramRunner::ReadScalar(size_t number, const std::byte* scalar) {

@@ -128,16 +128,10 @@ class StepCheck {
     PREFIXD_RETURN_IF_ERROR(CheckPrimitive(*spec));
     PREFIXD_RETURN_IF_ERROR(CheckType(Role::kValues, spec->dtype));
     PREFIXD_RETURN_IF_ERROR(CheckSegments(spec));
-    if (has_keys) {
-      const Length& length = Read(Role::kKeys).length;
-      result_.selection = rules_.NumberOf({.slot = SlotOf(Role::kKeys), .by_keys = true, .of = length});
-      const Length runs = {length.max_items, length.max_items == 0 ? std::nullopt : result_.selection};
-      Write(Role::kOut, spec->output(), runs);
-      Write(Role::kKeysOut, *spec->key_dtype, runs);
-      return absl::OkStatus();
-    }
     if (spec->segmented) {
-      Write(Role::kOut, spec->output(), {.max_items = Read(Role::kSegmentOffsets).length.max_items - 1});
+      const Length segments = Segments(*spec);
+      Write(Role::kOut, spec->output(), segments);
+      if (has_keys) Write(Role::kKeysOut, *spec->key_dtype, segments);
       return absl::OkStatus();
     }
     if (spec->axis) {
@@ -163,23 +157,37 @@ class StepCheck {
       return InvalidField("FIELD_CONFLICT", "spec.key_dtype", "the step reads no keys: name them, or leave it out");
     }
     const bool has_keys = Reads(Role::kKeys);
-    if (spec->axis || (has_keys && Reads(Role::kSegmentOffsets))) {
+    bool has_axis = false;
+    if constexpr (requires { spec->axis; }) has_axis = spec->axis.has_value();
+    if (has_axis || (has_keys && Reads(Role::kSegmentOffsets))) {
       return InvalidField("FIELD_CONFLICT", has_keys ? "keys" : "segment_offsets",
                           "an array is cut by an axis, by offsets of segments, or by keys: leave the others out");
     }
     return has_keys ? CheckKeys(&spec->key_dtype) : CheckOffsets();
+  }
+  // How many there are. Needs: CheckSegments was OK.
+  template <class S>
+  Length Segments(const S& spec) {
+    if (!spec.key_dtype) return {.max_items = Read(Role::kSegmentOffsets).length.max_items - 1};
+    const Length& length = Read(Role::kKeys).length;
+    if (length.max_items == 0) return {};
+    result_.runs = rules_.NumberOf({.slot = SlotOf(Role::kKeys), .by_keys = true, .of = length});
+    return {length.max_items, result_.runs};
   }
   absl::Status CheckKeys(std::optional<DType>* key_dtype) {
     const Slot& keys = Read(Role::kKeys);
     PREFIXD_RETURN_IF_ERROR(CheckType(Role::kKeys, key_dtype->value_or(keys.dtype)));
     PREFIXD_RETURN_IF_ERROR(CheckSameLength(Role::kKeys, Role::kValues));
     *key_dtype = keys.dtype;
-    constexpr uint64_t kMaxKeys = std::numeric_limits<uint64_t>::max() / 16;
-    if (keys.length.max_items > kMaxKeys) {
-      return InvalidField("PROGRAM_SIZE", "keys", StrCat(Describe(Role::kKeys), ": expected at most ", kMaxKeys));
-    }
+    PREFIXD_RETURN_IF_ERROR(CheckFewItems(Role::kKeys));
     result_.working_bytes = MemoryBytes(KeyRunsBytes(keys.length.max_items)) + kMemoryUnitBytes;
     return absl::OkStatus();
+  }
+  // So that what it takes beside them is no more than 2^64 bytes.
+  absl::Status CheckFewItems(Role role) {
+    constexpr uint64_t kMaxItems = std::numeric_limits<uint64_t>::max() / 64;
+    if (Read(role).length.max_items <= kMaxItems) return absl::OkStatus();
+    return InvalidField("PROGRAM_SIZE", Name(role), StrCat(Describe(role), ": expected at most ", kMaxItems));
   }
   absl::Status CheckOffsets() {
     PREFIXD_RETURN_IF_ERROR(CheckType(Role::kSegmentOffsets, DType::kU64));
@@ -195,10 +203,13 @@ class StepCheck {
 
   absl::Status Check(CompactSpec* spec) {
     const RoleSet mask = spec->predicate ? 0 : SetOf({Role::kMask});
-    PREFIXD_RETURN_IF_ERROR(
-        CheckAllRoles(SetOf({Role::kValues}) | mask, 0, 0, SetOf({Role::kOut, Role::kIndicesOut, Role::kCountOut})));
+    spec->segmented = Reads(Role::kSegmentOffsets) || Reads(Role::kKeys);
+    PREFIXD_RETURN_IF_ERROR(CheckAllRoles(
+        SetOf({Role::kValues}) | mask, SetOf({Role::kSegmentOffsets, Role::kKeys}), 0,
+        SetOf({Role::kOut, Role::kIndicesOut, Role::kCountOut}) | (spec->segmented ? SetOf({Role::kCountsOut}) : 0)));
     PREFIXD_RETURN_IF_ERROR(CheckPrimitive(*spec));
     PREFIXD_RETURN_IF_ERROR(CheckType(Role::kValues, spec->dtype));
+    PREFIXD_RETURN_IF_ERROR(CheckSegments(spec));
     if (!spec->predicate) PREFIXD_RETURN_IF_ERROR(CheckMask(spec->mask_kind));
     const Length& length = Read(Role::kValues).length;
     spec->return_values = spec->return_indices = false;
@@ -224,6 +235,10 @@ class StepCheck {
     Write(Role::kOut, spec->dtype, kept);
     Write(Role::kIndicesOut, spec->index_dtype, kept);
     Write(Role::kCountOut, DType::kU64, kOne);
+    if (!spec->segmented) return absl::OkStatus();
+    PREFIXD_RETURN_IF_ERROR(CheckFewItems(Role::kValues));
+    if (!spec->return_indices) result_.working_bytes += MemoryBytes(length.max_items * sizeof(uint64_t));
+    Write(Role::kCountsOut, DType::kU64, Segments(*spec));
     return absl::OkStatus();
   }
 

@@ -51,6 +51,7 @@ class ArrayReactor final : public Reactor, public Transport {
     if (!reply_) reply_.emplace();
     reply_->values.Append(reply.values);
     reply_->indices.Append(reply.indices);
+    reply_->counts.Append(reply.counts);
     reply_->num_kept = reply.num_kept;
     session_->OnWriteDone(true);
   }

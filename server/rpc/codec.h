@@ -38,7 +38,8 @@ absl::Status TakeBeside(const v1::InlineChunk& inline_, std::string_view name, P
 // Whether it may have offsets of segments, or keys; others answer that they are not implemented.
 template <class Request>
 inline constexpr bool kServesSegments =
-    std::is_same_v<Request, v1::ScanRequest> || std::is_same_v<Request, v1::ReduceRequest>;
+    std::is_same_v<Request, v1::ScanRequest> || std::is_same_v<Request, v1::ReduceRequest> ||
+    std::is_same_v<Request, v1::CompactRequest>;
 
 // The message in domain types, without its spec: who calls this decodes that, if there is one, by its FromWire. The
 // chunk comes from `payloads`, which ParseArrayMessage took out of the request.
@@ -64,6 +65,7 @@ absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
   if constexpr (requires { request.values_sink(); }) {
     PREFIXD_ASSIGN_OR_RETURN(message.places.values_sink, FromWire(request.values_sink(), "values_sink"));
     PREFIXD_ASSIGN_OR_RETURN(message.places.indices_sink, FromWire(request.indices_sink(), "indices_sink"));
+    PREFIXD_ASSIGN_OR_RETURN(message.places.counts_sink, FromWire(request.counts_sink(), "counts_sink"));
   }
   if constexpr (requires { request.keys_sink(); }) {
     PREFIXD_ASSIGN_OR_RETURN(message.places.indices_sink, FromWire(request.keys_sink(), "keys_sink"));
@@ -134,6 +136,9 @@ void Encode(const Result& result, Response* response) {
     if (result.new_indices || result.indices) {
       *response->mutable_indices() = PlaceOf(result.new_indices, result.indices);
     }
+    if (result.new_counts || result.counts) {
+      *response->mutable_segment_counts() = PlaceOf(result.new_counts, result.counts);
+    }
   }
 }
 
@@ -151,6 +156,7 @@ grpc::ByteBuffer Pack(const Reply* reply, const Result* result) {
     if constexpr (
         requires { response.set_count(0); } && requires { response.mutable_indices(); }) {
       response.set_count(reply->num_kept);
+      if (!reply->counts.empty()) arrays.push_back({Response::kSegmentCountsFieldNumber, {}, reply->counts});
       if (!reply->indices.empty()) arrays.push_back({Response::kIndicesFieldNumber, {}, reply->indices});
     }
     if constexpr (requires { response.mutable_keys(); }) {

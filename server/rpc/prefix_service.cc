@@ -38,9 +38,11 @@ absl::Status CheckCuts(const S& spec, bool has_offsets, bool has_keys) {
                     "there are keys and offsets of segments: an array is cut by the one or by the other, leave "
                     "one out");
   }
-  if (spec.segmented && spec.axis) {
-    return conflict(has_keys ? "keys" : "segment_offsets",
-                    "there are segments and an axis: an array is cut by the one or by the other, leave one out");
+  if constexpr (requires { spec.axis; }) {
+    if (spec.segmented && spec.axis) {
+      return conflict(has_keys ? "keys" : "segment_offsets",
+                      "there are segments and an axis: an array is cut by the one or by the other, leave one out");
+    }
   }
   return absl::OkStatus();
 }

@@ -89,10 +89,13 @@ absl::StatusOr<ProgramStep> Decode(const v1::CompactStep& wire) {
                         "nothing names the indices: set indices_out, or leave return_indices out");
   }
   AddIfNamed(Role::kMask, wire.mask(), &step.reads);
+  AddIfNamed(Role::kSegmentOffsets, wire.segment_offsets(), &step.reads);
+  AddIfNamed(Role::kKeys, wire.keys(), &step.reads);
   step.writes.clear();
   AddIfNamed(Role::kOut, wire.out(), &step.writes);
   AddIfNamed(Role::kIndicesOut, wire.indices_out(), &step.writes);
   AddIfNamed(Role::kCountOut, wire.count_out(), &step.writes);
+  AddIfNamed(Role::kCountsOut, wire.counts_out(), &step.writes);
   return step;
 }
 

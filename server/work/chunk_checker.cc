@@ -45,7 +45,8 @@ ChunkChecker::ChunkChecker(std::shared_ptr<const Work> work, CallShape shape, co
       resident_offsets_(NumItems(places.offsets())),
       resident_keys_(NumItems(places.keys())),
       capacity_(CapacityOf(*work_, places)),
-      reply_bytes_per_item_(InlineBytesPerItem(work_->shape(), places)) {}
+      reply_bytes_per_item_(InlineBytesPerItem(work_->shape(), places)),
+      reply_bytes_per_segment_(work_->shape().counts_segments && !places.counts_sink() ? sizeof(uint64_t) : 0) {}
 
 absl::Status ChunkChecker::Check(Chunk* chunk) {
   PREFIXD_RETURN_IF_ERROR(has_inline_values_ ? CheckInlineValues(chunk) : CheckResidentValues(chunk));
@@ -65,11 +66,18 @@ absl::Status ChunkChecker::Check(Chunk* chunk) {
   PREFIXD_RETURN_IF_ERROR(work_->CheckLength(num_items_ + num_items));
   PREFIXD_RETURN_IF_ERROR(CheckOffsets(chunk));
   const uint64_t num_outputs = work_->NumOutputs(num_items_ + num_items, chunk->num_offsets);
-  if (shape_ == CallShape::kUnary && reply_bytes_per_item_ > 0 &&
-      num_outputs > kMaxReplyPayloadBytes / reply_bytes_per_item_) {
+  const uint64_t num_segments = work_->shape().counts_segments ? chunk->num_offsets - 1 : 0;
+  if (shape_ == CallShape::kUnary && num_segments > kMaxReplyPayloadBytes / sizeof(uint64_t) &&
+      reply_bytes_per_segment_ > 0) {
+    return Error(absl::StatusCode::kOutOfRange, "REPLY_TOO_LARGE", "counts_sink",
+                 StrCat("the reply could have counts of ", num_segments, " segments and a message holds ",
+                        kMaxReplyPayloadBytes, " bytes: let them go into an array"));
+  }
+  const uint64_t room = kMaxReplyPayloadBytes - num_segments * reply_bytes_per_segment_;
+  if (shape_ == CallShape::kUnary && reply_bytes_per_item_ > 0 && num_outputs > room / reply_bytes_per_item_) {
     return Error(absl::StatusCode::kOutOfRange, "REPLY_TOO_LARGE", "values.inline.data",
                  StrCat("the reply could have ", num_outputs, " elements of ", reply_bytes_per_item_,
-                        " bytes and a message holds ", kMaxReplyPayloadBytes, " bytes: ",
+                        " bytes and a message holds ", room, " bytes of them: ",
                         work_->CheckStream().ok() ? "use the streaming call" : "let the result go into an array"));
   }
   if (capacity_ && num_outputs > *capacity_) {

@@ -49,6 +49,7 @@ class ChunkChecker {
   const std::optional<uint64_t> resident_keys_;
   const std::optional<uint64_t> capacity_;  // For values that go into a slice. Nothing: no bound.
   const uint64_t reply_bytes_per_item_;
+  const uint64_t reply_bytes_per_segment_;
   bool has_begun_ = false;
   uint64_t num_items_ = 0;  // Checked so far.
 };

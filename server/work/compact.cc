@@ -19,9 +19,17 @@ class CompactWork final : public Work {
               .index_bytes = spec.return_indices ? SizeOf(spec.index_dtype) : 0,
               .scalar_bytes = sizeof(uint64_t),
               .is_counted = true,
-              .mask = spec.predicate ? std::nullopt : std::optional(spec.mask_kind)}),
+              .mask = spec.predicate ? std::nullopt : std::optional(spec.mask_kind),
+              .is_whole = spec.segmented,
+              .has_offsets = spec.segmented,
+              .keys = spec.key_dtype,
+              .counts_segments = spec.segmented}),
         compact_(spec),
         predicate_(spec.predicate.value_or(Predicate{})) {}
+
+  absl::Status CheckStream() const override {
+    return compact_.segmented ? SegmentsOnStream(compact_.dtype, compact_.dtype) : absl::OkStatus();
+  }
 
   absl::Status Enqueue(Lane& lane, const WorkArrays& arrays) const override {
     return lane.Compact({.dtype = compact_.dtype,
@@ -36,7 +44,7 @@ class CompactWork final : public Work {
                          .num_arrays = arrays.num_arrays,
                          .first_item = arrays.first_item,
                          .values = compact_.return_values ? arrays.values : nullptr,
-                         .indices = compact_.return_indices ? arrays.indices : nullptr,
+                         .indices = compact_.return_indices || compact_.segmented ? arrays.indices : nullptr,
                          .index_dtype = compact_.index_dtype,
                          .count = reinterpret_cast<uint64_t*>(arrays.scalar)});
   }

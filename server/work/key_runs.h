@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/device.h"
 #include "server/lanes/borrowed_lane.h"
+#include "server/work/work.h"
 
 namespace prefixd {
 
@@ -23,6 +24,14 @@ struct KeyRuns {
 // Device memory that finding the runs of so many keys takes, and what is found.
 // Needs: num_items is of an array that is there, or fits a message.
 constexpr uint64_t KeyRunsBytes(uint64_t num_items) { return num_items + (num_items + 1) * sizeof(uint64_t); }
+
+// What an operation on segments takes of device memory beside its arrays: runs of keys; indices and counts where these
+// are not its results. Needs: as KeyRunsBytes.
+constexpr uint64_t ScratchBytes(const WorkShape& shape, uint64_t num_items, uint64_t num_offsets) {
+  uint64_t num_bytes = shape.keys ? KeyRunsBytes(num_items) : 0;
+  if (shape.counts_segments) num_bytes += (num_items + 2 * num_offsets) * sizeof(uint64_t);
+  return num_bytes;
+}
 
 // Where each run of equal keys begins, and where the last one ends. Waits for the lane, whose block for scalars is
 // free. Errors: INVALID_ARGUMENT (SEGMENT_OFFSETS), naming "keys", for more runs than a launch takes; the lane's. Cost:

@@ -24,6 +24,12 @@ uint64_t StagedBytesPerItem(const Work& work) {
   return work.shape().is_reduced ? work.item_bytes() : work.widest_bytes_per_item();
 }
 
+// Of those that are counted by segment.
+DType IndexTypeOf(const Operation& operation) {
+  const auto& compact = std::get<CompactSpec>(operation);
+  return compact.index_dtype;
+}
+
 uint64_t CountAt(const std::byte* scalar) {
   uint64_t count = 0;
   std::memcpy(&count, scalar, sizeof(count));
@@ -119,6 +125,10 @@ absl::Status PieceRunner::Run(BorrowedLane& lane, const Piece& piece, const Stop
   *reply = {.values = Take(lane, lane.values, num_outputs * inline_value_bytes_),
             .indices = Take(lane, lane.indices, num_outputs * inline_index_bytes_),
             .num_kept = done_.totals.num_kept};
+  if (shape.counts_segments && !places_.counts_sink()) {
+    const auto* const counts = reinterpret_cast<const char*>(lane.in.host.data());
+    (*reply)->counts = Payload(std::string(counts, (num_offsets_ - 1) * sizeof(uint64_t)));
+  }
   return absl::OkStatus();
 }
 
@@ -129,8 +139,8 @@ absl::Status PieceRunner::FindRuns(BorrowedLane& lane, const Piece& piece) {
     keys = places_.keys()->data;
   } else {
     PREFIXD_ASSIGN_OR_RETURN(
-        keys, BringIn(lane, lane.mask, *piece.chunk.keys, /*first_byte=*/0, piece.num_items * SizeOf(dtype),
-                      SizeOf(dtype), /*offset_bytes=*/0, /*direct=*/false));
+        keys, BringIn(lane, work_->shape().mask ? lane.indices : lane.mask, *piece.chunk.keys, /*first_byte=*/0,
+                      piece.num_items * SizeOf(dtype), SizeOf(dtype), /*offset_bytes=*/0, /*direct=*/false));
   }
   PREFIXD_ASSIGN_OR_RETURN(runs_, FindKeyRuns(lane, dtype, keys, piece.num_items));
   num_offsets_ = runs_.num_offsets;
@@ -250,11 +260,9 @@ absl::Status PieceRunner::BringIn(BorrowedLane& lane, const Piece& piece, bool d
     } else if (const auto& offsets = places_.offsets()) {
       data = offsets->data;
     } else {
-      PREFIXD_ASSIGN_OR_RETURN(
-          data, BringIn(lane, lane.mask, *piece.chunk.offsets, /*first_byte=*/0, piece.chunk.offsets->size(),
-                        sizeof(uint64_t), /*offset_bytes=*/0, direct));
+      PREFIXD_ASSIGN_OR_RETURN(data, BringInOffsets(lane, *piece.chunk.offsets, direct));
     }
-    arrays->offsets = reinterpret_cast<const uint64_t*>(data);
+    offsets_ = arrays->offsets = reinterpret_cast<const uint64_t*>(data);
     arrays->num_offsets = num_offsets_;
   }
   const std::optional<MaskKind> mask = work_->shape().mask;
@@ -267,6 +275,45 @@ absl::Status PieceRunner::BringIn(BorrowedLane& lane, const Piece& piece, bool d
                                                  MaskBytes(*mask, piece.num_items), /*alignment=*/1,
                                                  /*offset_bytes=*/0, direct));
   return absl::OkStatus();
+}
+
+absl::StatusOr<const std::byte*> PieceRunner::BringInOffsets(BorrowedLane& lane, const Payload& offsets, bool direct) {
+  if (!work_->shape().counts_segments) {
+    return BringIn(lane, lane.mask, offsets, /*first_byte=*/0, offsets.size(), sizeof(uint64_t), /*offset_bytes=*/0,
+                   direct);
+  }
+  // By way of the block for indices, which has none yet: there may be a mask, and offsets are needed when there are.
+  PREFIXD_ASSIGN_OR_RETURN(own_offsets_, lane.lane->Allocate(offsets.size()));
+  offsets.CopyTo(lane.indices.host.data(), 0, offsets.size());
+  PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToDevice(own_offsets_.data(), lane.indices.host.data(), offsets.size()));
+  PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
+  return own_offsets_.data();
+}
+
+absl::Status PieceRunner::CountSegments(BorrowedLane& lane, const Outputs& outputs, uint64_t num_kept) {
+  const uint64_t num_segments = num_offsets_ - 1;
+  std::optional<Destination>& sink = places_.counts_sink();
+  if (sink) PREFIXD_RETURN_IF_ERROR(sink->Prepare(*lane.lane));
+  if (num_segments == 0) return absl::OkStatus();
+  std::byte* to = nullptr;
+  if (!sink) {
+    PREFIXD_ASSIGN_OR_RETURN(counts_, lane.lane->Allocate(num_segments * sizeof(uint64_t)));
+    to = counts_.data();
+  } else if (num_segments <= sink->room().num_items) {
+    to = sink->room().data;
+  } else {
+    return Error(absl::StatusCode::kOutOfRange, "SINK_TOO_SMALL", "counts_sink.array",
+                 StrCat("there are ", num_segments, " runs of equal keys and the slice has room for ",
+                        sink->room().num_items, ": name one that is long enough, or ask for a new array"));
+  }
+  PREFIXD_RETURN_IF_ERROR(lane.lane->CountSegments({.index_dtype = IndexTypeOf(work_->operation()),
+                                                    .indices = outputs.indices.data,
+                                                    .num_indices = num_kept,
+                                                    .offsets = offsets_,
+                                                    .counts = reinterpret_cast<uint64_t*>(to),
+                                                    .num_items = num_segments}));
+  if (sink) return absl::OkStatus();
+  return lane.lane->CopyToHost(lane.in.host.data(), to, num_segments * sizeof(uint64_t));  // What came in was read.
 }
 
 absl::StatusOr<const std::byte*> PieceRunner::BringInItems(BorrowedLane& lane, const Piece& piece, bool direct,
@@ -337,7 +384,12 @@ absl::Status PieceRunner::PlaceOutputs(BorrowedLane& lane, const Piece& piece, b
     return absl::OkStatus();
   };
   PREFIXD_RETURN_IF_ERROR(place(places_.values_sink(), lane.values, shape.value_bytes, "sink.array", &outputs->values));
-  return place(places_.indices_sink(), lane.indices, shape.index_bytes, "keys_sink.array", &outputs->indices);
+  PREFIXD_RETURN_IF_ERROR(
+      place(places_.indices_sink(), lane.indices, shape.index_bytes, "keys_sink.array", &outputs->indices));
+  if (!shape.counts_segments || shape.index_bytes > 0) return absl::OkStatus();
+  PREFIXD_ASSIGN_OR_RETURN(outputs->indices.scratch, lane.lane->Allocate(piece.num_items * sizeof(uint64_t)));
+  outputs->indices.data = outputs->indices.scratch.data();
+  return absl::OkStatus();
 }
 
 // The closed items run behind the carry of those before, and leave a carry. The open ones run behind that, for their
@@ -357,13 +409,13 @@ absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool d
                        .num_items = closed,
                        .first_item = done_.totals.num_items - open_.num_items()};
   PREFIXD_RETURN_IF_ERROR(BringIn(lane, piece, direct, &arrays));
-  if (closed > 0 || (shape.is_reduced && num_offsets_ > 1) || shape.has_initial) {
+  if (closed > 0 || (shape.is_reduced && num_offsets_ > 1) || shape.counts_segments || shape.has_initial) {
     arrays.carry_in = has_carry_ ? carry_.data() : nullptr;
     arrays.carry_out = carries ? carry_.data() : nullptr;
     PREFIXD_RETURN_IF_ERROR(work_->Enqueue(*lane.lane, arrays));
     has_carry_ = carries;
   }
-  if (shape.keys && shape.index_bytes > 0) {
+  if (shape.is_reduced && shape.index_bytes > 0) {
     PREFIXD_RETURN_IF_ERROR(TakeKeys(lane, *shape.keys, runs_, keys_, piece.num_items, arrays.indices));
   }
   // Before they run: in place, their output items take their place.
@@ -395,12 +447,14 @@ absl::Status PieceRunner::EnqueueCopiesOut(BorrowedLane& lane, const Piece& piec
     PREFIXD_RETURN_IF_ERROR(copy_out(lane.scalar, 0, shape.scalar_bytes));
   }
   uint64_t num_outputs = work_->NumOutputs(piece.num_items, num_offsets_);
-  const bool needs_count = !direct || outputs.values.IsElsewhere() || outputs.indices.IsElsewhere();
+  const bool needs_count =
+      !direct || outputs.values.IsElsewhere() || outputs.indices.IsElsewhere() || shape.counts_segments;
   if (shape.is_counted && needs_count) {  // Only what was kept moves on.
     PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
     num_outputs = CountAt(lane.scalar.host.data());
     PREFIXD_RETURN_IF_ERROR(MoveKept(lane, outputs.values, num_outputs, shape.value_bytes, "values_sink.array"));
     PREFIXD_RETURN_IF_ERROR(MoveKept(lane, outputs.indices, num_outputs, shape.index_bytes, "indices_sink.array"));
+    if (shape.counts_segments) PREFIXD_RETURN_IF_ERROR(CountSegments(lane, outputs, num_outputs));
   }
   if (!shape.is_counted && outputs.values.IsElsewhere()) {
     PREFIXD_RETURN_IF_ERROR(lane.lane->CopyOnDevice(outputs.values.to,
@@ -429,6 +483,8 @@ absl::Status PieceRunner::ConcludeSinks(BorrowedLane& lane) {
     if (!*sink) continue;
     PREFIXD_RETURN_IF_ERROR(Settle(lane, (*sink)->Conclude(*lane.lane, NumOutputs())));
   }
+  std::optional<Destination>& counts = places_.counts_sink();
+  if (counts) PREFIXD_RETURN_IF_ERROR(Settle(lane, counts->Conclude(*lane.lane, num_offsets_ - 1)));
   return absl::OkStatus();
 }
 
@@ -438,6 +494,9 @@ absl::Status PieceRunner::Publish(Result* result) {
   }
   if (auto& sink = places_.indices_sink()) {
     PREFIXD_RETURN_IF_ERROR(sink->Publish(NumOutputs(), &result->new_indices, &result->indices));
+  }
+  if (auto& sink = places_.counts_sink()) {
+    PREFIXD_RETURN_IF_ERROR(sink->Publish(num_offsets_ - 1, &result->new_counts, &result->counts));
   }
   return absl::OkStatus();
 }

@@ -113,8 +113,9 @@ class PieceRunner {
  private:
   // Whether there are replies with output items, or with their count.
   bool RepliesWithItems() const {
-    return work_->shape().HasItems() &&
-           (inline_value_bytes_ > 0 || inline_index_bytes_ > 0 || (!places_.values_sink() && !places_.indices_sink()));
+    return work_->shape().HasItems() && (inline_value_bytes_ > 0 || inline_index_bytes_ > 0 ||
+                                         (work_->shape().counts_segments && !places_.counts_sink()) ||
+                                         (!places_.values_sink() && !places_.indices_sink()));
   }
   // Elements that the result has.
   uint64_t NumOutputs() const {
@@ -142,6 +143,10 @@ class PieceRunner {
   absl::Status ConcludeSinks(BorrowedLane& lane);
   // Finds the segments by their keys.
   absl::Status FindRuns(BorrowedLane& lane, const Piece& piece);
+  // Brings offsets in that are in the message.
+  absl::StatusOr<const std::byte*> BringInOffsets(BorrowedLane& lane, const Payload& offsets, bool direct);
+  // Counts how many of those that were kept are of each segment, into an array or into a block on the host.
+  absl::Status CountSegments(BorrowedLane& lane, const Outputs& outputs, uint64_t num_kept);
   // Items of the open group, also before they have come to the device.
   uint64_t NumOpenItems() const {
     return carry_in_ ? carry_in_->open_items.size() / work_->item_bytes() : open_.num_items();
@@ -195,6 +200,9 @@ class PieceRunner {
   uint64_t num_offsets_ = 1;  // How many a segmented operation has.
   KeyRuns runs_;              // Its offsets, if it has keys:
   const std::byte* keys_ = nullptr;
+  const uint64_t* offsets_ = nullptr;  // On the device.
+  Buffer own_offsets_;                 // Those in the message, where no block is free for them.
+  Buffer counts_;
   WorkDone done_;
 };
 

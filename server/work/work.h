@@ -42,6 +42,7 @@ struct WorkShape {
   std::optional<DType> keys = {};     // by keys of this type, which come with them.
   bool has_coefficients = false;      // An item of the same type comes with each.
   bool has_initial = false;           // There is one output item more than input items.
+  bool counts_segments = false;       // Of each segment it is counted how many output items are of it.
 
   // Whether how many output items there are shows when they are made.
   bool HasUnknownLength() const { return is_counted || (is_reduced && keys); }

@@ -114,6 +114,40 @@ TEST_F(ProgramTest, ByKeys) {
   EXPECT_THAT(ValuesOf(result, runs.keys), ElementsAre(0, 1, 0, 1));
 }
 
+TEST_F(ProgramTest, CompactsOfSegmentsAndByKeys) {
+  const auto values = Values<int32_t>(1'000, -9, 9);
+  const std::vector<uint64_t> offsets = {0, 0, 400, 1'000};
+  const std::vector<int16_t> keys(values.size(), 3);
+  std::vector<uint8_t> mask(values.size());
+  for (size_t i = 0; i < mask.size(); ++i) mask[i] = values[i] > 0;
+  Program program;
+  const auto x = program.Input<int32_t>(values);
+  const auto cuts = program.Input<uint64_t>(offsets);
+  const auto k = program.Input<int16_t>(keys);
+  const auto m = program.Input<uint8_t>(mask);
+  const Where<int32_t> positive = {Comparison::kGreater, 0};
+  const auto a = program.CompactSegments(x, positive, cuts);
+  const auto b = program.CompactSegments(x, m, cuts);
+  const auto c = program.CompactByKeys(x, positive, k);
+  const auto d = program.CompactByKeys(x, m, k);
+  program.Output(a.values);
+  for (const auto& selection : {a, b, c, d}) program.Output(selection.counts);
+  const ProgramResult result = Run(program);
+  const auto first =
+      static_cast<uint64_t>(std::count_if(values.begin(), values.begin() + 400, [](int v) { return v > 0; }));
+  const auto all = static_cast<uint64_t>(std::count_if(values.begin(), values.end(), [](int v) { return v > 0; }));
+  EXPECT_THAT(ValuesOf(result, a.values), SizeIs(all));
+  EXPECT_THAT(ValuesOf(result, a.counts), ElementsAre(0, first, all - first));
+  EXPECT_EQ(ValuesOf(result, b.counts), ValuesOf(result, a.counts));
+  EXPECT_THAT(ValuesOf(result, c.counts), ElementsAre(all));
+  EXPECT_THAT(ValuesOf(result, d.counts), ElementsAre(all));
+
+  Program wrong;
+  const auto y = wrong.Input<int32_t>(values);
+  wrong.Output(wrong.Compact(y, positive, {.segments = absl::MakeConstSpan(offsets)}).values);
+  EXPECT_EQ(ErrorReason(RunStatus(wrong)), "FIELD_CONFLICT");
+}
+
 // What a step reads as a term is not in its options, whichever of them have a use for it.
 TEST_F(ProgramTest, OptionsThatNameArraysAreRefused) {
   const std::vector<float> values = {1, 2, 3}, coefficients = values;

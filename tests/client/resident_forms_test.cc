@@ -103,6 +103,42 @@ TEST_F(ResidentTest, Keys) {
   EXPECT_EQ(ErrorReason(client_.Scan<int64_t>(some, {.keys = absl::MakeConstSpan(keys)}).status()), "KEYS_LENGTH");
 }
 
+TEST_F(ResidentTest, CompactsOfSegmentsAndByKeys) {
+  const std::vector<int64_t> values = Values<int64_t>(60'000);
+  const std::vector<uint64_t> offsets = {0, 0, 7, 1'000, 1'000, 50'003, values.size()};
+  std::vector<uint8_t> keys(values.size());
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<uint8_t>(i / 20'000);
+  std::vector<uint64_t> counts(offsets.size() - 1), runs(3);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] <= 0) continue;
+    ++counts[static_cast<size_t>(std::upper_bound(offsets.begin(), offsets.end(), i) - offsets.begin()) - 1];
+    ++runs[i / 20'000];
+  }
+  const Where<int64_t> positive = {Comparison::kGreater, 0};
+  const auto alone = client_.Compact<int64_t>(values, positive);
+  const auto here = client_.Compact<int64_t>(values, positive, {.segments = absl::MakeConstSpan(offsets)});
+  ASSERT_TRUE(here.ok()) << here.status();
+  EXPECT_EQ(here->values, alone->values);
+  EXPECT_EQ(here->counts, counts);
+  const auto by_keys = client_.Compact<int64_t>(values, positive, {.keys = absl::MakeConstSpan(keys)});
+  ASSERT_TRUE(by_keys.ok()) << by_keys.status();
+  EXPECT_EQ(by_keys->counts, runs);
+  const auto array = client_.CreateArray<int64_t>(values);
+  const auto names = client_.CreateArray<uint8_t>(keys);
+  const auto resident = client_.Compact<int64_t>(*array, positive, {.keys = ArrayPart(*names)});
+  ASSERT_TRUE(resident.ok()) << resident.status();
+  EXPECT_EQ(resident->values, alone->values);
+  EXPECT_EQ(resident->counts, runs);
+  const auto into = client_.CompactInto<int64_t>(*array, positive, {.values = NewArray{}, .counts = NewArray{}},
+                                                 {.segments = absl::MakeConstSpan(offsets)});
+  ASSERT_TRUE(into.ok()) << into.status();
+  EXPECT_EQ(*into->values.Read<int64_t>(), alone->values);
+  EXPECT_EQ(*into->counts.Read<uint64_t>(), counts);
+  const auto half = client_.CompactInto<int64_t>(*array, positive, {.values = NewArray{}}, {.keys = ArrayPart(*names)});
+  ASSERT_TRUE(half.ok()) << half.status();
+  EXPECT_EQ(half->segment_counts, runs);
+}
+
 TEST_F(ResidentTest, WhatIsSegmentedSaysHow) {
   const std::vector<float> values = {1, 2, 3};
   const std::vector<uint64_t> offsets = {0, 1, 3};
@@ -113,12 +149,13 @@ TEST_F(ResidentTest, WhatIsSegmentedSaysHow) {
     for (const std::string_view piece : elements) result.append(piece);
     return absl::OkStatus();
   };
-  for (const Spec& spec : {Spec(ScanSpec{.segmented = true}), Spec(ReduceSpec{.segmented = true})}) {
+  for (const Spec& spec : {Spec(ScanSpec{.segmented = true}), Spec(ReduceSpec{.segmented = true}),
+                           Spec(CompactSpec{.predicate = Predicate{}, .segmented = true})}) {
     EXPECT_EQ(ErrorReason(client_.RunOnArrays(spec, {.values = *array}, sink).status()), "FIELD_CONFLICT");
     result.clear();
     const auto reply = client_.RunOnArrays(spec, {.values = *array, .segments = ArrayPart(*cuts)}, sink);
     ASSERT_TRUE(reply.ok()) << reply.status();
-    EXPECT_EQ(result.size(), (PrimitiveOf(spec) == Primitive::kScan ? 3 : 2) * sizeof(float));
+    EXPECT_EQ(result.size(), (PrimitiveOf(spec) == Primitive::kReduce ? 2 : 3) * sizeof(float));
   }
 }
 

@@ -200,7 +200,7 @@ class RecurrencesTest(ResidentTest):
                        "COEFFICIENTS_LENGTH")
         assert_refused(request_of(b, coefficient=1, axis=0, row_items=10), UNIMPLEMENTED, "NOT_IMPLEMENTED", "transpose")
         assert_refused(request_of(b.astype(np.int32), coefficient=1), INVALID, "UNSUPPORTED_COMBINATION", "i32")
-        assert_refused(request_of(b, coefficient=1, algorithm={"strategy": "STRATEGY_SEQUENTIAL"}), UNIMPLEMENTED,
+        assert_refused(request_of(b, coefficient=1, algorithm={"strategy": "STRATEGY_NAIVE"}), UNIMPLEMENTED,
                        "NOT_IMPLEMENTED", "leave the algorithm out")
         request = request_of(b, coefficient=1)
         request.segment_offsets.CopyFrom(operand(np.array([0, 100], np.uint64).tobytes()))

@@ -301,9 +301,9 @@ class SegmentsTest(ResidentTest):
         self.assertEqual(refusal(self.stub.Scan, request)[:2], (INVALID, "FIELD_CONFLICT"))
         code, reason, _ = refusal(lambda requests: list(self.stub.StreamScan(requests)), iter([scan(x, [0, 12])]))
         self.assertEqual((code, reason), (grpc.StatusCode.FAILED_PRECONDITION, "SEGMENTS_ON_STREAM"))
-        request = primitives_pb2.CompactRequest(values=operand(x.tobytes()), spec={"dtype": types_pb2.DTYPE_I32})
+        request = primitives_pb2.DifferenceRequest(values=operand(x.tobytes()), spec={"dtype": types_pb2.DTYPE_I32})
         request.segment_offsets.CopyFrom(operand(np.array([0, 12], np.uint64).tobytes()))
-        self.assertEqual(refusal(self.stub.Compact, request)[:2], (grpc.StatusCode.UNIMPLEMENTED, "NOT_IMPLEMENTED"))
+        self.assertEqual(refusal(self.stub.Difference, request)[:2], (grpc.StatusCode.UNIMPLEMENTED, "NOT_IMPLEMENTED"))
 
 
 if __name__ == "__main__":

@@ -113,7 +113,8 @@ CompactSpec AnyCompact(Random& random) {
                       .return_indices = random.Coin(),
                       .index_dtype = random.Coin() ? DType::kU64 : DType::kU32,
                       .algorithm = random.AnyAlgorithm(),
-                      .num_items = random.AnyLength()};
+                      .num_items = random.AnyLength(),
+                      .key_dtype = random.Coin() ? std::nullopt : std::optional(random.ServedDType())};
   if (random.Coin()) {
     spec.mask_kind = random.Coin() ? MaskKind::kBytes : MaskKind::kBits;
     return spec;

@@ -116,6 +116,9 @@ class FakeDevice final : public Device {
     absl::Status Scatter(const ScatterArgs& args) override {
       return Work([&] { return lane_->Scatter(args); });
     }
+    absl::Status CountSegments(const CountArgs& args) override {
+      return Work([&] { return lane_->CountSegments(args); });
+    }
     absl::Status Transpose(const TransposeArgs& args) override {
       return Work([&] { return lane_->Transpose(args); });
     }
