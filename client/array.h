@@ -222,7 +222,7 @@ struct ResidentReply {
   Value value = {};               // A reduce's.
   std::optional<uint64_t> index;  // A reduce's, as in ReduceResult.
   Array values;                   // What was made for the result, if that was asked for.
-  Array indices;                  // Of a reduce: its keys.
+  Array indices;                  // Or the keys of a reduce.
   Array counts;                   // A compact's of segments or by keys; or, on this side:
   std::vector<uint64_t> segment_counts;
   Timing timing;

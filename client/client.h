@@ -93,6 +93,8 @@ class Client {
   }
 
   // The elements that satisfy a predicate, in their order. With options.segments or keys also how many of each.
+  // Errors: with these FAILED_PRECONDITION (SEGMENTS_ON_STREAM) above 1 MiB, INVALID_ARGUMENT (SEGMENT_OFFSETS,
+  //         KEYS_LENGTH).
   // Example: [3,1,2,4], > 1 -> values [3,2,4], indices [0,2,3]
   template <class T>
   absl::StatusOr<CompactResult<T>> Compact(absl::Span<const T> values, const Where<T>& where,

@@ -59,7 +59,8 @@ struct CompactOptions {
   MaskKind mask_kind = MaskKind::kBytes;  // Where a mask selects.
   bool invert = false;                    // Keeps what the selector rejects.
   bool return_indices = false;            // Fills CompactResult::indices.
-  // How many are kept of each segment is counted, in CompactResult::counts. Values as in ReduceOptions.
+  // How many are kept of each segment is counted, in CompactResult::counts. Values on this side of up to 1 MiB, or
+  // resident ones.
   std::optional<SegmentOffsets> segments = {};
   std::optional<Keys> keys = {};  // In place of segments: of each run of equal keys.
   Algorithm algorithm = {};       // {}: the server chooses.

@@ -38,11 +38,15 @@ absl::Status CheckSegments(bool segmented, const std::optional<SegmentOffsets>& 
     return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", field, why);
   };
   if (segments && keys) return conflict("keys", "there are keys and offsets of segments: leave one out");
+  if (!segmented && (segments || keys)) {
+    return conflict(keys ? "keys" : "segment_offsets",
+                    "there are segments, and the spec is not of segments: set its `segmented`, or leave them out");
+  }
   if (!segmented || segments || keys) return absl::OkStatus();
   return conflict(
       "segment_offsets",
       "the spec is of segments, and nothing says where they are: name arrays with their offsets or keys, or "
-      "use the options of Client::Scan and Client::Reduce");
+      "use the options of Client::Scan, Reduce and Compact");
 }
 
 }  // namespace prefixd::client::internal

@@ -127,6 +127,8 @@ struct CompactSpec {
   std::optional<DType> key_dtype = {};  // As in ScanSpec.
 
   DType output() const { return dtype; }
+  // The indices' by which a segmented compact counts its segments, whether or not they are returned.
+  DType kept_index_dtype() const { return return_indices ? index_dtype : DType::kU64; }
   friend bool operator==(const CompactSpec&, const CompactSpec&) = default;
 };
 

@@ -72,7 +72,7 @@ struct PlaceNames {
   std::optional<ArraySlice> keys = {};
   std::optional<ArraySlice> coefficients = {};
   Sink values_sink = {};
-  Sink indices_sink = {};  // Of a reduce: its keys'.
+  Sink indices_sink = {};  // Or that of a reduce's keys.
   Sink counts_sink = {};
 
   bool AreInline() const {

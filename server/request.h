@@ -51,7 +51,7 @@ struct Message {
 // A part of the answer; together at most kMaxReplyPayloadBytes.
 struct Reply {
   Payload values;
-  Payload indices;        // Of a reduce: the keys.
+  Payload indices;        // Or the keys of a reduce.
   Payload counts;         // Compact: of each segment, how many were kept.
   uint64_t num_kept = 0;  // Compact: elements kept so far, these included.
 
@@ -70,7 +70,7 @@ struct Result {
   std::optional<uint64_t> index;
   // Where results are that did not go inline: the array that was made, or the part of one that was written.
   std::optional<ArrayInfo> new_values;
-  std::optional<ArrayInfo> new_indices;  // Of a reduce: its keys.
+  std::optional<ArrayInfo> new_indices;  // Or the keys of a reduce.
   std::optional<ArrayInfo> new_counts;
   std::optional<ArraySlice> values;
   std::optional<ArraySlice> indices;

@@ -112,7 +112,14 @@ Format OutputFormat(const std::string& output, std::optional<Format> format) {
   return FormatOfSuffix(output).value_or(format.value_or(FormatOf(output)));
 }
 
-ResultTo ResultToOf(const std::string& output) { return output == "-" ? ResultTo::kStandardOutput : ResultTo::kFile; }
+ResultTo ResultToOf(std::initializer_list<std::optional<std::string>> outputs) {
+  return std::count(outputs.begin(), outputs.end(), "-") > 0 ? ResultTo::kStandardOutput : ResultTo::kFile;
+}
+
+absl::Status CheckInputs(std::initializer_list<std::optional<std::string>> inputs) {
+  if (std::count(inputs.begin(), inputs.end(), "-") <= 1) return absl::OkStatus();
+  return UsageError("two of the files that are read can't both be standard input");
+}
 
 // ---- Runs ----------------------------------------------------------------------------------------------------------
 absl::StatusOr<Job> StartJob(const GlobalFlags& global, const ArrayFlags& flags, ResultTo result_to,
@@ -171,28 +178,22 @@ absl::Status RunThroughArrays(const GlobalFlags& global, const ArrayFlags& flags
                               const std::optional<std::string>& keys_output) {
   std::optional<uint64_t> row_items;
   if (PrimitiveOf(spec) != Primitive::kReduce) row_items = job.reader->row_items();
-  ArraysRun run(global, job);
-  PREFIXD_ASSIGN_OR_RETURN(const client::ArrayPart values, run.Add(*job.reader));
-  client::ArrayPlaces places = {.values = values, .values_to = client::NewArray()};
-  for (const auto& [reader, place] :
-       {std::pair(files.coefficients.get(), &places.coefficients), std::pair(files.segments.get(), &places.segments),
-        std::pair(files.keys.get(), &places.keys)}) {
-    if (reader == nullptr) continue;
-    PREFIXD_ASSIGN_OR_RETURN(*place, run.Add(*reader));
-  }
+  PREFIXD_ASSIGN_OR_RETURN(const auto run, ArraysRun::Start(global, job, files));
+  client::ArrayPlaces places = run->places();
+  places.values_to = client::NewArray();
   if (keys_output) places.indices_to = client::NewArray();
-  PREFIXD_ASSIGN_OR_RETURN(const client::ResidentReply reply, run.Run(spec, places));
+  PREFIXD_ASSIGN_OR_RETURN(const client::ResidentReply reply, run->Run(spec, places));
   PREFIXD_ASSIGN_OR_RETURN(
       const auto writer,
       ArrayWriter::Open(flags.output, OutputFormat(flags.output, flags.format), OutputOf(spec),
                         num_results.value_or(reply.values.info().num_items), job.deadline, row_items));
-  PREFIXD_RETURN_IF_ERROR(run.Save(reply.values, *writer));
+  PREFIXD_RETURN_IF_ERROR(run->Save(reply.values, *writer));
   std::unique_ptr<ArrayWriter> keys_writer;
   if (keys_output) {
     PREFIXD_ASSIGN_OR_RETURN(
         keys_writer, ArrayWriter::Open(*keys_output, OutputFormat(*keys_output, flags.format), reply.indices.dtype(),
                                        reply.indices.info().num_items, job.deadline));
-    PREFIXD_RETURN_IF_ERROR(run.Save(reply.indices, *keys_writer));
+    PREFIXD_RETURN_IF_ERROR(run->Save(reply.indices, *keys_writer));
   }
   // None gets its name before all are complete.
   PREFIXD_RETURN_IF_ERROR(writer->Commit());
@@ -210,9 +211,6 @@ absl::Status OpenSegmentsOf(const SegmentFlags& flags, const ArrayFlags& array, 
   if (!flags.AreGiven()) return absl::OkStatus();
   if constexpr (requires { spec->axis; }) {
     if (spec->axis) return UsageError("segments and --axis cut an array each in its way: leave one out");
-  }
-  if ((flags.keys ? flags.keys : flags.segments) == "-" && array.input == "-") {
-    return UsageError("INPUT and its segments or keys can't both be standard input");
   }
   spec->segmented = true;
   if (flags.segments) {

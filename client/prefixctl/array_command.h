@@ -4,6 +4,7 @@
 #define PREFIXD_CLIENT_PREFIXCTL_ARRAY_COMMAND_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -82,7 +83,10 @@ absl::Status CheckJsonOutput(const GlobalFlags& global, const std::string& outpu
 // An output's format. --format is about the input first: `--format text data.log sums.npy` still makes a .npy file.
 Format OutputFormat(const std::string& output, std::optional<Format> format);
 
-ResultTo ResultToOf(const std::string& output);
+// outputs: the names of files, where there are such.
+ResultTo ResultToOf(std::initializer_list<std::optional<std::string>> outputs);
+// A usage error where more than one of the files that are read is standard input.
+absl::Status CheckInputs(std::initializer_list<std::optional<std::string>> inputs);
 
 // ---- Runs ----------------------------------------------------------------------------------------------------------
 // One run of a command: its clock, its input.

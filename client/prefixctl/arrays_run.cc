@@ -1,7 +1,9 @@
 #include "client/prefixctl/arrays_run.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "base/status.h"
@@ -27,19 +29,36 @@ absl::StatusOr<std::vector<std::byte>> ReadAll(ArrayReader& reader) {
 
 ArraysRun::ArraysRun(const GlobalFlags& global, const Job& job) : client_(MakeClient(global)), job_(job) {}
 
-absl::StatusOr<client::ArrayPart> ArraysRun::Add(ArrayReader& reader) {
-  std::vector<std::byte> read;
-  uint64_t num_items = reader.num_items().value_or(0);
-  if (!reader.num_items()) {
-    PREFIXD_ASSIGN_OR_RETURN(read, ReadAll(reader));
-    num_items = read.size() / SizeOf(reader.dtype());
+absl::StatusOr<std::unique_ptr<ArraysRun>> ArraysRun::Start(const GlobalFlags& global, const Job& job,
+                                                            const BesideFiles& files) {
+  ArrayReader* const readers[] = {job.reader.get(), files.mask.get(), files.coefficients.get(), files.segments.get(),
+                                  files.keys.get()};
+  constexpr size_t kNumReaders = std::size(readers);
+  std::array<Read, kNumReaders> read;
+  for (size_t i = 0; i < kNumReaders; ++i) {
+    if (readers[i] == nullptr || readers[i]->num_items()) continue;
+    PREFIXD_ASSIGN_OR_RETURN(read[i], ReadAll(*readers[i]));
   }
+  std::unique_ptr<ArraysRun> run(new ArraysRun(global, job));
+  PREFIXD_ASSIGN_OR_RETURN(const client::ArrayPart values, run->Add(*readers[0], read[0]));
+  client::ArrayPlaces& places = run->places_.emplace(client::ArrayPlaces{.values = values});
+  std::optional<client::ArrayPart>* const beside[] = {&places.mask, &places.coefficients, &places.segments,
+                                                      &places.keys};
+  for (size_t i = 1; i < kNumReaders; ++i) {
+    if (readers[i] == nullptr) continue;
+    PREFIXD_ASSIGN_OR_RETURN(*beside[i - 1], run->Add(*readers[i], read[i]));
+  }
+  return run;
+}
+
+absl::StatusOr<client::ArrayPart> ArraysRun::Add(ArrayReader& reader, const Read& read) {
+  const uint64_t num_items = read ? read->size() / SizeOf(reader.dtype()) : *reader.num_items();
   const ArraySpec spec = {.dtype = reader.dtype(), .shape = {num_items}, .lifetime = {.renew_on_use = true}};
   PREFIXD_ASSIGN_OR_RETURN(client::Array array,
                            arrays_.empty() ? client_.CreateArray(spec, {}, Call())
                                            : client::Client::CreateArrayBeside(arrays_.front(), spec, {}, Call()));
-  if (!reader.num_items()) {
-    PREFIXD_RETURN_IF_ERROR(array.WriteBytes(read, 0, Call()));
+  if (read) {
+    PREFIXD_RETURN_IF_ERROR(array.WriteBytes(*read, 0, Call()));
   } else {
     PREFIXD_ASSIGN_OR_RETURN(const uint64_t came,
                              Upload(reader, array, 0, *job_.progress, job_.deadline, &interrupt_.cancellation()));
@@ -49,18 +68,6 @@ absl::StatusOr<client::ArrayPart> ArraysRun::Add(ArrayReader& reader) {
   }
   arrays_.push_back(std::move(array));
   return client::ArrayPart(arrays_.back());
-}
-
-absl::StatusOr<client::ArrayPlaces> ArraysRun::AddAll(ArrayReader& values, const BesideFiles& files) {
-  PREFIXD_ASSIGN_OR_RETURN(const client::ArrayPart part, Add(values));
-  client::ArrayPlaces places = {.values = part};
-  for (const auto& [reader, place] :
-       {std::pair(files.mask.get(), &places.mask), std::pair(files.coefficients.get(), &places.coefficients),
-        std::pair(files.segments.get(), &places.segments), std::pair(files.keys.get(), &places.keys)}) {
-    if (reader == nullptr) continue;
-    PREFIXD_ASSIGN_OR_RETURN(*place, Add(*reader));
-  }
-  return places;
 }
 
 absl::StatusOr<client::ResidentReply> ArraysRun::Run(const Spec& spec, const client::ArrayPlaces& places) {

@@ -2,6 +2,9 @@
 #ifndef PREFIXD_CLIENT_PREFIXCTL_ARRAYS_RUN_H_
 #define PREFIXD_CLIENT_PREFIXCTL_ARRAYS_RUN_H_
 
+#include <cstddef>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,17 +17,18 @@
 
 namespace prefixd::cli {
 
-// The arrays go when it ends, interrupted or not. All are on the one server that the first of them is on.
-// Needs:   as CancelOnInterrupt; the job outlives it.
+// The arrays go when it ends, interrupted or not.
+// Needs:   as CancelOnInterrupt.
 // Threads: one.
 class ArraysRun {
  public:
-  ArraysRun(const GlobalFlags& global, const Job& job);
+  // Makes arrays of the job's input and of the files beside it, all on one server. Files whose length is not known are
+  // read to their ends first, when an interrupt still ends the process. The job outlives it.
+  // Errors: the readers', the server's.
+  static absl::StatusOr<std::unique_ptr<ArraysRun>> Start(const GlobalFlags& global, const Job& job,
+                                                          const BesideFiles& files);
 
-  // The elements of a file. One whose length is not known is read to its end first. Errors: the reader's, the server's.
-  absl::StatusOr<client::ArrayPart> Add(ArrayReader& reader);
-  // The values and what comes beside them, as places.
-  absl::StatusOr<client::ArrayPlaces> AddAll(ArrayReader& values, const BesideFiles& files);
+  const client::ArrayPlaces& places() const { return *places_; }
 
   // Needs: every result has a target. Errors: the server's.
   absl::StatusOr<client::ResidentReply> Run(const Spec& spec, const client::ArrayPlaces& places);
@@ -33,12 +37,18 @@ class ArraysRun {
   absl::Status Save(const client::Array& array, ArrayWriter& writer);
 
  private:
+  // All of a file whose length it does not say.
+  using Read = std::optional<std::vector<std::byte>>;
+
+  ArraysRun(const GlobalFlags& global, const Job& job);
+  absl::StatusOr<client::ArrayPart> Add(ArrayReader& reader, const Read& read);
   client::CallOptions Call();
 
   CancelOnInterrupt interrupt_;  // First: the client has threads.
   client::Client client_;
   const Job& job_;
   std::vector<client::Array> arrays_;
+  std::optional<client::ArrayPlaces> places_;
 };
 
 }  // namespace prefixd::cli

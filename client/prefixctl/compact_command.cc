@@ -67,16 +67,16 @@ class Outputs {
 // Which kept elements are of which segment is counted by arrays of the server.
 absl::Status RunOnSegments(const GlobalFlags& global, const CompactFlags& flags, const Job& job,
                            const CompactSpec& spec, const BesideFiles& files) {
-  ArraysRun run(global, job);
-  PREFIXD_ASSIGN_OR_RETURN(client::ArrayPlaces places, run.AddAll(*job.reader, files));
+  PREFIXD_ASSIGN_OR_RETURN(const auto run, ArraysRun::Start(global, job, files));
+  client::ArrayPlaces places = run->places();
   places.values_to = places.counts_to = client::NewArray();
   if (flags.indices) places.indices_to = client::NewArray();
-  PREFIXD_ASSIGN_OR_RETURN(const client::ResidentReply reply, run.Run(spec, places));
+  PREFIXD_ASSIGN_OR_RETURN(const client::ResidentReply reply, run->Run(spec, places));
   PREFIXD_ASSIGN_OR_RETURN(Outputs outputs,
                            Outputs::Open(flags, spec.dtype, job.deadline, reply.count, reply.counts.info().num_items));
-  PREFIXD_RETURN_IF_ERROR(run.Save(reply.values, *outputs.values));
-  if (outputs.indices) PREFIXD_RETURN_IF_ERROR(run.Save(reply.indices, *outputs.indices));
-  if (outputs.counts) PREFIXD_RETURN_IF_ERROR(run.Save(reply.counts, *outputs.counts));
+  PREFIXD_RETURN_IF_ERROR(run->Save(reply.values, *outputs.values));
+  if (outputs.indices) PREFIXD_RETURN_IF_ERROR(run->Save(reply.indices, *outputs.indices));
+  if (outputs.counts) PREFIXD_RETURN_IF_ERROR(run->Save(reply.counts, *outputs.counts));
   PREFIXD_RETURN_IF_ERROR(outputs.Commit());
   Json json;
   json["count"] = reply.count;
@@ -103,10 +103,9 @@ absl::Status CheckOutputs(const GlobalFlags& global, const CompactFlags& flags) 
 
 absl::Status RunCompact(const GlobalFlags& global, const CompactFlags& flags) {
   PREFIXD_RETURN_IF_ERROR(CheckOutputs(global, flags));
-  if (flags.mask == "-" && flags.array.input == "-") return UsageError("INPUT and --mask can't both be standard input");
-  const ResultTo result_to = flags.indices ? ResultToOf(*flags.indices) : ResultTo::kFile;
+  PREFIXD_RETURN_IF_ERROR(CheckInputs({flags.array.input, flags.mask, flags.segments.segments, flags.segments.keys}));
   PREFIXD_ASSIGN_OR_RETURN(
-      const Job job, StartJob(global, flags.array, flags.array.output == "-" ? ResultTo::kStandardOutput : result_to));
+      const Job job, StartJob(global, flags.array, ResultToOf({flags.array.output, flags.indices, flags.counts})));
   const DType dtype = job.reader->dtype();
   CompactSpec spec = {.dtype = dtype,
                       .invert = flags.invert,

@@ -20,7 +20,7 @@ struct DifferenceFlags {
 
 absl::Status RunDifference(const GlobalFlags& global, const DifferenceFlags& flags) {
   PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, flags.array.output));
-  PREFIXD_ASSIGN_OR_RETURN(const Job job, StartJob(global, flags.array, ResultToOf(flags.array.output), &flags.axis));
+  PREFIXD_ASSIGN_OR_RETURN(const Job job, StartJob(global, flags.array, ResultToOf({flags.array.output}), &flags.axis));
   PREFIXD_ASSIGN_OR_RETURN(const std::optional<Axis> axis, AxisOf(flags.axis, *job.reader));
   DifferenceSpec spec = {.dtype = job.reader->dtype(),
                          .reverse = flags.reverse,

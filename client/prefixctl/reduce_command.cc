@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "client/prefixctl/array_command.h"
+#include "client/prefixctl/file.h"
 #include "client/prefixctl/file_source.h"
 #include "client/prefixctl/number.h"
 #include "client/prefixctl/option.h"
@@ -37,8 +38,10 @@ absl::Status RunReduce(const GlobalFlags& global, const ReduceFlags& flags) {
   if (flags.keys_output && !flags.segments.keys) {
     return UsageError("--keys-output is for the keys of runs, and there are no --keys");
   }
-  if (flags.keys_output == "-" && flags.array.output == "-") {
-    return UsageError("OUTPUT and --keys-output can't both be standard output");
+  PREFIXD_RETURN_IF_ERROR(CheckInputs({flags.array.input, flags.segments.segments, flags.segments.keys}));
+  if (flags.keys_output) {
+    PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, *flags.keys_output));
+    if (SameFile(*flags.keys_output, flags.array.output)) return UsageError("OUTPUT and --keys-output are the same");
   }
   if (has_many) {
     PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, flags.array.output));
@@ -49,7 +52,8 @@ absl::Status RunReduce(const GlobalFlags& global, const ReduceFlags& flags) {
   // The one value is printed when the progress has ended.
   PREFIXD_ASSIGN_OR_RETURN(
       const Job job,
-      StartJob(global, flags.array, has_many ? ResultToOf(flags.array.output) : ResultTo::kFile, &flags.axis));
+      StartJob(global, flags.array, has_many ? ResultToOf({flags.array.output, flags.keys_output}) : ResultTo::kFile,
+               &flags.axis));
   PREFIXD_ASSIGN_OR_RETURN(const std::optional<Axis> axis, AxisOf(flags.axis, *job.reader));
   ReduceSpec spec = {.dtype = job.reader->dtype(),
                      .out_dtype = flags.combine.out_dtype,

@@ -152,7 +152,7 @@ absl::Status RunRead(const GlobalFlags& global, const MoveFlags& flags) {
   const Format format = FormatOfSuffix(flags.file).value_or(flags.format.value_or(FormatOf(flags.file)));
   PREFIXD_ASSIGN_OR_RETURN(const auto writer,
                            ArrayWriter::Open(flags.file, format, array.dtype(), num_items, clock.deadline));
-  Progress progress(ResultToOf(flags.file));
+  Progress progress(ResultToOf({flags.file}));
   PREFIXD_RETURN_IF_ERROR(Download(array, flags.first_item, num_items, *writer, progress, clock.deadline));
   PREFIXD_RETURN_IF_ERROR(writer->Close());
   PREFIXD_RETURN_IF_ERROR(writer->Commit());

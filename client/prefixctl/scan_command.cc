@@ -43,16 +43,15 @@ absl::Status CheckCoefficientFlags(const ScanFlags& flags) {
     return UsageError(StrCat("a scan by ", Name(flags.combine.op),
                              " has no coefficients: leave them out, or say --op linear_recurrence"));
   }
-  if (flags.coefficients == "-" && flags.array.input == "-") {
-    return UsageError("INPUT and --coefficients can't both be standard input");
-  }
   return absl::OkStatus();
 }
 
 absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
   PREFIXD_RETURN_IF_ERROR(CheckCoefficientFlags(flags));
+  PREFIXD_RETURN_IF_ERROR(
+      CheckInputs({flags.array.input, flags.coefficients, flags.segments.segments, flags.segments.keys}));
   PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, flags.array.output));
-  PREFIXD_ASSIGN_OR_RETURN(const Job job, StartJob(global, flags.array, ResultToOf(flags.array.output), &flags.axis));
+  PREFIXD_ASSIGN_OR_RETURN(const Job job, StartJob(global, flags.array, ResultToOf({flags.array.output}), &flags.axis));
   PREFIXD_ASSIGN_OR_RETURN(const std::optional<Axis> axis, AxisOf(flags.axis, *job.reader));
   ScanSpec spec = {.dtype = job.reader->dtype(),
                    .out_dtype = flags.combine.out_dtype,

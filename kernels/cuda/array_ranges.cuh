@@ -334,11 +334,10 @@ struct RangeItems {
     for (int i = done + thread; i < end; i += kRangeThreads) to[i] = items[i];
   }
 
-  // For the arrays that begin in the range and have no more than a tile: calls empty(array), which is left out for some
-  // where NextChunk says so; or
-  // by_thread(items, num_items, array), from one thread, or by_warp(items, num_items, array), from a warp.
-  // bounds: BoundsOf the first chunk, which are asked for before the range is loaded.
-  // Called by all threads, which meet in between and afterwards.
+  // For the arrays that begin in the range and have no more than a tile: calls empty(array), but for those that
+  // NextChunk passes over; or by_thread(items, num_items, array), from one thread; or by_warp(items, num_items, array),
+  // from a warp. bounds: BoundsOf the first chunk, which are asked for before the range is loaded. Called by all
+  // threads, which meet in between and afterwards.
   template <class Empty, class ByThread, class ByWarp>
   __device__ void ForArrays(const ArrayView& view, const Range& range, ArrayBounds bounds, Empty empty,
                             ByThread by_thread, ByWarp by_warp) {

@@ -211,12 +211,13 @@ class Places::Taker {
   }
 
   absl::Status TakeKeys() {
+    if (names_.keys && !num_items_) return work_.CheckStream();  // Values that come in a stream.
     if (names_.keys) {
       PREFIXD_ASSIGN_OR_RETURN(ArrayUse use, store_->Use(caller_, *names_.keys, Access::kRead, "keys.array"));
       PREFIXD_RETURN_IF_ERROR(CheckType(use.array(), *shape_.keys, "keys.array"));
       if (num_items_ != use.num_items()) {
         return InvalidArgument("KEYS_LENGTH", "keys.array",
-                               StrCat("there are ", use.num_items(), " keys for ", num_items_.value_or(0),
+                               StrCat("there are ", use.num_items(), " keys for ", *num_items_,
                                       " elements: name as many as there are elements, and where these are resident"));
       }
       places_.keys_ = ItemsOf(use);

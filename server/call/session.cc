@@ -225,7 +225,7 @@ absl::Status Session::Accept(Message& message) {
   } else {
     PREFIXD_RETURN_IF_ERROR(call_.Charge(AddOpenGroup()));  // There is something only with the first message.
     const Chunk& chunk = message.chunk;
-    if (chunk.keys || chunk.offsets) {  // Unary. Where they are resident, the store was asked for it.
+    if ((chunk.keys || chunk.offsets) && runner_->places().AreInline()) {  // Else the store was asked for it.
       PREFIXD_RETURN_IF_ERROR(call_.Charge(ScratchBytes(runner_->work().shape(), chunk.num_items, chunk.num_offsets)));
     }
     incoming_.push_back({.chunk = std::move(message.chunk), .num_bytes = held_.QueueArrival()});
@@ -256,7 +256,9 @@ absl::Status Session::Begin(Message& message) {
   runner_ = std::make_unique<PieceRunner>(std::move(work), shape, std::move(places), std::move(carry_in),
                                           message.return_carry);
   // What runs as one piece is no stream to the work.
-  if (shape == CallShape::kStream && runner_->IsStaged()) PREFIXD_RETURN_IF_ERROR(runner_->work().CheckStream());
+  if (shape == CallShape::kStream && (runner_->IsStaged() || runner_->RepliesWithCounts())) {
+    PREFIXD_RETURN_IF_ERROR(runner_->work().CheckStream());
+  }
   if (message.carry_in || message.return_carry) {
     PREFIXD_RETURN_IF_ERROR(call_.Charge(AddOpenGroup()));
   }

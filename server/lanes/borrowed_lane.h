@@ -32,10 +32,11 @@ struct StagingBlock {
 // Each block has kMaxReplyPayloadBytes.
 struct BorrowedLane {
   std::unique_ptr<Lane> lane;
-  StagingBlock in;    // On the device, `in`, `mask` and `values` have room for an open group too.
-  StagingBlock mask;  // Or what else comes beside the items: coefficients, offsets of segments.
+  // On the device, `in`, `mask` and `values` have room for an open group too.
+  StagingBlock in;    // On its way out its host's block has counts of segments, when all was read.
+  StagingBlock mask;  // Or what else comes beside the items: coefficients, offsets of segments, keys.
   StagingBlock values;
-  StagingBlock indices;
+  StagingBlock indices;            // Before there are any: keys and offsets that come with a mask.
   StagingBlock scalar;             // kMaxBatchSize counts or reduce states.
   uint64_t direct_bytes = 0;       // DeviceInfo's.
   StagingPool* replies = nullptr;  // Takes full blocks of values and indices off the lane.

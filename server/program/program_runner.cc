@@ -273,7 +273,6 @@ absl::Status ProgramRunner::EnqueueStep(BorrowedLane& lane, size_t number, const
   done.algorithm = AlgorithmOf(work.operation());
   const SlotUse* const into = Find(step.reads, Role::kInto);
   for (const SlotUse& write : step.writes) {
-    is_undecided_[write.slot] = work.shape().is_counted || IsScalar(step, write.role);
     if (outside_[write.slot] != nullptr || IsScalar(step, write.role)) continue;
     if (step.takes_over) {
       memory_[write.slot] = std::move(memory_[into->slot]);
@@ -336,13 +335,16 @@ absl::Status ProgramRunner::EnqueueStep(BorrowedLane& lane, size_t number, const
   }
   enqueued_ns_ += work.EstimateNs(num_items, /*resident=*/true);
   if (step.scratch_bytes == 0) return absl::OkStatus();
-  pending_.push_back(number);
+  pending_.push_back(number);  // Behind the step's own waits, which decide what was pending.
+  for (const SlotUse& write : step.writes) {
+    is_undecided_[write.slot] = work.shape().is_counted || IsScalar(step, write.role);
+  }
   if (!work.WritesScalarOnce()) {
     PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToHost(scalar, arrays.scalar, work.shape().scalar_bytes));
   }
-  if (Find(step.writes, Role::kCountsOut) == nullptr) return absl::OkStatus();
+  if (!work.shape().counts_segments) return absl::OkStatus();
   PREFIXD_RETURN_IF_ERROR(Await(lane));
-  return lane.lane->CountSegments({.index_dtype = std::get<CompactSpec>(step.operation).index_dtype,
+  return lane.lane->CountSegments({.index_dtype = std::get<CompactSpec>(step.operation).kept_index_dtype(),
                                    .indices = arrays.indices,
                                    .num_indices = kept_[*step.selection].value_or(0),
                                    .offsets = arrays.offsets,

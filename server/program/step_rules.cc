@@ -204,9 +204,9 @@ class StepCheck {
   absl::Status Check(CompactSpec* spec) {
     const RoleSet mask = spec->predicate ? 0 : SetOf({Role::kMask});
     spec->segmented = Reads(Role::kSegmentOffsets) || Reads(Role::kKeys);
-    PREFIXD_RETURN_IF_ERROR(CheckAllRoles(
-        SetOf({Role::kValues}) | mask, SetOf({Role::kSegmentOffsets, Role::kKeys}), 0,
-        SetOf({Role::kOut, Role::kIndicesOut, Role::kCountOut}) | (spec->segmented ? SetOf({Role::kCountsOut}) : 0)));
+    PREFIXD_RETURN_IF_ERROR(CheckAllRoles(SetOf({Role::kValues}) | mask, SetOf({Role::kSegmentOffsets, Role::kKeys}),
+                                          spec->segmented ? SetOf({Role::kCountsOut}) : 0,
+                                          SetOf({Role::kOut, Role::kIndicesOut, Role::kCountOut})));
     PREFIXD_RETURN_IF_ERROR(CheckPrimitive(*spec));
     PREFIXD_RETURN_IF_ERROR(CheckType(Role::kValues, spec->dtype));
     PREFIXD_RETURN_IF_ERROR(CheckSegments(spec));

@@ -27,7 +27,7 @@ struct StepResult {
   Operation operation;                // With all its types.
   std::vector<WrittenArray> writes;   // One for each of the step's writes.
   std::optional<int> selection = {};  // A compact's.
-  std::optional<int> runs = {};       // Of keys.
+  std::optional<int> runs = {};       // As PlanStep's.
   uint64_t scratch_bytes = 0;         // For a scalar beside what it writes.
   uint64_t working_bytes = 0;         // As PlanStep's.
 };

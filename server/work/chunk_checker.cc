@@ -67,8 +67,7 @@ absl::Status ChunkChecker::Check(Chunk* chunk) {
   PREFIXD_RETURN_IF_ERROR(CheckOffsets(chunk));
   const uint64_t num_outputs = work_->NumOutputs(num_items_ + num_items, chunk->num_offsets);
   const uint64_t num_segments = work_->shape().counts_segments ? chunk->num_offsets - 1 : 0;
-  if (shape_ == CallShape::kUnary && num_segments > kMaxReplyPayloadBytes / sizeof(uint64_t) &&
-      reply_bytes_per_segment_ > 0) {
+  if (num_segments > kMaxReplyPayloadBytes / sizeof(uint64_t) && reply_bytes_per_segment_ > 0) {
     return Error(absl::StatusCode::kOutOfRange, "REPLY_TOO_LARGE", "counts_sink",
                  StrCat("the reply could have counts of ", num_segments, " segments and a message holds ",
                         kMaxReplyPayloadBytes, " bytes: let them go into an array"));
@@ -78,7 +77,9 @@ absl::Status ChunkChecker::Check(Chunk* chunk) {
     return Error(absl::StatusCode::kOutOfRange, "REPLY_TOO_LARGE", "values.inline.data",
                  StrCat("the reply could have ", num_outputs, " elements of ", reply_bytes_per_item_,
                         " bytes and a message holds ", room, " bytes of them: ",
-                        work_->CheckStream().ok() ? "use the streaming call" : "let the result go into an array"));
+                        work_->CheckStream().ok()      ? "use the streaming call"
+                        : reply_bytes_per_segment_ > 0 ? "let the result, or its counts, go into an array"
+                                                       : "let the result go into an array"));
   }
   if (capacity_ && num_outputs > *capacity_) {
     return Error(absl::StatusCode::kOutOfRange, "SINK_TOO_SMALL", "sink.array",
@@ -186,7 +187,14 @@ absl::Status ChunkChecker::CheckOffsets(Chunk* chunk) const {
     return InvalidArgument("FIELD_CONFLICT", chunk->keys ? "keys.inline" : "segment_offsets.inline",
                            "the first message has no segments: send none with the later ones");
   }
+  if (chunk->keys && !work_->shape().keys) {
+    return InvalidArgument("FIELD_CONFLICT", "keys.inline",
+                           "the first message has no keys: send none with the later ones");
+  }
   if (work_->shape().keys) {
+    if (chunk->offsets) {
+      return InvalidArgument("FIELD_CONFLICT", "segment_offsets.inline", "the segments are of keys: send no offsets");
+    }
     chunk->num_offsets = chunk->num_items + 1;
     return CheckKeys(*chunk);
   }

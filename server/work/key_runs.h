@@ -26,7 +26,8 @@ struct KeyRuns {
 constexpr uint64_t KeyRunsBytes(uint64_t num_items) { return num_items + (num_items + 1) * sizeof(uint64_t); }
 
 // What an operation on segments takes of device memory beside its arrays: runs of keys; indices and counts where these
-// are not its results. Needs: as KeyRunsBytes.
+// are not its results.
+// Needs: as KeyRunsBytes.
 constexpr uint64_t ScratchBytes(const WorkShape& shape, uint64_t num_items, uint64_t num_offsets) {
   uint64_t num_bytes = shape.keys ? KeyRunsBytes(num_items) : 0;
   if (shape.counts_segments) num_bytes += (num_items + 2 * num_offsets) * sizeof(uint64_t);
@@ -35,7 +36,7 @@ constexpr uint64_t ScratchBytes(const WorkShape& shape, uint64_t num_items, uint
 
 // Where each run of equal keys begins, and where the last one ends. Waits for the lane, whose block for scalars is
 // free. Errors: INVALID_ARGUMENT (SEGMENT_OFFSETS), naming "keys", for more runs than a launch takes; the lane's. Cost:
-// two launches, which read the keys once and move two bytes for each, and eight for each run.
+// up to four launches, of which two read the keys once, move two bytes for each, and eight for each run.
 absl::StatusOr<KeyRuns> FindKeyRuns(BorrowedLane& lane, DType dtype, const std::byte* keys, uint64_t num_items);
 
 // Enqueues that the key of each run of num_items keys is written to `out`.

@@ -19,15 +19,9 @@ constexpr uint64_t kMinLentBytes = uint64_t{16} << 10;
 // A piece is a whole number of these, so that every piece but the last ends with a byte of a bit mask.
 constexpr uint64_t kItemsPerMaskByte = 8;
 
-// Of a reduce to many values, which ChunkChecker has counted: what goes in.
+// What goes in, where many values come out, which ChunkChecker has counted.
 uint64_t StagedBytesPerItem(const Work& work) {
   return work.shape().is_reduced ? work.item_bytes() : work.widest_bytes_per_item();
-}
-
-// Of those that are counted by segment.
-DType IndexTypeOf(const Operation& operation) {
-  const auto& compact = std::get<CompactSpec>(operation);
-  return compact.index_dtype;
 }
 
 uint64_t CountAt(const std::byte* scalar) {
@@ -125,7 +119,7 @@ absl::Status PieceRunner::Run(BorrowedLane& lane, const Piece& piece, const Stop
   *reply = {.values = Take(lane, lane.values, num_outputs * inline_value_bytes_),
             .indices = Take(lane, lane.indices, num_outputs * inline_index_bytes_),
             .num_kept = done_.totals.num_kept};
-  if (shape.counts_segments && !places_.counts_sink()) {
+  if (RepliesWithCounts()) {
     const auto* const counts = reinterpret_cast<const char*>(lane.in.host.data());
     (*reply)->counts = Payload(std::string(counts, (num_offsets_ - 1) * sizeof(uint64_t)));
   }
@@ -306,12 +300,13 @@ absl::Status PieceRunner::CountSegments(BorrowedLane& lane, const Outputs& outpu
                  StrCat("there are ", num_segments, " runs of equal keys and the slice has room for ",
                         sink->room().num_items, ": name one that is long enough, or ask for a new array"));
   }
-  PREFIXD_RETURN_IF_ERROR(lane.lane->CountSegments({.index_dtype = IndexTypeOf(work_->operation()),
-                                                    .indices = outputs.indices.data,
-                                                    .num_indices = num_kept,
-                                                    .offsets = offsets_,
-                                                    .counts = reinterpret_cast<uint64_t*>(to),
-                                                    .num_items = num_segments}));
+  PREFIXD_RETURN_IF_ERROR(
+      lane.lane->CountSegments({.index_dtype = std::get<CompactSpec>(work_->operation()).kept_index_dtype(),
+                                .indices = outputs.indices.data,
+                                .num_indices = num_kept,
+                                .offsets = offsets_,
+                                .counts = reinterpret_cast<uint64_t*>(to),
+                                .num_items = num_segments}));
   if (sink) return absl::OkStatus();
   return lane.lane->CopyToHost(lane.in.host.data(), to, num_segments * sizeof(uint64_t));  // What came in was read.
 }

@@ -65,6 +65,8 @@ class PieceRunner {
 
   // Whether items pass through a lane's blocks, in or out. Else the whole array is one piece.
   bool IsStaged() const;
+  // Whether the whole array has to be one piece because of what its reply has beside items.
+  bool RepliesWithCounts() const { return work_->shape().counts_segments && !places_.counts_sink(); }
   bool IsOnePiece(uint64_t num_items) const { return num_items <= piece_items_; }
 
   // The piece of a checked chunk that begins at its element `first`. ends: nothing comes after the chunk.
@@ -82,9 +84,9 @@ class PieceRunner {
     if (work_->shape().HasItems()) return false;
     return (done_.totals.num_items > 0 && !done_.totals.scalar) || (places_.values_sink() && !is_value_stored_);
   }
-  // Replies may be made that no message pays for: those to values, or offsets, that are resident.
+  // Replies may be made that no message pays for: those to values, offsets or keys that are resident.
   bool HasUnpaidReplies() const {
-    return RepliesWithItems() && (places_.values() || places_.offsets() || !work_->shape().has_input);
+    return RepliesWithItems() && (places_.values() || places_.offsets() || places_.keys() || !work_->shape().has_input);
   }
   // As Run, of no items.
   absl::Status RunEnd(BorrowedLane& lane, const StopSignal& stop);
@@ -113,8 +115,7 @@ class PieceRunner {
  private:
   // Whether there are replies with output items, or with their count.
   bool RepliesWithItems() const {
-    return work_->shape().HasItems() && (inline_value_bytes_ > 0 || inline_index_bytes_ > 0 ||
-                                         (work_->shape().counts_segments && !places_.counts_sink()) ||
+    return work_->shape().HasItems() && (inline_value_bytes_ > 0 || inline_index_bytes_ > 0 || RepliesWithCounts() ||
                                          (!places_.values_sink() && !places_.indices_sink()));
   }
   // Elements that the result has.

@@ -42,7 +42,7 @@ struct WorkShape {
   std::optional<DType> keys = {};     // by keys of this type, which come with them.
   bool has_coefficients = false;      // An item of the same type comes with each.
   bool has_initial = false;           // There is one output item more than input items.
-  bool counts_segments = false;       // Of each segment it is counted how many output items are of it.
+  bool counts_segments = false;       // How many output items are from each segment is counted.
 
   // Whether how many output items there are shows when they are made.
   bool HasUnknownLength() const { return is_counted || (is_reduced && keys); }
@@ -60,9 +60,10 @@ struct WorkArrays {
   uint64_t table_items = 0;           // Gather: elements of in. Scatter: of values.
   const uint64_t* offsets = nullptr;  // If the shape has them: one more than there are segments.
   uint64_t num_offsets = 0;
-  std::byte* values = nullptr;   // Room for num_items of value_bytes.
-  std::byte* indices = nullptr;  // Room for num_items of index_bytes.
-  std::byte* scalar = nullptr;   // Room for scalar_bytes.
+  std::byte* values = nullptr;  // Room for num_items of value_bytes.
+  // Room for num_items of index_bytes; for indices also where a shape that counts segments has none among its results.
+  std::byte* indices = nullptr;
+  std::byte* scalar = nullptr;  // Room for scalar_bytes.
   uint64_t num_items = 0;
   uint64_t num_arrays = 1;
   uint64_t first_item = 0;              // The index of in[0] in the whole array.

@@ -152,6 +152,14 @@ TEST_F(ResidentTest, WhatIsSegmentedSaysHow) {
   for (const Spec& spec : {Spec(ScanSpec{.segmented = true}), Spec(ReduceSpec{.segmented = true}),
                            Spec(CompactSpec{.predicate = Predicate{}, .segmented = true})}) {
     EXPECT_EQ(ErrorReason(client_.RunOnArrays(spec, {.values = *array}, sink).status()), "FIELD_CONFLICT");
+    Spec whole = spec;
+    std::visit(
+        [](auto& one) {
+          if constexpr (requires { one.segmented; }) one.segmented = false;
+        },
+        whole);
+    EXPECT_EQ(ErrorReason(client_.RunOnArrays(whole, {.values = *array, .segments = ArrayPart(*cuts)}, sink).status()),
+              "FIELD_CONFLICT");
     result.clear();
     const auto reply = client_.RunOnArrays(spec, {.values = *array, .segments = ArrayPart(*cuts)}, sink);
     ASSERT_TRUE(reply.ok()) << reply.status();

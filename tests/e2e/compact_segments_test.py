@@ -137,8 +137,22 @@ class CompactSegmentsTest(ResidentTest):
         parts = np.split(x, cuts[1:-1].astype(np.int64))
         np.testing.assert_array_equal(np.frombuffer(got[1], np.int32), [part[part > 0].sum() for part in parts])
         np.testing.assert_array_equal(np.frombuffer(got[2], np.uint64), counts_of(x > 0, offsets_of(keys)))
-        plain = {"compact": dict(steps[3]["compact"])}
-        del plain["compact"]["keys"]
+        # What only a compact decides is read by the next step.
+        steps = [
+            {"compact": {"spec": spec, "values": "x", "keys": "k", "out": "kept", "count_out": "count", "counts_out": "runs"}},
+            {"scan": {"spec": {"dtype": "DTYPE_I32", "op": "OP_SUM"}, "values": "kept", "out": "sums"}},
+            {"affine": {"values": "count", "b": {"int64_value": 1}, "out": "more"}},
+        ]
+        del inputs["cuts"]
+        response = stub.Run(program(inputs, steps, ["sums", "more", "runs"]), timeout=60)
+        got = [output.values.inline.data for output in response.outputs]
+        np.testing.assert_array_equal(np.frombuffer(got[0], np.int32), np.cumsum(x[x > 0], dtype=np.int32))
+        self.assertEqual(np.frombuffer(got[1], np.uint64).tolist(), [(x > 0).sum() + 1])
+        uncounted = dict(steps[0]["compact"])
+        del uncounted["counts_out"]
+        self.assertEqual(refusal(stub.Run, program(inputs, [{"compact": uncounted}], ["kept", "count"]))[1],
+                         "FIELD_CONFLICT")
+        plain = {"compact": {"spec": spec, "values": "x", "counts_out": "runs"}}
         self.assertEqual(refusal(stub.Run, program(inputs, [plain], ["runs"]))[1], "FIELD_CONFLICT")
 
     def test_files(self):
@@ -165,6 +179,8 @@ class CompactSegmentsTest(ResidentTest):
         self.assert_fails("compact", "--where", "> 0", "--counts", counts, source, result, code=2, says="--segments")
         self.assert_fails("compact", "--where", "> 0", "--keys", other, "--counts", result, source, result, code=2,
                           says="OUTPUT and --counts are the same")
+        self.assert_fails("compact", "--mask", "-", "--keys", "-", "--counts", counts, source, result, code=2,
+                          says="can't both be standard input")
 
     def test_wrong_ones_are_an_error(self):
         x = np.arange(10, dtype=np.float32)
@@ -178,8 +194,21 @@ class CompactSegmentsTest(ResidentTest):
         request = compact_request(x)
         request.counts_sink.new_array.SetInParent()
         self.assertEqual(refusal(self.stub.Compact, request)[:2], (INVALID, "FIELD_CONFLICT"))
-        call = lambda _: list(self.stub.StreamCompact(iter([compact_request(x, offsets=[0, 10])])))
-        self.assertEqual(refusal(call, None)[:2], (grpc.StatusCode.FAILED_PRECONDITION, "SEGMENTS_ON_STREAM"))
+        call = lambda request: list(self.stub.StreamCompact(iter([request])))
+        on_stream = (grpc.StatusCode.FAILED_PRECONDITION, "SEGMENTS_ON_STREAM")
+        self.assertEqual(refusal(call, compact_request(x, offsets=[0, 10]))[:2], on_stream)
+        # Nothing inline but the counts, which are more than a message holds: neither is there a place for them.
+        offsets = np.repeat(np.array([0, 10], np.uint64), [200_000, 1])
+        many = self.resident_request(np.zeros(10, np.float32), segment_offsets=offsets)
+        many.values_sink.new_array.SetInParent()
+        self.assertEqual(refusal(call, many)[:2], on_stream)
+        self.assertEqual(refusal(self.stub.Compact, many)[1], "REPLY_TOO_LARGE")
+        many.counts_sink.new_array.SetInParent()
+        made = call(many)[-1].segment_counts.new_array
+        self.assertEqual(self.arrays.read(place(made.name)).tolist(), [0] * 200_000)
+        keyed = primitives_pb2.CompactRequest(keys=operand(np.zeros(10, np.uint8).tobytes()))
+        self.assertEqual(refusal(lambda _: list(self.stub.StreamCompact(iter([many, keyed]))), None)[:2],
+                         (INVALID, "FIELD_CONFLICT"))
 
 
 if __name__ == "__main__":

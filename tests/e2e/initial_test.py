@@ -101,7 +101,7 @@ class InitialTest(ResidentTest):
         parts = np.split(values, np.cumsum(lengths)[:-1].astype(np.int64))
         np.testing.assert_array_equal(np.frombuffer(response.outputs[0].values.inline.data, np.int32),
                                       [part.sum(dtype=np.int32) for part in parts])
-        # Of no elements, it is the initial value.
+        # An array without elements leaves the initial value.
         first = {"scan": {"spec": {"dtype": "DTYPE_I64", "op": "OP_SUM", "include_initial": True,
                                    "init": {"int64_value": 77}}, "values": "none", "out": "first"}}
         response = stub.Run(program({"none": np.zeros(0, np.int64)}, [first], ["first"]), timeout=60)

@@ -175,6 +175,8 @@ class KeysTest(ResidentTest):
         self.assert_fails("scan", "--key-type", "u8", source, code=2, says="there are none")
         self.assert_fails("scan", "--keys", "-", "--type", "i32", "-", code=2, says="can't both be standard input")
         self.assert_fails("reduce", "--keys-output", runs, source, code=2, says="there are no --keys")
+        self.assert_fails("reduce", "--keys", other, "--keys-output", result, source, result, code=2, says="are the same")
+        self.assert_fails("--json", "reduce", "--keys", other, "--keys-output", "-", source, result, code=2, says="--json")
         self.assert_fails("scan", "--segments", text, "--axis", 1, "--row-items", 1, source, code=2, says="leave one out")
         np.save(other, keys[1:])
         self.assert_fails("scan", "--keys", other, source, result, says="400002 keys for 400003 elements")
