@@ -128,7 +128,7 @@ struct CompactSpec {
 
   DType output() const { return dtype; }
   // The indices' by which a segmented compact counts its segments, whether or not they are returned.
-  DType kept_index_dtype() const { return return_indices ? index_dtype : DType::kU64; }
+  DType KeptIndexDType() const { return return_indices ? index_dtype : DType::kU64; }
   friend bool operator==(const CompactSpec&, const CompactSpec&) = default;
 };
 

@@ -344,7 +344,7 @@ absl::Status ProgramRunner::EnqueueStep(BorrowedLane& lane, size_t number, const
   }
   if (!work.shape().counts_segments) return absl::OkStatus();
   PREFIXD_RETURN_IF_ERROR(Await(lane));
-  return lane.lane->CountSegments({.index_dtype = std::get<CompactSpec>(step.operation).kept_index_dtype(),
+  return lane.lane->CountSegments({.index_dtype = std::get<CompactSpec>(step.operation).KeptIndexDType(),
                                    .indices = arrays.indices,
                                    .num_indices = kept_[*step.selection].value_or(0),
                                    .offsets = arrays.offsets,

@@ -54,15 +54,15 @@ v1::ResultArray PlaceOf(const std::optional<ArrayInfo>& made, const std::optiona
   return place;
 }
 
-absl::Status TakeBeside(const v1::InlineChunk& inline_, std::string_view name, Payload payload, Chunk* chunk,
+absl::Status TakeBeside(const v1::InlineChunk& from, std::string_view name, Payload payload, Chunk* chunk,
                         std::optional<Payload>* to) {
-  if (inline_.has_first_item()) {
-    if (chunk->first_item.value_or(inline_.first_item()) != inline_.first_item()) {
+  if (from.has_first_item()) {
+    if (chunk->first_item.value_or(from.first_item()) != from.first_item()) {
       return Error(absl::StatusCode::kInvalidArgument, "CHUNK_OUT_OF_ORDER", StrCat(name, ".inline.first_item"),
-                   StrCat("the ", name, " of the message start at element ", inline_.first_item(),
-                          " and its values at ", *chunk->first_item, ": they belong to the values they travel with"));
+                   StrCat("the ", name, " of the message start at element ", from.first_item(), " and its values at ",
+                          *chunk->first_item, ": they belong to the values they travel with"));
     }
-    chunk->first_item = inline_.first_item();
+    chunk->first_item = from.first_item();
   }
   *to = std::move(payload);
   return absl::OkStatus();

@@ -32,7 +32,7 @@ namespace prefixd {
 
 // Takes what comes beside the values out of a message, an element for each: a mask, coefficients, keys. Its first_item
 // is the chunk's, if that has none. Errors: INVALID_ARGUMENT (CHUNK_OUT_OF_ORDER) if it is not its values'.
-absl::Status TakeBeside(const v1::InlineChunk& inline_, std::string_view name, Payload payload, Chunk* chunk,
+absl::Status TakeBeside(const v1::InlineChunk& from, std::string_view name, Payload payload, Chunk* chunk,
                         std::optional<Payload>* to);
 
 // Whether it may have offsets of segments, or keys; others answer that they are not implemented.

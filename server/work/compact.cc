@@ -45,7 +45,7 @@ class CompactWork final : public Work {
                          .first_item = arrays.first_item,
                          .values = compact_.return_values ? arrays.values : nullptr,
                          .indices = compact_.return_indices || compact_.segmented ? arrays.indices : nullptr,
-                         .index_dtype = compact_.kept_index_dtype(),
+                         .index_dtype = compact_.KeptIndexDType(),
                          .count = reinterpret_cast<uint64_t*>(arrays.scalar)});
   }
 

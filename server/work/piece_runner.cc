@@ -301,7 +301,7 @@ absl::Status PieceRunner::CountSegments(BorrowedLane& lane, const Outputs& outpu
                         sink->room().num_items, ": name one that is long enough, or ask for a new array"));
   }
   PREFIXD_RETURN_IF_ERROR(
-      lane.lane->CountSegments({.index_dtype = std::get<CompactSpec>(work_->operation()).kept_index_dtype(),
+      lane.lane->CountSegments({.index_dtype = std::get<CompactSpec>(work_->operation()).KeptIndexDType(),
                                 .indices = outputs.indices.data,
                                 .num_indices = num_kept,
                                 .offsets = offsets_,
