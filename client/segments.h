@@ -31,7 +31,8 @@ class Keys {
   template <class K>
   Keys(absl::Span<const K> keys)  // NOLINT(google-explicit-constructor): as a call's values.
       : dtype_(kDTypeOf<K>), where_(AsBytes(keys)) {}
-  Keys(const ArrayPart& keys) : dtype_(keys.dtype()), where_(keys) {}  // NOLINT(google-explicit-constructor)
+  Keys(const ArrayPart& keys)  // NOLINT(google-explicit-constructor): as a call's values.
+      : dtype_(keys.dtype()), where_(keys) {}
 
   DType dtype() const { return dtype_; }
   const std::variant<Bytes, ArrayPart>& where() const { return where_; }  // For the library.
