@@ -54,8 +54,11 @@ v1::ResultArray PlaceOf(const std::optional<ArrayInfo>& made, const std::optiona
   return place;
 }
 
-absl::Status TakeBeside(const v1::InlineChunk& from, std::string_view name, Payload payload, Chunk* chunk,
-                        std::optional<Payload>* to) {
+absl::Status TakeBeside(const v1::Operand& operand, std::string_view name, Payload payload,
+                        std::optional<ArraySlice>* place, Chunk* chunk, std::optional<Payload>* to) {
+  PREFIXD_ASSIGN_OR_RETURN(*place, FromWire(operand, name));
+  if (*place) return absl::OkStatus();
+  const v1::InlineChunk& from = operand.inline_();
   if (from.has_first_item()) {
     if (chunk->first_item.value_or(from.first_item()) != from.first_item()) {
       return Error(absl::StatusCode::kInvalidArgument, "CHUNK_OUT_OF_ORDER", StrCat(name, ".inline.first_item"),

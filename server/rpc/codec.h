@@ -30,10 +30,11 @@
 
 namespace prefixd {
 
-// Takes what comes beside the values out of a message, an element for each: a mask, coefficients, keys. Its first_item
-// is the chunk's, if that has none. Errors: INVALID_ARGUMENT (CHUNK_OUT_OF_ORDER) if it is not its values'.
-absl::Status TakeBeside(const v1::InlineChunk& from, std::string_view name, Payload payload, Chunk* chunk,
-                        std::optional<Payload>* to);
+// Takes an operand that stands beside the values, an element for each: where it is resident as a place, else out of the
+// message into the chunk, whose first_item is that of the operand if the values have none. name: the operand's field.
+// Errors: those of FromWire; INVALID_ARGUMENT (CHUNK_OUT_OF_ORDER) if it says that it is other values'.
+absl::Status TakeBeside(const v1::Operand& operand, std::string_view name, Payload payload,
+                        std::optional<ArraySlice>* place, Chunk* chunk, std::optional<Payload>* to);
 
 // Whether it may have offsets of segments, or keys; others answer that they are not implemented.
 template <class Request>
@@ -89,27 +90,22 @@ absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
       }
       message.chunk.offsets = std::move(payloads[Request::kSegmentOffsetsFieldNumber]);
     }
-    PREFIXD_ASSIGN_OR_RETURN(message.places.keys, FromWire(request.keys(), "keys"));
-    if (request.has_keys() && !message.places.keys) {
-      PREFIXD_RETURN_IF_ERROR(TakeBeside(request.keys().inline_(), "keys",
-                                         std::move(payloads[Request::kKeysFieldNumber]), &message.chunk,
-                                         &message.chunk.keys));
+    if (request.has_keys()) {
+      PREFIXD_RETURN_IF_ERROR(TakeBeside(request.keys(), "keys", std::move(payloads[Request::kKeysFieldNumber]),
+                                         &message.places.keys, &message.chunk, &message.chunk.keys));
     }
   }
   if constexpr (requires { request.coefficients(); }) {
-    PREFIXD_ASSIGN_OR_RETURN(message.places.coefficients, FromWire(request.coefficients(), "coefficients"));
-    if (request.has_coefficients() && !message.places.coefficients) {
-      PREFIXD_RETURN_IF_ERROR(TakeBeside(request.coefficients().inline_(), "coefficients",
-                                         std::move(payloads[Request::kCoefficientsFieldNumber]), &message.chunk,
-                                         &message.chunk.coefficients));
+    if (request.has_coefficients()) {
+      PREFIXD_RETURN_IF_ERROR(TakeBeside(request.coefficients(), "coefficients",
+                                         std::move(payloads[Request::kCoefficientsFieldNumber]),
+                                         &message.places.coefficients, &message.chunk, &message.chunk.coefficients));
     }
   }
   if constexpr (requires { request.mask(); }) {
-    PREFIXD_ASSIGN_OR_RETURN(message.places.mask, FromWire(request.mask(), "mask"));
-    if (request.has_mask() && !message.places.mask) {
-      PREFIXD_RETURN_IF_ERROR(TakeBeside(request.mask().inline_(), "mask",
-                                         std::move(payloads[Request::kMaskFieldNumber]), &message.chunk,
-                                         &message.chunk.mask));
+    if (request.has_mask()) {
+      PREFIXD_RETURN_IF_ERROR(TakeBeside(request.mask(), "mask", std::move(payloads[Request::kMaskFieldNumber]),
+                                         &message.places.mask, &message.chunk, &message.chunk.mask));
     }
   }
   return message;
