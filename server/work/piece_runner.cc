@@ -93,12 +93,7 @@ absl::Status PieceRunner::Run(BorrowedLane& lane, const Piece& piece, const Stop
   PREFIXD_RETURN_IF_ERROR(stop.Check());
   PREFIXD_RETURN_IF_ERROR(Resume(lane));
   const WorkShape& shape = work_->shape();
-  if (shape.has_offsets) num_offsets_ = piece.chunk.num_offsets;
-  if (const auto& offsets = places_.offsets()) {
-    PREFIXD_RETURN_IF_ERROR(
-        CheckResidentOffsets(lane, offsets->data, offsets->num_items, piece.num_items, stop, "segment_offsets.array"));
-  }
-  if (shape.keys) PREFIXD_RETURN_IF_ERROR(FindRuns(lane, piece));
+  if (absl::Status found = FindSegments(lane, piece, stop); !found.ok()) return Settle(lane, std::move(found));
   const bool touches_open_group = open_.num_items() > 0 || ClosedItems(piece) != piece.num_items;
   const bool direct = !touches_open_group && FitsDirect(lane, std::max(piece.num_items, piece.chunk.num_offsets));
   const uint64_t open_before = open_.num_items();
@@ -126,7 +121,13 @@ absl::Status PieceRunner::Run(BorrowedLane& lane, const Piece& piece, const Stop
   return absl::OkStatus();
 }
 
-absl::Status PieceRunner::FindRuns(BorrowedLane& lane, const Piece& piece) {
+absl::Status PieceRunner::FindSegments(BorrowedLane& lane, const Piece& piece, const StopSignal& stop) {
+  if (work_->shape().has_offsets) num_offsets_ = piece.chunk.num_offsets;
+  if (const auto& offsets = places_.offsets()) {
+    PREFIXD_RETURN_IF_ERROR(
+        CheckResidentOffsets(lane, offsets->data, offsets->num_items, piece.num_items, stop, "segment_offsets.array"));
+  }
+  if (!work_->shape().keys) return absl::OkStatus();
   const DType dtype = *work_->shape().keys;
   const std::byte* keys = nullptr;
   if (places_.keys()) {

@@ -142,8 +142,9 @@ class PieceRunner {
   absl::Status MoveKept(BorrowedLane& lane, const Outputs::Part& part, uint64_t num_kept, uint64_t item_bytes,
                         std::string_view field);
   absl::Status ConcludeSinks(BorrowedLane& lane);
-  // Finds the segments by their keys.
-  absl::Status FindRuns(BorrowedLane& lane, const Piece& piece);
+  // Learns how many segments there are: by resident offsets, which are checked, or by keys. Waits for the lane; after
+  // an error it may have work.
+  absl::Status FindSegments(BorrowedLane& lane, const Piece& piece, const StopSignal& stop);
   // Brings offsets in that are in the message.
   absl::StatusOr<const std::byte*> BringInOffsets(BorrowedLane& lane, const Payload& offsets, bool direct);
   // Counts how many of those that were kept are of each segment, into an array or into a block on the host.
