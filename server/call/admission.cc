@@ -99,8 +99,25 @@ void Admission::Ticket::ShrinkTo(uint64_t kept_bytes) {
   if (admission_ == nullptr) return;
   MutexLock lock(admission_->mutex_);
   Settle();
-  if (kept_bytes < bytes_) admission_->Subtract(account_, {.bytes = std::exchange(bytes_, kept_bytes) - kept_bytes});
+  GiveBack(kept_bytes);
   if (wait_ != nullptr) wait_->own_bytes = bytes_;
+}
+
+void Admission::Ticket::ShrinkWaiting(uint64_t kept_bytes, uint64_t all_bytes) {
+  if (admission_ == nullptr) return;
+  MutexLock lock(admission_->mutex_);
+  Settle();
+  if (wait_ == nullptr) return GiveBack(all_bytes);
+  GiveBack(std::min(kept_bytes, all_bytes));
+  uint64_t& waiting_bytes = SharerOf(account_)->waiting_bytes;
+  waiting_bytes -= wait_->bytes;
+  wait_->bytes = Minus(all_bytes, bytes_);
+  wait_->own_bytes = bytes_;
+  waiting_bytes += wait_->bytes;
+}
+
+void Admission::Ticket::GiveBack(uint64_t kept_bytes) {
+  if (kept_bytes < bytes_) admission_->Subtract(account_, {.bytes = std::exchange(bytes_, kept_bytes) - kept_bytes});
 }
 
 void Admission::Ticket::LeavePlace(uint64_t kept_bytes) {

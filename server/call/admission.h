@@ -12,7 +12,8 @@
 //
 // A request that does not fit is refused at once, with a time after which to try again. A stream that was let in is not
 // refused in its middle: it is charged for each message when that comes, and waits until it fits. All bytes that a
-// message needs are charged at once, so that streams that wait never wait for each other.
+// message needs are charged at once, and none of them is kept while others are waited for, or streams would wait for each
+// other.
 //
 // A caller may have limits of his own beside his share, and gets the least of both. They are hard: also who uses
 // nothing yet does not get more. A stream that was let in waits for bytes of his limit too. Questions about the server
@@ -95,6 +96,10 @@ class Admission {
     // Gives charged bytes back, all but so many.
     void ShrinkTo(uint64_t kept_bytes);
 
+    // The same while it waits, for what is of no use before the rest comes: it waits for that too, until it has
+    // all_bytes. If it does not wait any more, ShrinkTo(all_bytes).
+    void ShrinkWaiting(uint64_t kept_bytes, uint64_t all_bytes);
+
     // ShrinkTo, and gives the place back. Called before a request is answered: its caller may send the next request
     // before gRPC has let go of this answer, which still takes memory.
     void LeavePlace(uint64_t kept_bytes);
@@ -104,6 +109,7 @@ class Admission {
     Ticket(Admission* admission, Account* account, Kind kind)
         : admission_(admission), account_(account), kind_(kind), has_place_(kind == Kind::kRequest) {}
     void Settle();  // Takes over what was granted. Needs: the admission's lock.
+    void GiveBack(uint64_t kept_bytes);  // All but so many. Needs: likewise.
     Admission* admission_ = nullptr;
     Account* account_ = nullptr;  // The connection's.
     uint64_t bytes_ = 0;          // Charged.

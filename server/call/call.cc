@@ -45,6 +45,11 @@ void Call::ShrinkTo(uint64_t kept_bytes) {
   ticket_.ShrinkTo(kept_bytes);
 }
 
+void Call::ShrinkWaiting(uint64_t kept_bytes, uint64_t all_bytes) {
+  MutexLock lock(mutex_);
+  ticket_.ShrinkWaiting(kept_bytes, all_bytes);
+}
+
 void Call::Watch() {
   Watch([] { return Watched::Sight{.waits_for = WaitsFor::kReader}; },
         [this](absl::Status why) { GiveUp(std::move(why)); });

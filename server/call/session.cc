@@ -158,12 +158,14 @@ uint64_t Session::AddOpenGroup() {
 }
 
 bool Session::OwesReplies() const {
-  return held_.has_arrival() || !incoming_.empty() || running_ == RunState::kRunning || !outgoing_.empty() || writing_;
+  return !incoming_.empty() || running_ == RunState::kRunning || !outgoing_.empty() || writing_;
 }
 
 void Session::SettleCharge() {
   if (call_.info().shape == CallShape::kUnary) return;  // It is answered at once, with all it has.
-  if (!OwesReplies()) held_.SettleReplies();
+  const bool owes_replies = OwesReplies();
+  if (charging_) return call_.ShrinkWaiting(held_.WithoutArrival(owes_replies), held_.num_bytes());
+  if (!owes_replies && !held_.has_arrival()) held_.SettleReplies();
   call_.ShrinkTo(held_.num_bytes());
 }
 

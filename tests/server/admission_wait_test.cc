@@ -85,6 +85,31 @@ TEST(AdmissionWaitTest, WhoHoldsBytesAloneWaitsForNobody) {
   EXPECT_EQ(admission.in_use().bytes, 50u);
 }
 
+// Who waits for the rest gives back what he has no use for before that, or two would wait for each other.
+TEST(AdmissionWaitTest, WhoWaitsMayGiveBackAndWaitForThatToo) {
+  Admission admission(Whole(10, 100));
+  auto one = admission.Admit(At("a", 1));
+  auto two = admission.Admit(At("a", 1));
+  ASSERT_TRUE(one->Charge(40).ok());
+  ASSERT_TRUE(two->Charge(40).ok());
+  Gate first, second;
+  ASSERT_FALSE(one->ChargeOrWait(30, [&] { first.Arrive(); }));
+  ASSERT_FALSE(two->ChargeOrWait(30, [&] { second.Arrive(); }));
+  one->ShrinkWaiting(10, 70);
+  ASSERT_TRUE(second.WaitFor(1));
+  EXPECT_EQ(admission.in_use().bytes, 80u);  // 10 of one, 70 of two.
+  EXPECT_EQ(first.arrived(), 0);
+  two->ShrinkWaiting(10, 60);  // It does not wait any more.
+  EXPECT_EQ(admission.in_use().bytes, 70u);
+  two->ShrinkTo(30);
+  ASSERT_TRUE(first.WaitFor(1));
+  EXPECT_EQ(admission.in_use().bytes, 100u);
+  two->ShrinkTo(0);
+  one->ShrinkTo(0);
+  EXPECT_EQ(admission.in_use().bytes, 0u);
+  EXPECT_TRUE(two->Charge(100).ok());  // Nobody is waited for.
+}
+
 // A proxy may say of a connection's callers now their address and now a name that looks like it.
 TEST(AdmissionWaitTest, WhoseShareAConnectionUsesStays) {
   Admission admission(Whole(10, 100));

@@ -100,6 +100,33 @@ TEST_F(SessionTest, ASlowReaderHoldsNoLaneAndStopsTheReading) {
   EXPECT_EQ(transport_->replies().size(), 50u);
 }
 
+// Two streams hold a message and its replies each, and wait for bytes for the next one, which do not fit beside both.
+TEST_F(SessionTest, StreamsThatWaitForBytesKeepNoneThatTheyHaveNoUseFor) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  MakeServer(2, /*max_requests=*/64, 2 * Call::kBytes + 6 * kMiB + kMiB / 2);
+  const std::vector<std::string> chunks(3, Bytes(Iota(kPieceItems)));
+  Gate arrivals, pieces;
+  device_.before_work = [&] {
+    return pieces.WaitFor(1) ? absl::OkStatus() : absl::InternalError("the test stands still");
+  };
+  std::vector<std::unique_ptr<FakeTransport>> streams;
+  for (int i = 0; i < 2; ++i) {
+    streams.push_back(std::make_unique<FakeTransport>(&context_, Stream(), Messages(ScanOf(), chunks)));
+    streams.back()->before_read = [&](size_t message) {
+      if (message == 1) arrivals.Arrive();
+    };
+    streams.back()->Start();
+  }
+  ASSERT_TRUE(arrivals.WaitFor(2));
+  absl::SleepFor(absl::Milliseconds(50));  // Until both wait.
+  EXPECT_EQ(admission_->in_use().bytes, 2 * Call::kBytes + 6 * kMiB);
+  pieces.Arrive();
+  for (const auto& stream : streams) {
+    ASSERT_TRUE(stream->Wait());
+    EXPECT_TRUE(stream->result().status.ok()) << stream->result().status;
+  }
+}
+
 TEST_F(SessionTest, RequestsRunOnTwoLanesAtTheSameTime) {
   Gate both;
   std::atomic<int> met{0};
