@@ -42,6 +42,7 @@
 #include "kernels/args/gather.h"
 #include "kernels/args/map.h"
 #include "kernels/args/reduce.h"
+#include "kernels/args/runs.h"
 #include "kernels/args/scan.h"
 #include "kernels/args/transpose.h"
 #include "kernels/types.h"
@@ -197,6 +198,14 @@ class Lane {
   // Cost:    reads the offsets, and for each some log2(num_indices) indices; writes the counts.
   // Example: [0,2,3,7], offsets [0,3,3,8] -> [2,0,2]
   virtual absl::Status CountSegments(const CountArgs& args) = 0;
+
+  // Where runs of equal keys begin, as offsets of segments.
+  // Shape:   keys: num_items of dtype; offsets: as many as there are runs, and one, of room for num_items + 1.
+  // Needs:   arrays aligned to their element sizes, scratch to 8 bytes.
+  // Errors:  UNIMPLEMENTED for a dtype that is not served; INVALID_ARGUMENT for arrays that overlap, or are null.
+  // Cost:    three launches. Reads the keys (on the CPU twice), moves two bits for each, writes the offsets.
+  // Example: [7,7,7,2,7] -> offsets [0,3,4,5], num_offsets 4
+  virtual absl::Status FindRuns(const RunsArgs& args) = 0;
 
   // Shape:   in: num_rows x num_columns of dtype; out: num_columns x num_rows. Disjoint. A row's items stand together.
   // Needs:   in, out aligned to their element size.

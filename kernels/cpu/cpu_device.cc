@@ -178,6 +178,7 @@ class CpuLane final : public Lane {
   absl::Status Gather(const GatherArgs& args) override { return Glue(args, cpu::RunGather); }
   absl::Status Scatter(const ScatterArgs& args) override { return Glue(args, cpu::RunScatter); }
   absl::Status CountSegments(const CountArgs& args) override { return Glue(args, cpu::RunCount); }
+  absl::Status FindRuns(const RunsArgs& args) override { return Glue(args, cpu::RunFindRuns); }
   absl::Status Transpose(const TransposeArgs& args) override {
     if (Validate(args).ok() && IsCopy(args))
       return CopyOnDevice(args.out, args.in, NumBytes(args) / 2, CopyTiming::kTimed);

@@ -1,11 +1,15 @@
 #include "kernels/cpu/glue.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
+#include <numeric>
+#include <utility>
 
 #include "kernels/args/check.h"
 #include "kernels/cpu/caches.h"
+#include "kernels/cpu/compact.h"
 #include "kernels/interval.h"
 
 namespace prefixd::cpu {
@@ -149,6 +153,52 @@ Work RunCount(const Kernels& /*kernels*/, const CountArgs& args) {
   } else {
     count(static_cast<const uint32_t*>(args.indices));
   }
+  return {.launches = 1, .num_bytes = NumBytes(args)};
+}
+
+Work RunFindRuns(const Kernels& kernels, const RunsArgs& args) {
+  const size_t key_bytes = SizeOf(args.dtype);
+  const uint64_t num_parts = NumParts(args.num_items, kRunsPartItems);
+  auto* const begins = static_cast<uint64_t*>(args.scratch);  // How many runs begin before each part.
+  // A byte for each key of a part: whether it begins a run.
+  using Marks = std::array<uint8_t, kRunsPartItems>;
+  const auto mark = [&](uint64_t part, Marks* marks) {
+    const uint64_t first = part * kRunsPartItems;
+    const uint64_t skipped = part == 0 ? 1 : 0;
+    if (part == 0) marks->front() = 1;
+    RunMap(kernels, {.op = MapOp::kCompareArrays,
+                     .dtype = args.dtype,
+                     .comparison = Comparison::kNotEqual,
+                     .in = Advance(args.keys, (first + skipped) * key_bytes),
+                     .other = Advance(args.keys, (first + skipped - 1) * key_bytes),
+                     .out = marks->data() + skipped,
+                     .num_items = PartItems(args.num_items, kRunsPartItems, part) - skipped});
+  };
+  ForParts(num_parts, [&](uint64_t part) {
+    Marks marks;
+    mark(part, &marks);
+    const uint64_t num_items = PartItems(args.num_items, kRunsPartItems, part);
+    begins[part] = std::accumulate(marks.begin(), marks.begin() + num_items, uint64_t{0});
+  });
+  uint64_t num_runs = 0;
+  for (uint64_t part = 0; part < num_parts; ++part) num_runs += std::exchange(begins[part], num_runs);
+  ForParts(num_parts, [&](uint64_t part) {
+    Marks marks;
+    mark(part, &marks);
+    // A compact may write behind what it keeps, where the next part's are.
+    std::array<uint64_t, kRunsPartItems> offsets;
+    uint64_t num_kept = 0;
+    RunCompact(kernels, {.dtype = DType::kU8,
+                         .selector = Selector::kByteMask,
+                         .mask = marks.data(),
+                         .num_items = PartItems(args.num_items, kRunsPartItems, part),
+                         .first_item = part * kRunsPartItems,
+                         .indices = offsets.data(),
+                         .count = &num_kept});
+    std::copy_n(offsets.data(), num_kept, args.offsets + begins[part]);
+  });
+  args.offsets[num_runs] = args.num_items;
+  *args.num_offsets = num_runs + 1;
   return {.launches = 1, .num_bytes = NumBytes(args)};
 }
 

@@ -14,6 +14,7 @@ Work RunMap(const Kernels& kernels, const MapArgs& args);
 Work RunGather(const Kernels& kernels, const GatherArgs& args);
 Work RunScatter(const Kernels& kernels, const ScatterArgs& args);
 Work RunCount(const Kernels& kernels, const CountArgs& args);
+Work RunFindRuns(const Kernels& kernels, const RunsArgs& args);
 Work RunTranspose(const Kernels& kernels, const TransposeArgs& args);
 
 }  // namespace prefixd::cpu

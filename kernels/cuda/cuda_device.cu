@@ -61,6 +61,7 @@ class CudaLane final : public Lane {
   absl::Status Gather(const GatherArgs& args) override { return Glue(args, "the gather kernel", LaunchGather); }
   absl::Status Scatter(const ScatterArgs& args) override { return Glue(args, "the scatter kernel", LaunchScatter); }
   absl::Status CountSegments(const CountArgs& args) override { return Glue(args, "the count kernel", LaunchCount); }
+  absl::Status FindRuns(const RunsArgs& args) override;
   absl::Status Transpose(const TransposeArgs& args) override;
   absl::Status Synchronize() override;
   void BeginPart() override { clock_.BeginPart(); }
@@ -276,6 +277,13 @@ absl::Status CudaLane::Difference(const DifferenceArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Enter());
   const Traffic traffic = {.num_bytes = 2 * args.num_arrays * args.num_items * SizeOf(args.dtype)};
   return Timed(Stage::kKernel, traffic, "the difference kernel", [&] { return LaunchDifference(args, &context_); });
+}
+
+absl::Status CudaLane::FindRuns(const RunsArgs& args) {
+  PREFIXD_RETURN_IF_ERROR(Validate(args));
+  PREFIXD_RETURN_IF_ERROR(Enter());
+  return Timed(Stage::kKernel, {.launches = kFindRunsLaunches, .num_bytes = NumBytes(args)}, "the kernels for runs",
+               [&] { return LaunchFindRuns(args, &context_); });
 }
 
 absl::Status CudaLane::Transpose(const TransposeArgs& args) {

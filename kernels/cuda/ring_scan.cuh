@@ -4,7 +4,7 @@
 //   load       takes tickets, and loads their stages
 //   reduce     4 warps: compute the values of a stage's leaves
 //   publish    one warp: joins the leaves to the tile's value, which other blocks wait for, and to each leaf's prefix
-//   look back  8 warps (6 for 8-byte results): find what stands before the tile
+//   look back  3 to 8 warps: find what stands before the tile
 //   scan       8 warps: turn a stage into its results; they begin before the tile's prefix is known, and finish after
 // The reduce warps and the scan warps both reduce each stage. So a tile is published many stages before it is scanned,
 // and no look-back has to wait for the tile.
@@ -14,12 +14,14 @@
 #ifndef PREFIXD_KERNELS_CUDA_RING_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_RING_SCAN_CUH_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
 #include "kernels/association.h"
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/look_back.cuh"
 #include "kernels/cuda/operators.cuh"
 #include "kernels/cuda/ring.cuh"
@@ -30,6 +32,25 @@
 
 namespace prefixd::cuda {
 
+// The sizes of a stage and a ticket, from Tiles, and how many warps have the roles.
+//   kLookBackWarps   about as many as groups are published while every other block takes one ticket
+//   kStageArrays     a stage has elements of so many arrays
+template <class Tiles, int kNumScanWarps, int kNumLookBackWarps, int kStageArrays = 1>
+struct RingScanShape : Tiles {
+  static constexpr int kReduceWarps = 4;
+  static constexpr int kScanWarps = kNumScanWarps;
+  static constexpr int kReduceRows = Tiles::kStageLeaves / kReduceWarps;
+  static constexpr int kScanRows = Tiles::kStageLeaves / kScanWarps;
+  // Warps by role.
+  static constexpr int kPublishWarp = kReduceWarps + kScanWarps;
+  static constexpr int kLookBackWarp = kPublishWarp + 1;
+  static constexpr int kLookBackWarps = kNumLookBackWarps;
+  static constexpr int kLoadWarp = kLookBackWarp + kLookBackWarps;
+  static constexpr int kThreads = (kLoadWarp + 1) * kWarpThreads;
+
+  static constexpr int kPacedLoads = 48 * 1024 / (Tiles::kStageBytes * kStageArrays);
+};
+
 // What a stage and a ticket hold; all sizes are by measurement. A run has RingRunItems items. Where results have the
 // type of the elements, a stage is 16 KiB. Where results are wider, a stage is whole tiles and the ring is shorter,
 // since writing the results takes most of the time.
@@ -39,32 +60,48 @@ using RingScanTiles =
                        std::conditional_t<sizeof(In) == 4, RingTileShape<RingShape<In, 10, kTileItems * sizeof(In)>>,
                                           RingTileShape<RingShape<In, 10, 2 * kTileItems * sizeof(In), 1>>>>;
 
-template <class In, class Out>
-struct RingScanShape : RingScanTiles<In, Out> {
-  using Base = RingScanTiles<In, Out>;
+// The elements in the stages, and how they get there and to the lanes: those of one array. Operators whose elements
+// stand in several arrays have their own.
+template <Op kOp, class In, class Out>
+struct RingElements {
+  using Params = ScanParams<In, Out>;
+  using Shape = RingScanShape<RingScanTiles<In, Out>, 8, sizeof(Out) == 8 ? 6 : 8>;
+  using Run = ScanRun<Operator<kOp, Out>, In, Out>;
   static_assert(std::is_same_v<In, Out> || sizeof(In) == 4 || !kIsFloating<In>, "no shape was made for this type");
-  static constexpr int kReduceWarps = 4;
-  static constexpr int kScanWarps = 8;
-  static constexpr int kReduceRows = Base::kStageLeaves / kReduceWarps;
-  static constexpr int kScanRows = Base::kStageLeaves / kScanWarps;
-  // Warps by role.
-  static constexpr int kPublishWarp = kReduceWarps + kScanWarps;
-  static constexpr int kLookBackWarp = kPublishWarp + 1;
-  // About as many warps as groups are published while every other block takes one ticket.
-  static constexpr int kLookBackWarps = sizeof(Out) == 8 ? 6 : 8;
-  static constexpr int kLoadWarp = kLookBackWarp + kLookBackWarps;
-  static constexpr int kThreads = (kLoadWarp + 1) * kWarpThreads;
 
-  static constexpr int kPacedLoads = 48 * 1024 / Base::kStageBytes;
+  In items[Shape::kStages][Shape::kStageItems];
+
+  static bool AreBulkAligned(const Params& p) { return IsBulkAligned(p.in); }
+
+  // Called by one thread.
+  static __device__ void Prefetch(const Params& p, uint32_t ticket) {
+    PrefetchTicket<Shape>(ticket, p.in, p.num_items);
+  }
+  __device__ void LoadStage(const Params& p, RingState<Shape::kStages>& ring, uint32_t stage, uint64_t begin) {
+    prefixd::cuda::LoadStage<Shape>(ring, stage, items[stage], p.in, p.num_items, begin);
+  }
+
+  // Loads an element of a stage that is not whole; any, if there is none.
+  __device__ void LoadElement(const Params& p, uint32_t stage, uint64_t begin, int item) {
+    items[stage][item] = begin + item < p.num_items ? p.in[begin + item] : In{};
+  }
+
+  // The lane's run of a leaf. Called by all lanes.
+  __device__ void LoadRun(const Params&, uint32_t stage, int leaf, typename Run::Element (&elements)[4]) const {
+    const In* leaf_items = &items[stage][leaf * Shape::kLeafItems];
+    prefixd::cuda::LoadRun(reinterpret_cast<const typename Run::Element*>(leaf_items) + 4 * LaneOfWarp(), elements);
+  }
 };
 
-template <class In, class Operator, class Out>
+template <Op kOp, class In, class Out>
 struct RingScanShared {
-  using Shape = RingScanShape<In, Out>;
+  using Elements = RingElements<kOp, In, Out>;
+  using Shape = typename Elements::Shape;
+  using Operator = Operator<kOp, Out>;
   using Item = typename Operator::Item;
   static constexpr int kStages = Shape::kStages;
 
-  alignas(128) In items[kStages][Shape::kStageItems];
+  alignas(128) Elements elements;
   // For each leaf: the tree of all its runs but the last one; where the order is free, the tree of all its runs.
   Item trees_of_runs[kStages][Shape::kStageLeaves];
   Item last_runs[kStages][Shape::kStageLeaves];
@@ -76,25 +113,27 @@ struct RingScanShared {
   Barrier prefixed[kStages];
 };
 
-template <class In, class Out, Op kOp>
+template <Op kOp, class In, class Out>
 class RingScan {
  public:
-  using Shape = RingScanShape<In, Out>;
+  using Elements = RingElements<kOp, In, Out>;
+  using Params = typename Elements::Params;
+  using Shape = typename Elements::Shape;
   using Operator = Operator<kOp, Out>;
   using Item = typename Operator::Item;
-  using Shared = RingScanShared<In, Operator, Out>;
+  using Shared = RingScanShared<kOp, In, Out>;
   using Position = RingPosition<Shape::kStages>;
   // The states of a ticket, which other blocks wait for: one for each tile, or, where the order is free, one for all.
   static constexpr int kTicketStates = Operator::kAnyOrder ? 1 : Shape::kTicketTiles;
 
-  __device__ RingScan(const ScanParams<In, Out>& p, Shared& s) : p_(p), s_(s), neutral_(Operator::Load(p.neutral)) {}
+  __device__ RingScan(const Params& p, Shared& s) : p_(p), s_(s), neutral_(Operator::Load(p.neutral)) {}
 
   __device__ void Run() {
     const int warp = WarpOfBlock();
     // While the block gets ready, it takes its first ticket, and prefetches a ticket that some block takes.
     uint32_t ticket = 0;
     if (warp == Shape::kLoadWarp && LaneOfWarp() == 0) {
-      PrefetchTicket<Shape>(blockIdx.x, p_.in, p_.num_items);
+      Elements::Prefetch(p_, blockIdx.x);
       ticket = p_.states.TakeTile();
     }
     if (threadIdx.x == 0) {
@@ -132,7 +171,7 @@ class RingScan {
   static constexpr int kLeafItems = Shape::kLeafItems;
   static constexpr int kStateStages = Shape::kTicketStages / kTicketStates;
   static_assert(kStateStages >= 1);
-  using LaneRun = ScanRun<Operator, In, Out>;
+  using LaneRun = typename Elements::Run;
   using Element = typename LaneRun::Element;
   using Result = typename LaneRun::Result;
 
@@ -145,7 +184,7 @@ class RingScan {
         [&](Position replaced) { s_.prefixed[replaced.stage].Wait(replaced.parity); },
         [&] { return p_.states.TakeTile(); },
         [&](uint32_t stage, uint32_t ticket, int sub) {
-          LoadStage<Shape>(s_.ring, stage, s_.items[stage], p_.in, p_.num_items, Shape::StageBegin(ticket, sub));
+          s_.elements.LoadStage(p_, s_.ring, stage, Shape::StageBegin(ticket, sub));
         });
   }
 
@@ -159,7 +198,7 @@ class RingScan {
 #pragma unroll
       for (int row = 0; row < Shape::kReduceRows; ++row) {
         Element elements[4];
-        LoadRun(at.stage, first_leaf + row, elements);
+        s_.elements.LoadRun(p_, at.stage, first_leaf + row, elements);
         values[row] = LaneRun::Value(elements);
         if (!Operator::kAnyOrder && LaneOfWarp() == kWarpThreads - 1) {
           s_.last_runs[at.stage][first_leaf + row] = values[row];
@@ -175,8 +214,7 @@ class RingScan {
   // Loads the items of the warp's leaves that exist; the others may be anything.
   __device__ void LoadPartial(uint32_t stage, uint64_t begin, int first_leaf) {
     for (int i = LaneOfWarp(); i < Shape::kReduceRows * kLeafItems; i += kWarpThreads) {
-      const int item = first_leaf * kLeafItems + i;
-      s_.items[stage][item] = begin + item < p_.num_items ? p_.in[begin + item] : In{};
+      s_.elements.LoadElement(p_, stage, begin, first_leaf * kLeafItems + i);
     }
     __syncwarp();
   }
@@ -186,9 +224,12 @@ class RingScan {
     ForEachTicket<Shape>(s_.ring, [&](Position& at, uint32_t ticket) {
       Item before_tile = neutral_;  // Where the order is free, a ticket has one state: its tiles before this one.
       for (int t = 0; t < Shape::kTicketTiles; ++t) {
-        // Lane l has leaf l, which may be in the tile's second stage.
+        // Lane l has leaf l, which may be in a later stage of the tile.
         Position mine = at;
-        if (Shape::kTileStages == 2 && LaneOfWarp() >= Shape::kStageLeaves) mine.Next();
+#pragma unroll
+        for (int stage = 1; stage < Shape::kTileStages; ++stage) {
+          if (LaneOfWarp() >= stage * Shape::kStageLeaves) mine.Next();
+        }
         const int leaf = t % Shape::kStageTiles * kJoinSlots + LaneOfWarp() % Shape::kStageLeaves;
         s_.reduced[mine.stage].Wait(mine.parity);
         __syncwarp();
@@ -258,7 +299,7 @@ class RingScan {
 #pragma unroll
     for (int row = 0; row < Shape::kScanRows; ++row) {
       Element elements[4];
-      LoadRun(at.stage, first_leaf + row, elements);
+      s_.elements.LoadRun(p_, at.stage, first_leaf + row, elements);
       runs[row].Join(elements, neutral_);
     }
     s_.prefixed[at.stage].Wait(at.parity);
@@ -283,7 +324,7 @@ class RingScan {
 #pragma unroll 1
     for (int leaf = first_leaf; leaf < first_leaf + Shape::kScanRows; ++leaf) {
       Element elements[4];
-      LoadRun(at.stage, leaf, elements);
+      s_.elements.LoadRun(p_, at.stage, leaf, elements);
       LaneRun run;
       run.Join(elements, neutral_);
       const uint64_t first_item = begin + leaf * kLeafItems + LaneOfWarp() * kRunItems;
@@ -326,24 +367,41 @@ class RingScan {
     memcpy(results, packed, sizeof(results));
   }
 
-  __device__ void LoadRun(uint32_t stage, int leaf, Element (&elements)[4]) const {
-    prefixd::cuda::LoadRun(reinterpret_cast<const Element*>(&s_.items[stage][leaf * kLeafItems]) + 4 * LaneOfWarp(),
-                           elements);
-  }
-
-  const ScanParams<In, Out>& p_;
+  const Params& p_;
   Shared& s_;
   const Item neutral_;
 };
 
-// p.num_tiles: the number of tickets. Threads and shared memory: those of RingScanShape and RingScanShared.
-template <class In, class Out, Op kOp>
-__global__ void __launch_bounds__(RingScanShape<In, Out>::kThreads, 1)
-    RingScanKernel(const __grid_constant__ ScanParams<In, Out> p) {
+// p.num_tiles: the number of tickets. Threads and shared memory: those of the shape and of RingScanShared.
+template <Op kOp, class In, class Out>
+__global__ void __launch_bounds__(RingElements<kOp, In, Out>::Shape::kThreads, 1)
+    RingScanKernel(const __grid_constant__ typename RingElements<kOp, In, Out>::Params p) {
 #ifdef PREFIXD_HAS_BULK_COPY
   extern __shared__ __align__(128) std::byte s_memory[];
-  RingScan<In, Out, kOp>(p, *reinterpret_cast<typename RingScan<In, Out, kOp>::Shared*>(s_memory)).Run();
+  RingScan<kOp, In, Out>(p, *reinterpret_cast<RingScanShared<kOp, In, Out>*>(s_memory)).Run();
 #endif
+}
+
+// From here on the ring is faster than tiles in registers by ticket.
+inline constexpr uint64_t kRingScanMinBytes = uint64_t{256} << 10;
+
+template <Op kOp, class In, class Out>
+bool RingScanServes(const typename RingElements<kOp, In, Out>::Params& params, const LaunchContext& context) {
+  return !params.reverse && RingElements<kOp, In, Out>::AreBulkAligned(params) && IsBulkAligned(params.out) &&
+         params.num_items * std::max(sizeof(In), sizeof(Out)) >= kRingScanMinBytes &&
+         context.bulk_shared_bytes >= sizeof(RingScanShared<kOp, In, Out>);
+}
+
+template <Op kOp, class In, class Out>
+cudaError_t LaunchRingScan(typename RingElements<kOp, In, Out>::Params& params, LaunchContext* context) {
+  using Shape = typename RingElements<kOp, In, Out>::Shape;
+  using RingScan = RingScan<kOp, In, Out>;
+  const cudaError_t error =
+      PrepareTickets<typename RingScan::Item>(Shape::kTicketItems, RingScan::kTicketStates, context, &params);
+  if (error != cudaSuccess) return error;
+  const auto num_blocks = std::min<uint32_t>(params.num_tiles, context->num_multiprocessors);
+  return Launch(RingScanKernel<kOp, In, Out>, num_blocks, Shape::kThreads, context->stream, params,
+                sizeof(typename RingScan::Shared));
 }
 
 }  // namespace prefixd::cuda

@@ -18,38 +18,16 @@
 
 namespace prefixd::cuda {
 
-// From here on the ring is faster than tiles in registers by ticket.
-inline constexpr uint64_t kRingScanMinBytes = uint64_t{256} << 10;
-
 template <class In, class Out>
 bool DirectScanServes(const ScanParams<In, Out>& params) {
   return params.aligned && !params.reverse && static_cast<const void*>(params.in) != params.out &&
          params.carry_in == nullptr && params.num_items <= uint64_t{kDirectScanTiles} * kTileItems;
 }
 
-template <class In, class Out>
-bool RingScanServes(const ScanParams<In, Out>& params, const LaunchContext& context) {
-  return !params.reverse && IsBulkAligned(params.in) && IsBulkAligned(params.out) &&
-         params.num_items * std::max(sizeof(In), sizeof(Out)) >= kRingScanMinBytes &&
-         context.bulk_shared_bytes >= sizeof(RingScanShared<In, Operator<Op::kSum, Out>, Out>);
-}
-
 // Arrays of which each would take a block too long, or too short a time.
 inline bool SegmentScanServes(const ScanArgs& args) {
   return args.offsets != nullptr ||
          (args.num_arrays > 1 && (args.num_items > kBlockScanItems || args.num_arrays >= kMinScanRows));
-}
-
-template <class In, class Out, Op kOp>
-cudaError_t LaunchRingScan(ScanParams<In, Out>& params, LaunchContext* context) {
-  using Shape = RingScanShape<In, Out>;
-  using RingScan = RingScan<In, Out, kOp>;
-  const cudaError_t error =
-      PrepareTickets<typename RingScan::Item>(Shape::kTicketItems, RingScan::kTicketStates, context, &params);
-  if (error != cudaSuccess) return error;
-  const auto num_blocks = std::min<uint32_t>(params.num_tiles, context->num_multiprocessors);
-  return Launch(RingScanKernel<In, Out, kOp>, num_blocks, Shape::kThreads, context->stream, params,
-                sizeof(typename RingScan::Shared));
 }
 
 template <class In, class Out, Op kOp>
@@ -64,7 +42,7 @@ cudaError_t LaunchScanOf(const ScanArgs& args, LaunchContext* context) {
     return LaunchBlockScan<In, Out, kOp>(args, params, context);
   }
   const bool direct = DirectScanServes(params);
-  if (!direct && RingScanServes(params, *context)) return LaunchRingScan<In, Out, kOp>(params, context);
+  if (!direct && RingScanServes<kOp, In, Out>(params, *context)) return LaunchRingScan<kOp, In, Out>(params, context);
   if (!direct) return LaunchTileScan<In, Out, kOp>(params, context);
   const cudaError_t error =
       PrepareTickets<typename Operator<kOp, Out>::Item>(kTileItems, /*ticket_states=*/1, context, &params);

@@ -23,7 +23,9 @@ struct KeyRuns {
 
 // Device memory that finding the runs of so many keys takes, and what is found.
 // Needs: num_items is of an array that is there, or fits a message.
-constexpr uint64_t KeyRunsBytes(uint64_t num_items) { return num_items + (num_items + 1) * sizeof(uint64_t); }
+constexpr uint64_t KeyRunsBytes(uint64_t num_items) {
+  return RunsScratchBytes(num_items) + (num_items + 1) * sizeof(uint64_t);
+}
 
 // What an operation on segments takes of device memory beside its arrays: runs of keys; indices and counts where these
 // are not its results.
@@ -36,7 +38,7 @@ constexpr uint64_t ScratchBytes(const WorkShape& shape, uint64_t num_items, uint
 
 // Where each run of equal keys begins, and where the last one ends. Waits for the lane, whose block for scalars is
 // free. Errors: INVALID_ARGUMENT (SEGMENT_OFFSETS), naming "keys", for more runs than a launch takes; the lane's. Cost:
-// up to four launches, of which two read the keys once, move two bytes for each, and eight for each run.
+// as Lane::FindRuns.
 absl::StatusOr<KeyRuns> FindKeyRuns(BorrowedLane& lane, DType dtype, const std::byte* keys, uint64_t num_items);
 
 // Enqueues that the key of each run of num_items keys is written to `out`.

@@ -17,7 +17,6 @@ constexpr uint64_t kMaxCases = 4096;
 constexpr uint32_t kMaxRepetitions = 1000;
 constexpr uint64_t kSeed = 2026;
 constexpr uint64_t kPatternBytes = uint64_t{1} << 20;
-constexpr uint64_t kLeastArrayBytes = 256;  // So that the copy fits where a result outweighs a tiny array.
 
 absl::Status InvalidSpec(std::string_view field, std::string_view message) {
   return Error(absl::StatusCode::kInvalidArgument, "BENCHMARK_SPEC", field, message);
@@ -36,6 +35,12 @@ std::vector<T> RandomElements(uint64_t count) {
     }
   }
   return elements;
+}
+
+// Arrays that go in, each of num_items: the elements, and a recurrence's coefficients.
+uint64_t NumInputs(const Spec& spec) {
+  const auto* const scan = std::get_if<ScanSpec>(&spec);
+  return scan != nullptr && scan->has_coefficients ? 2 : 1;
 }
 
 // Fills the array with a random pattern, over and over. Synchronizes.
@@ -57,15 +62,20 @@ absl::Status Fill(Lane& lane, DType dtype, std::byte* d_array, uint64_t num_byte
 // A case on a lane, with its memory.
 class Subject {
  public:
-  Subject(Lane& lane, const Work& work, uint64_t num_items) : lane_(lane), work_(work), num_items_(num_items) {}
+  Subject(Lane& lane, const Work& work, uint64_t num_items)
+      : lane_(lane),
+        work_(work),
+        num_items_(num_items),
+        array_bytes_(MemoryBytes(num_items * work.item_bytes())) {}
 
   absl::Status Allocate(uint64_t flush_bytes) {
-    const uint64_t array_bytes = std::max(num_items_ * work_.item_bytes(), kLeastArrayBytes);
-    PREFIXD_ASSIGN_OR_RETURN(d_in_, lane_.Allocate(array_bytes));
-    PREFIXD_ASSIGN_OR_RETURN(d_out_, lane_.Allocate(array_bytes));
+    // The copy moves as many bytes out as in, and more than there are where a result outweighs a tiny array.
+    const uint64_t in_bytes = NumInputs(*SpecOf(work_.operation())) * array_bytes_;
+    PREFIXD_ASSIGN_OR_RETURN(d_in_, lane_.Allocate(in_bytes));
+    PREFIXD_ASSIGN_OR_RETURN(d_out_, lane_.Allocate(in_bytes));
     PREFIXD_ASSIGN_OR_RETURN(d_scalar_, lane_.Allocate(sizeof(ReduceState)));
     PREFIXD_ASSIGN_OR_RETURN(d_flush_, lane_.Allocate(flush_bytes));
-    return Fill(lane_, InputOf(work_.operation()), d_in_.data(), array_bytes);
+    return Fill(lane_, InputOf(work_.operation()), d_in_.data(), in_bytes);
   }
 
   absl::StatusOr<StageTimes> RunWork() {
@@ -90,8 +100,11 @@ class Subject {
   }
 
   absl::Status EnqueueWork() {
-    return work_.Enqueue(
-        lane_, {.in = d_in_.data(), .values = d_out_.data(), .scalar = d_scalar_.data(), .num_items = num_items_});
+    return work_.Enqueue(lane_, {.in = d_in_.data(),
+                                 .coefficients = work_.shape().has_coefficients ? d_in_.data() + array_bytes_ : nullptr,
+                                 .values = d_out_.data(),
+                                 .scalar = d_scalar_.data(),
+                                 .num_items = num_items_});
   }
 
   absl::StatusOr<StageTimes> Times() {
@@ -104,7 +117,8 @@ class Subject {
   Lane& lane_;
   const Work& work_;
   const uint64_t num_items_;
-  Buffer d_in_;
+  const uint64_t array_bytes_;
+  Buffer d_in_;  // The coefficients stand behind the elements.
   Buffer d_out_;
   Buffer d_scalar_;
   Buffer d_flush_;
@@ -192,7 +206,7 @@ absl::StatusOr<std::vector<BenchmarkCase>> Expand(const BenchmarkSpec& spec) {
 
 uint64_t ArrayBytes(const BenchmarkCase& what) {
   constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
-  const uint64_t bytes_per_item = 2 * SizeOf(InputOf(what.spec));
+  const uint64_t bytes_per_item = 2 * NumInputs(what.spec) * SizeOf(InputOf(what.spec));
   return what.num_items > kMost / bytes_per_item ? kMost : what.num_items * bytes_per_item;
 }
 

@@ -19,8 +19,7 @@ namespace {
 template <class S>
 void CompleteSample(S* /*spec*/) {}
 void CompleteSample(ScanSpec* spec) {
-  if (!IsRecurrence(Primitive::kScan, spec->dtype, spec->output(), spec->op)) return;
-  spec->coefficient = spec->dtype == DType::kF32 ? Value::Of(0.5F) : Value::Of(0.5);
+  spec->has_coefficients = IsRecurrence(Primitive::kScan, spec->dtype, spec->output(), spec->op);
 }
 void CompleteSample(CompactSpec* spec) { spec->predicate = MiddlePredicate(spec->dtype); }
 

@@ -157,6 +157,18 @@ TEST_P(RecurrenceTest, ManyTiles) {
     RecurrenceCase c = RandomCase(ManyTilesSize(), random());
     c.has_one_coefficient = has_one_coefficient;
     ASSERT_TRUE(RunCase(lane(), GetParam().dtype, c, random())) << c;
+    // Forwards and aligned, so that the fastest kernel is used.
+    c.reverse = false;
+    c.in_offset = c.coefficients_offset = c.out_offset = 0;
+    for (const ScanKind kind : {ScanKind::kInclusive, ScanKind::kExclusive}) {
+      for (const size_t cut : {0, 1, 5000}) {
+        c.kind = kind;
+        c.num_items = ManyTilesSize() - cut;
+        c.in_place = random().OneIn(2);
+        c.through_carry = random().OneIn(2);
+        ASSERT_TRUE(RunCase(lane(), GetParam().dtype, c, random())) << c;
+      }
+    }
   }
 }
 

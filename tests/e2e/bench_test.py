@@ -70,6 +70,13 @@ class BenchTest(E2ETest):
                 self.assertGreaterEqual(float(number), 0)
         self.assertEqual(len({len(line) for line in lines if line.endswith("%")}), 1)
 
+    def test_a_recurrence_is_measured_with_a_coefficient_for_each_element(self):
+        measured = self.ctl_json("bench", "scan", "--types", "f32,f64", "--ops", "linear_recurrence",
+                                 *QUICK)["measurements"]
+        self.assertEqual([(m["type"], m["num_items"], m["num_bytes"]) for m in measured],
+                         [(dtype, size, 3 * size * item_bytes) for dtype, item_bytes in (("f32", 4), ("f64", 8))
+                          for size in (1024, 4096, 16384)])
+
     def test_json_tells_what_was_measured(self):
         bench = self.ctl_json("bench", "scan,reduce", "--types", "i32,f64", "--ops", "max,sum", *QUICK)
         info = self.ctl_json("info")

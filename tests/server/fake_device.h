@@ -119,6 +119,11 @@ class FakeDevice final : public Device {
     absl::Status CountSegments(const CountArgs& args) override {
       return Work([&] { return lane_->CountSegments(args); });
     }
+    absl::Status FindRuns(const RunsArgs& args) override {
+      RunsArgs late = args;
+      LateScalar<uint64_t> num_offsets(this, &late.num_offsets, 1);
+      return Work([&] { return lane_->FindRuns(late); });
+    }
     absl::Status Transpose(const TransposeArgs& args) override {
       return Work([&] { return lane_->Transpose(args); });
     }
