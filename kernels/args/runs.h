@@ -15,7 +15,7 @@ struct RunsArgs {
   DType dtype = DType::kI32;
   const void* keys = nullptr;  // Device: num_items of dtype.
   uint64_t num_items = 0;
-  void* scratch = nullptr;          // Device: ScratchBytes(args), aligned to 8 bytes. What is in it afterwards is not said.
+  void* scratch = nullptr;          // Device: RunsScratchBytes(num_items), aligned to 8 bytes. It is overwritten.
   uint64_t* offsets = nullptr;      // Device: room for num_items + 1. These three are disjoint.
   uint64_t* num_offsets = nullptr;  // Device: set to the number of runs, and one. Required.
 };

@@ -158,44 +158,44 @@ Work RunCount(const Kernels& /*kernels*/, const CountArgs& args) {
 
 Work RunFindRuns(const Kernels& kernels, const RunsArgs& args) {
   const size_t key_bytes = SizeOf(args.dtype);
-  const uint64_t num_parts = NumParts(args.num_items, kRunsPartItems);
-  auto* const begins = static_cast<uint64_t*>(args.scratch);  // How many runs begin before each part.
-  // A byte for each key of a part: whether it begins a run.
-  using Marks = std::array<uint8_t, kRunsPartItems>;
-  const auto mark = [&](uint64_t part, Marks* marks) {
-    const uint64_t first = part * kRunsPartItems;
-    const uint64_t skipped = part == 0 ? 1 : 0;
-    if (part == 0) marks->front() = 1;
-    RunMap(kernels, {.op = MapOp::kCompareArrays,
-                     .dtype = args.dtype,
-                     .comparison = Comparison::kNotEqual,
-                     .in = Advance(args.keys, (first + skipped) * key_bytes),
-                     .other = Advance(args.keys, (first + skipped - 1) * key_bytes),
-                     .out = marks->data() + skipped,
-                     .num_items = PartItems(args.num_items, kRunsPartItems, part) - skipped});
+  const uint64_t num_blocks = NumParts(args.num_items, kRunsPartItems);
+  auto* const begins = static_cast<uint64_t*>(args.scratch);  // How many runs begin before each block.
+  // Calls run(block, num_items, marks) for each block. marks: a byte for each key, 1 if it begins a run, else 0.
+  const auto for_blocks = [&](const auto& run) {
+    const uint64_t part_blocks = kPartBytes / (kRunsPartItems * key_bytes);
+    ForParts(NumParts(num_blocks, part_blocks), [&](uint64_t part) {
+      std::array<uint8_t, kRunsPartItems> marks;
+      const uint64_t end = part * part_blocks + PartItems(num_blocks, part_blocks, part);
+      for (uint64_t block = part * part_blocks; block < end; ++block) {
+        const uint64_t first = block * kRunsPartItems;
+        const uint64_t num_items = PartItems(args.num_items, kRunsPartItems, block);
+        const uint64_t skipped = block == 0 ? 1 : 0;  // The first key has none before it.
+        marks[0] = 1;
+        RunMap(kernels, {.op = MapOp::kCompareArrays,
+                         .dtype = args.dtype,
+                         .comparison = Comparison::kNotEqual,
+                         .in = Advance(args.keys, (first + skipped) * key_bytes),
+                         .other = Advance(args.keys, (first + skipped - 1) * key_bytes),
+                         .out = marks.data() + skipped,
+                         .num_items = num_items - skipped});
+        run(block, num_items, marks);
+      }
+    });
   };
-  ForParts(num_parts, [&](uint64_t part) {
-    Marks marks;
-    mark(part, &marks);
-    const uint64_t num_items = PartItems(args.num_items, kRunsPartItems, part);
-    begins[part] = std::accumulate(marks.begin(), marks.begin() + num_items, uint64_t{0});
+  for_blocks([&](uint64_t block, uint64_t num_items, const auto& marks) {
+    begins[block] = std::accumulate(marks.begin(), marks.begin() + num_items, uint64_t{0});
   });
   uint64_t num_runs = 0;
-  for (uint64_t part = 0; part < num_parts; ++part) num_runs += std::exchange(begins[part], num_runs);
-  ForParts(num_parts, [&](uint64_t part) {
-    Marks marks;
-    mark(part, &marks);
-    // A compact may write behind what it keeps, where the next part's are.
-    std::array<uint64_t, kRunsPartItems> offsets;
-    uint64_t num_kept = 0;
+  for (uint64_t block = 0; block < num_blocks; ++block) num_runs += std::exchange(begins[block], num_runs);
+  for_blocks([&](uint64_t block, uint64_t num_items, const auto& marks) {
+    uint64_t count = 0;
     RunCompact(kernels, {.dtype = DType::kU8,
                          .selector = Selector::kByteMask,
                          .mask = marks.data(),
-                         .num_items = PartItems(args.num_items, kRunsPartItems, part),
-                         .first_item = part * kRunsPartItems,
-                         .indices = offsets.data(),
-                         .count = &num_kept});
-    std::copy_n(offsets.data(), num_kept, args.offsets + begins[part]);
+                         .num_items = num_items,
+                         .first_item = block * kRunsPartItems,
+                         .indices = args.offsets + begins[block],
+                         .count = &count});
   });
   args.offsets[num_runs] = args.num_items;
   *args.num_offsets = num_runs + 1;

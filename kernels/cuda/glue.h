@@ -11,8 +11,8 @@ namespace prefixd::cuda {
 // Kernels of a LaunchFindRuns.
 inline constexpr uint64_t kFindRunsLaunches = 3;
 
-// Each enqueues one kernel, but LaunchFindRuns. Needs: Validate(args) was OK, the lane's device is current; items, but for a gather,
-// a scatter or runs; no IsCopy.
+// Each enqueues one kernel, but LaunchFindRuns. Needs: Validate(args) was OK, the lane's device is current; items, but
+// for a gather, a scatter or runs; no IsCopy.
 cudaError_t LaunchFill(const FillArgs& args, LaunchContext* context);
 cudaError_t LaunchMap(const MapArgs& args, LaunchContext* context);
 cudaError_t LaunchGather(const GatherArgs& args, LaunchContext* context);

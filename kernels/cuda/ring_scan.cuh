@@ -4,7 +4,7 @@
 //   load       takes tickets, and loads their stages
 //   reduce     4 warps: compute the values of a stage's leaves
 //   publish    one warp: joins the leaves to the tile's value, which other blocks wait for, and to each leaf's prefix
-//   look back  3 to 8 warps: find what stands before the tile
+//   look back  2 to 8 warps: find what stands before the tile
 //   scan       8 warps: turn a stage into its results; they begin before the tile's prefix is known, and finish after
 // The reduce warps and the scan warps both reduce each stage. So a tile is published many stages before it is scanned,
 // and no look-back has to wait for the tile.

@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kWarps* kWarpThreads) FindRunsKernel(const Run
   uint32_t lanes_word = 0;
 #pragma unroll
   for (int row = 0; row < kRows; ++row) {
-    const Key (&items)[4] = rows[row].items;
+    const Key(&items)[4] = rows[row].items;
     Key before = ShuffleFrom(items[3], LaneOfWarp() - 1);
     if (LaneOfWarp() == 0) before = before_row;
     before_row = ShuffleFrom(items[3], kWarpThreads - 1);

@@ -114,6 +114,8 @@ void Admission::Ticket::ShrinkWaiting(uint64_t kept_bytes, uint64_t all_bytes) {
   wait_->bytes = Minus(all_bytes, bytes_);
   wait_->own_bytes = bytes_;
   waiting_bytes += wait_->bytes;
+  admission_->has_news_ = true;  // It may wait for less, and fit.
+  admission_->news_.NotifyOne();
 }
 
 void Admission::Ticket::GiveBack(uint64_t kept_bytes) {

@@ -12,8 +12,9 @@
 //
 // A request that does not fit is refused at once, with a time after which to try again. A stream that was let in is not
 // refused in its middle: it is charged for each message when that comes, and waits until it fits. All bytes that a
-// message needs are charged at once, and none of them is kept while others are waited for, or streams would wait for each
-// other.
+// message needs are charged at once, and who waits gives back what he has no use for before that, or streams would wait
+// for each other. With what they keep between messages, their open groups, they still may: the watchdog ends such
+// waits.
 //
 // A caller may have limits of his own beside his share, and gets the least of both. They are hard: also who uses
 // nothing yet does not get more. A stream that was let in waits for bytes of his limit too. Questions about the server
@@ -96,8 +97,8 @@ class Admission {
     // Gives charged bytes back, all but so many.
     void ShrinkTo(uint64_t kept_bytes);
 
-    // The same while it waits, for what is of no use before the rest comes: it waits for that too, until it has
-    // all_bytes. If it does not wait any more, ShrinkTo(all_bytes).
+    // For a ticket that waits: gives back all but kept_bytes, and waits for all that is missing of all_bytes. Where it
+    // has been granted what it waited for, ShrinkTo(all_bytes).
     void ShrinkWaiting(uint64_t kept_bytes, uint64_t all_bytes);
 
     // ShrinkTo, and gives the place back. Called before a request is answered: its caller may send the next request
@@ -109,7 +110,8 @@ class Admission {
     Ticket(Admission* admission, Account* account, Kind kind)
         : admission_(admission), account_(account), kind_(kind), has_place_(kind == Kind::kRequest) {}
     void Settle();  // Takes over what was granted. Needs: the admission's lock.
-    void GiveBack(uint64_t kept_bytes);  // All but so many. Needs: likewise.
+    // All but so many.
+    void GiveBack(uint64_t kept_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(admission_->mutex_);
     Admission* admission_ = nullptr;
     Account* account_ = nullptr;  // The connection's.
     uint64_t bytes_ = 0;          // Charged.

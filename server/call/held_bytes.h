@@ -3,8 +3,8 @@
 //
 //   held            from                                  to
 //   a message       its arrival                           its last element was run
-//   replies         the arrival of a message, for they    none is owed any more, but to what is not charged for; then
-//                   are made whatever the budgets say     what gRPC may have of the last one, to the end
+//   replies         the arrival of a message, for they    none is owed any more; then what gRPC may have of the last
+//                   are made whatever the budgets say     one, to the end
 //   an open group   the first elements of a stream, or    the end; then, if it goes out in a carry, until that has
 //                   the message that brings a carry, or   left
 //                   asks for one
@@ -56,7 +56,7 @@ class HeldBytes {
   void SettleReplies() { replies_ = KeptOfSent(); }
 
   uint64_t num_bytes() const { return arrived_ + queued_ + replies_ + open_group_; }
-  // While the arrival is not charged for: what is held in any case. owes_replies: to the messages before it.
+  // What is held while the arrival waits to be charged. owes_replies: to the messages before it.
   uint64_t WithoutArrival(bool owes_replies) const {
     return queued_ + (owes_replies ? replies_ : KeptOfSent()) + open_group_;
   }

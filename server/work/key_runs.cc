@@ -11,13 +11,12 @@ absl::StatusOr<KeyRuns> FindKeyRuns(BorrowedLane& lane, DType dtype, const std::
   KeyRuns runs;
   PREFIXD_ASSIGN_OR_RETURN(runs.offsets, lane.lane->Allocate((num_items + 1) * sizeof(uint64_t)));
   PREFIXD_ASSIGN_OR_RETURN(const Buffer scratch, lane.lane->Allocate(RunsScratchBytes(num_items)));
-  PREFIXD_RETURN_IF_ERROR(
-      lane.lane->FindRuns({.dtype = dtype,
-                           .keys = keys,
-                           .num_items = num_items,
-                           .scratch = scratch.data(),
-                           .offsets = reinterpret_cast<uint64_t*>(runs.offsets.data()),
-                           .num_offsets = reinterpret_cast<uint64_t*>(lane.scalar.host.data())}));
+  PREFIXD_RETURN_IF_ERROR(lane.lane->FindRuns({.dtype = dtype,
+                                               .keys = keys,
+                                               .num_items = num_items,
+                                               .scratch = scratch.data(),
+                                               .offsets = reinterpret_cast<uint64_t*>(runs.offsets.data()),
+                                               .num_offsets = reinterpret_cast<uint64_t*>(lane.scalar.host.data())}));
   PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
   std::memcpy(&runs.num_offsets, lane.scalar.host.data(), sizeof(runs.num_offsets));
   PREFIXD_RETURN_IF_ERROR(CheckNumOffsets(runs.num_offsets, "keys"));

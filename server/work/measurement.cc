@@ -63,13 +63,10 @@ absl::Status Fill(Lane& lane, DType dtype, std::byte* d_array, uint64_t num_byte
 class Subject {
  public:
   Subject(Lane& lane, const Work& work, uint64_t num_items)
-      : lane_(lane),
-        work_(work),
-        num_items_(num_items),
-        array_bytes_(MemoryBytes(num_items * work.item_bytes())) {}
+      : lane_(lane), work_(work), num_items_(num_items), array_bytes_(MemoryBytes(num_items * work.item_bytes())) {}
 
   absl::Status Allocate(uint64_t flush_bytes) {
-    // The copy moves as many bytes out as in, and more than there are where a result outweighs a tiny array.
+    // For the copy both have room: it moves half of all bytes in and half out. A result may outweigh a tiny array.
     const uint64_t in_bytes = NumInputs(*SpecOf(work_.operation())) * array_bytes_;
     PREFIXD_ASSIGN_OR_RETURN(d_in_, lane_.Allocate(in_bytes));
     PREFIXD_ASSIGN_OR_RETURN(d_out_, lane_.Allocate(in_bytes));

@@ -1,4 +1,5 @@
-// Runs of equal keys against a plain loop: of every type, short and long, at the ends of parts, with NaN and both zeros.
+// Runs of equal keys against a plain loop: of every type, short and long, at the ends of parts, with NaN and both
+// zeros.
 #include <gmock/gmock.h>
 
 #include <limits>
@@ -73,6 +74,12 @@ TEST_P(RunsTest, EverySize) {
       }
     }
   });
+}
+
+// So many tiles that their counts are scanned as a long array is.
+TEST_P(RunsTest, ManyTiles) {
+  if (GetParam().dtype != DType::kU8 || SmallSizesOnly()) GTEST_SKIP() << "one type is enough for what counts do";
+  ASSERT_TRUE(Finds(MakeKeys<uint8_t>(5000 * kRunsPartItems + 77, 300)));
 }
 
 // Where a lane, a row, a warp or a tile ends, the key before is somebody else's.

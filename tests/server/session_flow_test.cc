@@ -113,7 +113,9 @@ TEST_F(SessionTest, StreamsThatWaitForBytesKeepNoneThatTheyHaveNoUseFor) {
   for (int i = 0; i < 2; ++i) {
     streams.push_back(std::make_unique<FakeTransport>(&context_, Stream(), Messages(ScanOf(), chunks)));
     streams.back()->before_read = [&](size_t message) {
-      if (message == 1) arrivals.Arrive();
+      if (message != 1) return;
+      arrivals.Arrive();
+      EXPECT_TRUE(arrivals.WaitFor(2));  // Both first messages are charged.
     };
     streams.back()->Start();
   }

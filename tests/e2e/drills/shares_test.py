@@ -81,7 +81,8 @@ class SharesDrill(HoldingDrill):
                             results[i] = sum(len(reply.values.inline.data) for reply in replies)
                             return
                         except grpc.RpcError as error:
-                            if COMMAND and error.code() in (grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN):
+                            if COMMAND and (error.code() == grpc.StatusCode.CANCELLED or
+                                            error.details() == "Stream removed"):
                                 continue  # What HAProxy 2.6 makes of a refusal: docs/operations.md, Behind a proxy.
                             refused_at_first = "the request needs" in error.details()
                             if error.code() != grpc.StatusCode.RESOURCE_EXHAUSTED or not refused_at_first:
