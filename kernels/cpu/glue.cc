@@ -162,6 +162,7 @@ Work RunFindRuns(const Kernels& kernels, const RunsArgs& args) {
   auto* const begins = static_cast<uint64_t*>(args.scratch);  // How many runs begin before each block.
   // Calls run(block, num_items, marks) for each block. marks: a byte for each key, 1 if it begins a run, else 0.
   const auto for_blocks = [&](const auto& run) {
+    static_assert(kPartBytes >= kRunsPartItems * sizeof(uint64_t), "a part has a block at least");
     const uint64_t part_blocks = kPartBytes / (kRunsPartItems * key_bytes);
     ForParts(NumParts(num_blocks, part_blocks), [&](uint64_t part) {
       std::array<uint8_t, kRunsPartItems> marks;

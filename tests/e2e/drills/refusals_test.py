@@ -22,7 +22,7 @@ from prefixd.v1 import admin_pb2, admin_pb2_grpc  # noqa: E402
 CONNECTIONS = 40
 CALLS = 500  # On each, at once: less than a connection may have.
 MORE_CALLS = 250  # On each, again and again, until so many answers are held that connections are ended.
-MAX_CALLS = 20_000  # Their answers fit into no socket.
+MAX_CALLS = 20_000  # Then it is given up: the kernel lets the sockets have them all.
 # Calls at once, on one connection, whose refusals are read. gRPC 1.83 counts those too that have just ended, and refuses
 # what comes above 512: twice as many fit.
 READERS = 250
