@@ -91,7 +91,7 @@ Admission::Granted Admission::Ticket::StopWaiting() {
   Settle();
   if (wait_ == nullptr) return nullptr;
   const std::shared_ptr<Wait> wait = std::exchange(wait_, nullptr);
-  admission_->Forget(*wait);
+  admission_->Forget(wait.get());
   return std::move(wait->granted);
 }
 
@@ -100,10 +100,12 @@ void Admission::Ticket::ShrinkTo(uint64_t kept_bytes) {
   MutexLock lock(admission_->mutex_);
   Settle();
   GiveBack(kept_bytes);
-  if (wait_ != nullptr) wait_->own_bytes = bytes_;
+  if (wait_ == nullptr) return;
+  wait_->own_bytes = bytes_;
+  SetIdle(wait_.get(), std::min(wait_->idle_bytes, bytes_));
 }
 
-void Admission::Ticket::ShrinkWaiting(uint64_t kept_bytes, uint64_t all_bytes) {
+void Admission::Ticket::ShrinkWaiting(uint64_t kept_bytes, uint64_t all_bytes, bool is_idle) {
   if (admission_ == nullptr) return;
   MutexLock lock(admission_->mutex_);
   Settle();
@@ -114,7 +116,8 @@ void Admission::Ticket::ShrinkWaiting(uint64_t kept_bytes, uint64_t all_bytes) {
   wait_->bytes = Minus(all_bytes, bytes_);
   wait_->own_bytes = bytes_;
   waiting_bytes += wait_->bytes;
-  admission_->has_news_ = true;  // It may wait for less, and fit.
+  SetIdle(wait_.get(), is_idle ? bytes_ : 0);
+  admission_->has_news_ = true;  // It may wait for less, and fit, or be the last of whom all others wait for.
   admission_->news_.NotifyOne();
 }
 
@@ -264,16 +267,17 @@ absl::Status Admission::CheckRequest(const Account& account) const {
              Share(*full, is_newcomer).requests, full == &root_ ? " (--max-requests)" : kShare, ": retry later"));
 }
 
-bool Admission::HasNoBytes(const Account& account, uint64_t own_bytes) const {
+bool Admission::HasNoBytes(const Account& account, const Need& need) const {
+  const uint64_t own_bytes = need.is_idle ? account.idle_bytes : need.own_bytes;
   return account.use.bytes <= account.num_tickets * limits_.bytes_per_request + own_bytes;
 }
 
 const Admission::Account* Admission::TooSmall(const Account& account, const Need& need) const {
-  const bool is_newcomer = !limits_.has_hard_shares && HasNoBytes(account, need.own_bytes) && need.first_bytes == 0;
+  const bool is_newcomer = !limits_.has_hard_shares && HasNoBytes(account, need) && need.first_bytes == 0;
   const Account* full = nullptr;
   for (const Account* at = &account; at != nullptr; at = at->parent) {
     const uint64_t first = at == &account ? need.first_bytes : 0;
-    const bool has_nothing = !limits_.has_hard_shares && at != &root_ && HasNoBytes(*at, need.own_bytes) && first == 0;
+    const bool has_nothing = !limits_.has_hard_shares && at != &root_ && HasNoBytes(*at, need) && first == 0;
     if (!has_nothing && !Fits(at->use.bytes + first, need.bytes, Share(*at, is_newcomer).bytes)) full = at;
   }
   return full;
@@ -293,7 +297,7 @@ absl::Status Admission::CheckBytes(const Account& account, Need need, Kind kind)
   const bool is_root = full == &root_;
   return Exhausted("BYTE_BUDGET", Subject(*full),
                    StrCat("the request needs ", need.bytes, " bytes, and ", Describe(*full), " uses ", full->use.bytes,
-                          " of ", Share(*full, HasNoBytes(account, need.own_bytes)).bytes,
+                          " of ", Share(*full, HasNoBytes(account, need)).bytes,
                           is_root ? " (--max-request-bytes)" : kShare, ": retry later"));
 }
 
@@ -375,9 +379,15 @@ uint64_t Admission::num_known_callers() const {
 }
 
 // ---- Waiting -------------------------------------------------------------------------------------------------------
-void Admission::Forget(const Wait& wait) {
-  SharerOf(wait.account)->waiting_bytes -= wait.bytes;
-  waits_.erase(wait.place);
+void Admission::SetIdle(Wait* wait, uint64_t idle_bytes) {
+  for (Account* at = wait->account; at != nullptr; at = at->parent) at->idle_bytes += idle_bytes - wait->idle_bytes;
+  wait->idle_bytes = idle_bytes;
+}
+
+void Admission::Forget(Wait* wait) {
+  SetIdle(wait, 0);
+  SharerOf(wait->account)->waiting_bytes -= wait->bytes;
+  waits_.erase(wait->place);
 }
 
 void Admission::RunWaits() {
@@ -391,9 +401,9 @@ void Admission::RunWaits() {
       for (auto it = waits_.begin(); it != waits_.end();) {
         const std::shared_ptr<Wait> wait = *it++;
         const Account& sharer = *SharerOf(wait->account);
-        const Need need = {.bytes = wait->bytes, .own_bytes = wait->own_bytes};
+        const Need need = {.bytes = wait->bytes, .own_bytes = wait->own_bytes, .is_idle = wait->idle_bytes > 0};
         if (!FitLimit(sharer, need) || TooSmall(sharer, need) != nullptr) continue;
-        Forget(*wait);
+        Forget(wait.get());
         Add(wait->account, {.bytes = wait->bytes});
         wait->is_granted = true;
         granted.push_back(std::move(wait->granted));

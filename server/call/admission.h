@@ -13,8 +13,9 @@
 // A request that does not fit is refused at once, with a time after which to try again. A stream that was let in is not
 // refused in its middle: it is charged for each message when that comes, and waits until it fits. All bytes that a
 // message needs are charged at once, and who waits gives back what he has no use for before that, or streams would wait
-// for each other. With what they keep between messages, their open groups, they still may: the watchdog ends such
-// waits.
+// for each other. What they keep between messages, their open groups, they keep while they wait: where a share is full
+// of nothing else, the first of them gets what it waits for above the share, if that fits into what is around it, and
+// the next one when all of them wait again.
 //
 // A caller may have limits of his own beside his share, and gets the least of both. They are hard: also who uses
 // nothing yet does not get more. A stream that was let in waits for bytes of his limit too. Questions about the server
@@ -97,9 +98,9 @@ class Admission {
     // Gives charged bytes back, all but so many.
     void ShrinkTo(uint64_t kept_bytes);
 
-    // For a ticket that waits: gives back all but kept_bytes, and waits for all that is missing of all_bytes. Where it
-    // has been granted what it waited for, ShrinkTo(all_bytes).
-    void ShrinkWaiting(uint64_t kept_bytes, uint64_t all_bytes);
+    // For a ticket that waits: gives back all but kept_bytes, and waits for all that is missing of all_bytes. is_idle:
+    // it keeps those until it is granted the rest. Where it has been granted what it waited for, ShrinkTo(all_bytes).
+    void ShrinkWaiting(uint64_t kept_bytes, uint64_t all_bytes, bool is_idle);
 
     // ShrinkTo, and gives the place back. Called before a request is answered: its caller may send the next request
     // before gRPC has let go of this answer, which still takes memory.
@@ -152,6 +153,7 @@ class Admission {
     uint64_t num_tickets = 0;
     uint64_t num_busy_children = 0;  // Those with requests.
     uint64_t waiting_bytes = 0;      // That its own tickets wait for, not those of its children that have a share.
+    uint64_t idle_bytes = 0;         // That tickets keep until they are granted what they wait for.
     CallerLimits limits;             // A caller's.
     RateLimit rate;
     absl::flat_hash_map<std::string, std::unique_ptr<Account>> children;
@@ -163,12 +165,14 @@ class Admission {
     uint64_t bytes = 0;
     uint64_t own_bytes = 0;    // That the ticket has: who has these alone has nothing that could be waited for.
     uint64_t first_bytes = 0;  // What others of the account wait for, who come first.
+    bool is_idle = false;      // It keeps own_bytes until it is granted these, as others may who wait.
   };
 
   struct Wait {
     Account* account = nullptr;
     uint64_t bytes = 0;
     uint64_t own_bytes = 0;
+    uint64_t idle_bytes = 0;  // own_bytes, or 0: they may be given back before it is granted.
     Granted granted;
     bool is_granted = false;
     std::list<std::shared_ptr<Wait>>::iterator place;
@@ -187,8 +191,8 @@ class Admission {
   std::string Describe(const Account& account) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What the account may use at most; with what is kept for those in it who use nothing yet.
   Use Share(const Account& account, bool for_newcomer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // None but those of every request, and own_bytes.
-  bool HasNoBytes(const Account& account, uint64_t own_bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // None that could be waited for: but those of every request, and the asker's own, or all idle ones if he has such.
+  bool HasNoBytes(const Account& account, const Need& need) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // OK, and a request is taken from the rate, if the connection may have one more ticket.
   absl::Status Check(Account* connection, Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // OK if the caller's limits leave room for one more request of this connection.
@@ -205,7 +209,8 @@ class Admission {
   absl::Status CheckBytes(const Account& account, Need need, Kind kind) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Add(Account* account, Use more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Subtract(Account* account, Use less) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Forget(const Wait& wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void SetIdle(Wait* wait, uint64_t idle_bytes);
+  void Forget(Wait* wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunWaits();
 
   const Limits limits_;

@@ -45,9 +45,9 @@ void Call::ShrinkTo(uint64_t kept_bytes) {
   ticket_.ShrinkTo(kept_bytes);
 }
 
-void Call::ShrinkWaiting(uint64_t kept_bytes, uint64_t all_bytes) {
+void Call::ShrinkWaiting(uint64_t kept_bytes, uint64_t all_bytes, bool is_idle) {
   MutexLock lock(mutex_);
-  ticket_.ShrinkWaiting(kept_bytes, all_bytes);
+  ticket_.ShrinkWaiting(kept_bytes, all_bytes, is_idle);
 }
 
 void Call::Watch() {

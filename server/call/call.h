@@ -66,7 +66,7 @@ class Call {
   bool ChargeOrWait(uint64_t bytes, Admission::Granted granted);
   void StopWaiting();
   void ShrinkTo(uint64_t kept_bytes);
-  void ShrinkWaiting(uint64_t kept_bytes, uint64_t all_bytes);
+  void ShrinkWaiting(uint64_t kept_bytes, uint64_t all_bytes, bool is_idle);
 
   // Has the watchdog look at the call, and give it up when its caller has been silent for too long. Once. Both
   // functions may be called until Done was. The first form is for a call that waits for nothing but its answer being

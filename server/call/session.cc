@@ -143,6 +143,7 @@ bool Session::ChargeArrival(uint64_t num_bytes) {
   if (checker_) {  // A stream that was let in.
     more_bytes += AddOpenGroup();
     charging_ = !call_.ChargeOrWait(more_bytes, [self = shared_from_this()] { self->OnCharged(); });
+    if (charging_) SettleCharge();
     return !charging_;
   }
   absl::Status status = call_.Charge(more_bytes);
@@ -164,7 +165,7 @@ bool Session::OwesReplies() const {
 void Session::SettleCharge() {
   if (call_.info().shape == CallShape::kUnary) return;  // It is answered at once, with all it has.
   const bool owes_replies = OwesReplies();
-  if (charging_) return call_.ShrinkWaiting(held_.WithoutArrival(owes_replies), held_.num_bytes());
+  if (charging_) return call_.ShrinkWaiting(held_.WithoutArrival(owes_replies), held_.num_bytes(), !owes_replies);
   if (!owes_replies && !held_.has_arrival()) held_.SettleReplies();
   call_.ShrinkTo(held_.num_bytes());
 }

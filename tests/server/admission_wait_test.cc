@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/status.h"
 #include "gtest/gtest.h"
 #include "tests/server/admission_fixture.h"
@@ -95,11 +97,11 @@ TEST(AdmissionWaitTest, WhoWaitsMayGiveBackAndWaitForThatToo) {
   Gate first, second;
   ASSERT_FALSE(one->ChargeOrWait(30, [&] { first.Arrive(); }));
   ASSERT_FALSE(two->ChargeOrWait(30, [&] { second.Arrive(); }));
-  one->ShrinkWaiting(10, 70);
+  one->ShrinkWaiting(10, 70, /*is_idle=*/true);
   ASSERT_TRUE(second.WaitFor(1));
   EXPECT_EQ(admission.in_use().bytes, 80u);  // 10 of one, 70 of two.
   EXPECT_EQ(first.arrived(), 0);
-  two->ShrinkWaiting(10, 60);  // It does not wait any more.
+  two->ShrinkWaiting(10, 60, /*is_idle=*/true);  // It does not wait any more.
   EXPECT_EQ(admission.in_use().bytes, 70u);
   two->ShrinkTo(30);
   ASSERT_TRUE(first.WaitFor(1));
@@ -108,6 +110,68 @@ TEST(AdmissionWaitTest, WhoWaitsMayGiveBackAndWaitForThatToo) {
   one->ShrinkTo(0);
   EXPECT_EQ(admission.in_use().bytes, 0u);
   EXPECT_TRUE(two->Charge(100).ok());  // Nobody is waited for.
+}
+
+// Where a share is full of what is kept by those who wait, nobody else could give any of them what he waits for.
+TEST(AdmissionWaitTest, WhereAllWaitTheFirstGetsMoreThanTheShare) {
+  for (const bool is_address : {false, true}) {
+    Admission admission({.requests = 10, .bytes = 400, .share_percent = 50});
+    const Caller caller = {.name = "a", .connection = "a:1", .is_address = is_address};
+    const uint64_t share = is_address ? 100 : 200;
+    auto one = admission.Admit(caller);
+    auto two = admission.Admit(caller);
+    auto newcomer = admission.Admit(caller);
+    Gate first, second, third;
+    ASSERT_TRUE(one->Charge(share / 2).ok());
+    ASSERT_TRUE(two->Charge(share / 2).ok());
+    ASSERT_FALSE(newcomer->ChargeOrWait(30, [&] { third.Arrive(); }));
+    ASSERT_FALSE(one->ChargeOrWait(30, [&] { first.Arrive(); }));
+    ASSERT_FALSE(two->ChargeOrWait(30, [&] { second.Arrive(); }));
+    one->ShrinkWaiting(share / 2, share / 2 + 30, /*is_idle=*/true);
+    absl::SleepFor(absl::Milliseconds(20));                              // Until what is granted too early would be.
+    EXPECT_EQ(first.arrived() + second.arrived() + third.arrived(), 0);  // The other may give something back.
+    two->ShrinkWaiting(share / 2, share / 2 + 30, /*is_idle=*/true);
+    ASSERT_TRUE(first.WaitFor(1));
+    absl::SleepFor(absl::Milliseconds(20));  // As above.
+    EXPECT_EQ(second.arrived() + third.arrived(), 0);
+    EXPECT_EQ(admission.in_use().bytes, share + 30);
+    // And again, now the second.
+    ASSERT_FALSE(one->ChargeOrWait(40, [] { FAIL(); }));
+    one->ShrinkWaiting(share / 2, share / 2 + 30, /*is_idle=*/true);
+    ASSERT_TRUE(second.WaitFor(1));
+    EXPECT_EQ(admission.in_use().bytes, share + 30);
+    EXPECT_EQ(third.arrived(), 0);  // Who keeps nothing is not what the others wait for.
+    one->StopWaiting();
+    one->ShrinkTo(0);
+    two->ShrinkTo(0);
+    ASSERT_TRUE(third.WaitFor(1));
+    newcomer->ShrinkTo(0);
+    // Nothing is left of those who were idle: who waits for another who does not wait gets nothing.
+    ASSERT_TRUE(one->Charge(share / 2).ok());
+    ASSERT_TRUE(two->Charge(share / 2).ok());
+    ASSERT_FALSE(one->ChargeOrWait(30, [] { FAIL(); }));
+    one->ShrinkWaiting(share / 2, share / 2 + 30, /*is_idle=*/true);
+    absl::SleepFor(absl::Milliseconds(20));  // As above.
+    EXPECT_EQ(admission.in_use().bytes, share);
+    one->StopWaiting();
+  }
+}
+
+// But never more than there is.
+TEST(AdmissionWaitTest, WhereAllWaitNobodyGetsMoreThanThereIs) {
+  Admission admission(Whole(10, 100));
+  auto one = admission.Admit(At("a", 1));
+  auto two = admission.Admit(At("a", 1));
+  ASSERT_TRUE(one->Charge(50).ok());
+  ASSERT_TRUE(two->Charge(50).ok());
+  ASSERT_FALSE(one->ChargeOrWait(10, [] { FAIL(); }));
+  ASSERT_FALSE(two->ChargeOrWait(10, [] { FAIL(); }));
+  one->ShrinkWaiting(50, 60, /*is_idle=*/true);
+  two->ShrinkWaiting(50, 60, /*is_idle=*/true);
+  absl::SleepFor(absl::Milliseconds(20));  // Until what is granted too early would be.
+  EXPECT_EQ(admission.in_use().bytes, 100u);
+  one->StopWaiting();
+  two->StopWaiting();
 }
 
 // A proxy may say of a connection's callers now their address and now a name that looks like it.

@@ -58,10 +58,13 @@ inline std::vector<int32_t> InclusiveSum(const std::vector<int32_t>& in) {
 
 class SessionTest : public testing::Test {
  protected:
-  void MakeServer(int num_lanes, uint64_t max_requests = 64, uint64_t max_bytes = uint64_t{1} << 30) {
+  void MakeServer(int num_lanes, uint64_t max_requests = 64, uint64_t max_bytes = uint64_t{1} << 30,
+                  uint64_t share_percent = 100) {
     lanes_.reset();
-    admission_ = std::make_unique<Admission>(Admission::Limits{
-        .requests = max_requests, .bytes = max_bytes, .bytes_per_request = Call::kBytes, .share_percent = 100});
+    admission_ = std::make_unique<Admission>(Admission::Limits{.requests = max_requests,
+                                                               .bytes = max_bytes,
+                                                               .bytes_per_request = Call::kBytes,
+                                                               .share_percent = share_percent});
     lanes_ = *LanePool::Create(device_, num_lanes, kStagingBytes);
     batcher_ = std::make_unique<Batcher>(lanes_.get(), absl::ZeroDuration(), [](const absl::Status&) {});
     context_ = {.device = &device_,

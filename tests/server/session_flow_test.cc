@@ -129,6 +129,36 @@ TEST_F(SessionTest, StreamsThatWaitForBytesKeepNoneThatTheyHaveNoUseFor) {
   }
 }
 
+// All that a caller's share allows is the open groups of his streams, and each waits for bytes for its next message.
+TEST_F(SessionTest, StreamsWhoseOpenGroupsFillTheirShareGoOnInTurns) {
+  constexpr int kStreams = 14;
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  MakeServer(2, /*max_requests=*/64, 64 * kMiB, /*share_percent=*/50);  // A quarter is for a connection.
+  const std::string chunk = Bytes(std::vector<double>(kPieceItems / 2, 1));
+  Gate begun;
+  std::vector<std::unique_ptr<FakeTransport>> streams;
+  for (int i = 0; i < kStreams; ++i) {
+    streams.push_back(std::make_unique<FakeTransport>(
+        &context_, Stream(), Messages(ScanOf({}, DType::kF64), {Bytes<double>({1}), chunk, chunk, chunk})));
+    streams.back()->before_read = [&](size_t message) {
+      if (message != 1) return;
+      begun.Arrive();
+      EXPECT_TRUE(begun.WaitFor(kStreams));  // All have their groups.
+    };
+    streams.back()->Start();
+  }
+  // Who has ended goes at once: until then he is charged for what may be under way to a reader.
+  for (const absl::Time limit = absl::Now() + absl::Seconds(20); !streams.empty();) {
+    ASSERT_LT(absl::Now(), limit) << streams.size() << " streams stand still";
+    std::erase_if(streams, [](const auto& stream) {
+      if (!stream->has_ended()) return false;
+      EXPECT_TRUE(stream->result().status.ok()) << stream->result().status;
+      return true;
+    });
+    absl::SleepFor(absl::Milliseconds(1));  // Until the next ends.
+  }
+}
+
 TEST_F(SessionTest, RequestsRunOnTwoLanesAtTheSameTime) {
   Gate both;
   std::atomic<int> met{0};
