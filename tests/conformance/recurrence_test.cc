@@ -1,4 +1,6 @@
 // Scans by a linear recurrence, compared bit for bit with the order of kernels/NUMERICS.md, and with a plain loop.
+#include <gmock/gmock.h>
+
 #include <cmath>
 #include <cstring>
 
