@@ -11,6 +11,7 @@ using ColumnScanTest = DeviceTest<OpParam>;
 using MatrixReduceTest = DeviceTest<OpParam>;
 using ColumnDifferenceTest = DeviceTest<DTypeParam>;
 using ColumnErrorTest = DeviceTest<DeviceParam>;
+using ColumnZerosTest = DeviceTest<DeviceParam>;
 
 struct Matrix {
   uint64_t num_rows;
@@ -111,6 +112,33 @@ TEST_P(ColumnScanTest, AsAlone) {
     }
   });
 }
+// Whatever is put beside them where a run, a leaf or a tile ends must be -0, too.
+TEST_P(ColumnZerosTest, SumsOfNegativeZerosAreNegative) {
+  const Matrix matrix = {.num_rows = 4'500, .num_columns = 11};
+  DeviceArray<double> d_in(lane(), std::vector<double>(matrix.size(), -0.0));
+  auto d_out = DeviceArray<double>::Poisoned(lane(), matrix.size());
+  auto d_values = DeviceArray<double>::Poisoned(lane(), matrix.num_columns);
+  Require(lane().Scan({.dtype = DType::kF64,
+                       .in = d_in.data(),
+                       .out = d_out.data(),
+                       .num_items = matrix.num_rows,
+                       .num_arrays = matrix.num_columns,
+                       .order = BatchOrder::kInterleaved,
+                       .init = Neutral(Op::kSum, DType::kF64)}));
+  Require(lane().Reduce({.dtype = DType::kF64,
+                         .in = d_in.data(),
+                         .num_items = matrix.num_rows,
+                         .num_arrays = matrix.num_columns,
+                         .order = BatchOrder::kInterleaved,
+                         .init = {Neutral(Op::kSum, DType::kF64), ReduceState::kNothing},
+                         .values = d_values.data()}));
+  std::vector<double> out, values;
+  ASSERT_TRUE(d_out.Read(&out));
+  ASSERT_TRUE(d_values.Read(&values));
+  EXPECT_TRUE(AreSame(out, std::vector<double>(matrix.size(), -0.0)));
+  EXPECT_TRUE(AreSame(values, std::vector<double>(matrix.num_columns, -0.0)));
+}
+
 PREFIXD_ON_EVERY_DEVICE(ColumnScanTest, EveryOp);
 
 // Each array of a matrix, one by one and interleaved, into a value each: that of the array alone.
@@ -275,6 +303,7 @@ TEST_P(ColumnErrorTest, YardsticksTakeNoColumns) {
   EXPECT_TRUE(lane().Synchronize().ok());
 }
 PREFIXD_ON_EVERY_DEVICE(ColumnErrorTest, EveryDevice);
+PREFIXD_ON_EVERY_DEVICE(ColumnZerosTest, EveryDevice);
 
 }  // namespace
 }  // namespace prefixd::conformance

@@ -182,7 +182,7 @@ PREFIXD_INLINE void AddRun(Before<T>* before, uint64_t row, uint64_t column, V s
   constexpr uint32_t kLast = kJoinSlots - 1;
   const auto close = [&](Slots<T> & slots) __attribute__((always_inline)) {
     slot = O::Of(Get<V>(slots.tree + column), slot);
-    Put(slots.tree + column, O::kNeutral + V{});
+    Put(slots.tree + column, O::kNeutral - V{});  // - (+0) keeps a -0.
   };
   const auto run = static_cast<uint32_t>(row / kRunItems % kJoinSlots);
   if (run < kLast) return AddSlot<O>(&before->runs, run, column, slot);
