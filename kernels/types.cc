@@ -17,7 +17,7 @@ T TypedIdentity() {
     return T{1};
   } else if constexpr (kOp == Op::kMin) {
     return Limits::has_infinity ? Limits::infinity() : Limits::max();
-  } else if constexpr (kOp == Op::kMax) {
+  } else if constexpr (kOp == Op::kMax || kOp == Op::kLogAddExp) {
     return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
   } else {
     static_assert(kOp == Op::kAnd);

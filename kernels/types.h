@@ -68,15 +68,16 @@ inline constexpr uint32_t kNumericsVersion = 1;
   X(kF64, double, kF64, double)
 
 // X(enumerator, name)
-#define PREFIXD_OPS(X) \
-  X(kSum, "sum")       \
-  X(kProd, "prod")     \
-  X(kMin, "min")       \
-  X(kMax, "max")       \
-  X(kAnd, "and")       \
-  X(kOr, "or")         \
-  X(kXor, "xor")       \
-  X(kLinearRecurrence, "linear_recurrence")
+#define PREFIXD_OPS(X)                      \
+  X(kSum, "sum")                            \
+  X(kProd, "prod")                          \
+  X(kMin, "min")                            \
+  X(kMax, "max")                            \
+  X(kAnd, "and")                            \
+  X(kOr, "or")                              \
+  X(kXor, "xor")                            \
+  X(kLinearRecurrence, "linear_recurrence") \
+  X(kLogAddExp, "log_add_exp")
 
 // X(enumerator, name, whether it combines elements by an operator)
 #define PREFIXD_PRIMITIVES(X)   \
@@ -251,7 +252,14 @@ std::string OutputNames(DType dtype);
 
 // Whether the operator has a meaning on the element type, served or not.
 constexpr bool IsDefined(Op op, DType dtype) {
+  if (op == Op::kLogAddExp) return IsFloating(dtype);
   return !((op == Op::kAnd || op == Op::kOr || op == Op::kXor) && IsFloating(dtype));
+}
+
+// Whether results depend on the order in which elements are combined: they round.
+constexpr bool IsOrdered(DType out_dtype, Op op) {
+  return IsFloating(out_dtype) &&
+         (op == Op::kSum || op == Op::kProd || op == Op::kLinearRecurrence || op == Op::kLogAddExp);
 }
 
 // Whether the primitive combines elements by an operator. One that does not has no output type but dtype.
@@ -367,8 +375,8 @@ struct Value {
 };
 
 // What an exclusive scan starts with, and what reducing nothing returns: 0 for sums (+0.0 for floats), or and xor; 1
-// for products; for min the largest value, for max the smallest; all bits set for and. A recurrence begins as a sum
-// does. Ends the process unless IsSupported, or IsRecurrence, of (kScan, dtype, dtype, op).
+// for products; for min the largest value, for max and log_add_exp the smallest; all bits set for and. A recurrence
+// begins as a sum does. Ends the process unless IsSupported, or IsRecurrence, of (kScan, dtype, dtype, op).
 Value Identity(Op op, DType dtype);
 
 // A value v with op(v, x) == x for every x, bit for bit: Identity, but -0.0 for floating-point sums. It stands in front

@@ -10,7 +10,7 @@ namespace {
 static_assert(v1::DTYPE_I8 - 1 == static_cast<int>(DType::kI8));
 static_assert(v1::DTYPE_F64 - 1 == static_cast<int>(DType::kF64));
 static_assert(v1::OP_SUM - 1 == static_cast<int>(Op::kSum));
-static_assert(v1::OP_LINEAR_RECURRENCE - 1 == static_cast<int>(Op::kLinearRecurrence));
+static_assert(v1::OP_LOG_ADD_EXP - 1 == static_cast<int>(Op::kLogAddExp));
 static_assert(v1::Primitive_ARRAYSIZE - 1 == kNumPrimitives);
 // These two have kDefault where the others have UNSPECIFIED.
 static_assert(v1::STRATEGY_CHAINED == static_cast<int>(Strategy::kChained));

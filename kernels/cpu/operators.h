@@ -10,6 +10,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/log_add_exp.h"
 #include "kernels/types.h"
 
 namespace prefixd::cpu {
@@ -114,6 +115,13 @@ struct Xor {
   }
 };
 
+struct LogOfSumOfExp {
+  template <class T>
+  T operator()(T a, T b) const {
+    return LogAddExp<T, T, std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>(a, b);
+  }
+};
+
 template <class O>
 inline constexpr bool kIsExtremum = std::is_same_v<O, Min> || std::is_same_v<O, Max>;
 
@@ -123,6 +131,8 @@ auto FunctionOf() {
     return Sum{};
   } else if constexpr (kOp == Op::kProd) {
     return Prod{};
+  } else if constexpr (kOp == Op::kLogAddExp) {
+    return LogOfSumOfExp{};
   } else if constexpr (kOp == Op::kMin) {
     return Min{};
   } else if constexpr (kOp == Op::kMax) {

@@ -14,6 +14,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/log_add_exp.h"
 #include "kernels/types.h"
 
 namespace prefixd::cuda {
@@ -83,9 +84,9 @@ struct Operator {
   }
 };
 
-// Floating-point sums and products: their bits depend on the order.
+// Floats by an operator that rounds: the bits depend on the order.
 template <Op kOp, class Out>
-requires(kIsFloating<Out> && (kOp == Op::kSum || kOp == Op::kProd)) struct Operator<kOp, Out> {
+requires(kIsFloating<Out> && (kOp == Op::kSum || kOp == Op::kProd || kOp == Op::kLogAddExp)) struct Operator<kOp, Out> {
   using Item = Out;
   static constexpr bool kAnyOrder = false;
 
@@ -94,7 +95,15 @@ requires(kIsFloating<Out> && (kOp == Op::kSum || kOp == Op::kProd)) struct Opera
     return static_cast<Item>(element);
   }
   static __device__ Out Store(Item item) { return Canonical(item); }
-  static __device__ Item Combine(Item left, Item right) { return kOp == Op::kSum ? left + right : left * right; }
+  static __device__ Item Combine(Item left, Item right) {
+    if constexpr (kOp == Op::kSum) {
+      return left + right;
+    } else if constexpr (kOp == Op::kProd) {
+      return left * right;
+    } else {
+      return LogAddExp<Item, Item, std::conditional_t<sizeof(Item) == 8, uint64_t, uint32_t>>(left, right);
+    }
+  }
 };
 
 // Floating-point min and max, computed on integers that order alike; a NaN beats everything.

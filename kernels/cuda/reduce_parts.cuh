@@ -52,10 +52,11 @@ ReduceParams<In, Out> ReduceParamsOf(const ReduceArgs& args) {
 template <Op kOp>
 inline constexpr bool kHasPosition = kOp == Op::kMin || kOp == Op::kMax;
 
-// Sums and products are computed in the type of the result. Other operators are computed in the elements' type; at the
-// end they are joined with the start, which may be of a wider type. So one kernel gives results of all types.
+// Sums, products and the like are computed in the type of the result. Other operators are computed in the elements'
+// type; at the end they are joined with the start, which may be of a wider type. So one kernel gives results of all
+// types.
 template <Op kOp>
-inline constexpr bool kWidensElements = kOp == Op::kSum || kOp == Op::kProd;
+inline constexpr bool kWidensElements = kOp == Op::kSum || kOp == Op::kProd || kOp == Op::kLogAddExp;
 
 // Converts a state's value, which is of T or of a wider type of T's kind, to the widest type of that kind, and back.
 template <class T>

@@ -28,8 +28,10 @@ inline constexpr Served kKahanServes = {[](DType dtype, DType out_dtype, Op op) 
                                         "sum of f32 and f64 to the same type"};
 
 inline constexpr Served kCubServes = {
-    [](DType dtype, DType out_dtype, Op op) { return op == Op::kSum || KeepsWideType(dtype, out_dtype); },
-    "sum of all types and outputs, and other operators of 4- and 8-byte types to the same type"};
+    [](DType dtype, DType out_dtype, Op op) {
+      return op == Op::kSum || (op != Op::kLogAddExp && KeepsWideType(dtype, out_dtype));
+    },
+    "sum of all types and outputs, and other operators but log_add_exp of 4- and 8-byte types to the same type"};
 
 }  // namespace prefixd
 

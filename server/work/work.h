@@ -80,8 +80,7 @@ struct WorkTotals {
 
 // Whether the bits change where an array is cut: integers, and extrema, combine to the same bits in any order.
 inline bool DependsOnCuts(const Algorithm& algorithm, Op op, DType output) {
-  const bool is_ordered = op == Op::kSum || op == Op::kProd || op == Op::kLinearRecurrence;
-  return FollowsNumerics(algorithm) && IsFloating(output) && is_ordered;
+  return FollowsNumerics(algorithm) && IsOrdered(output, op);
 }
 
 class Work {

@@ -88,7 +88,7 @@ class ScanCarryTest : public ResidentTest {
 
   template <class T, class Out>
   void CompareAll() {
-    for (int op = 0; op <= static_cast<int>(Op::kXor); ++op) {
+    for (int op = 0; op < kNumOps; ++op) {
       if (!IsSupported(Primitive::kScan, kDTypeOf<T>, kDTypeOf<Out>, Op{static_cast<uint8_t>(op)})) continue;
       for (const ScanKind kind : {ScanKind::kInclusive, ScanKind::kExclusive}) {
         CompareRandomCuts<T, Out>(Op{static_cast<uint8_t>(op)}, kind);

@@ -109,6 +109,8 @@ T MakeFinite(Op op, size_t num_items, Random& random) {
       const double spread = std::min(0.5, 2 / std::sqrt(static_cast<double>(num_items) + 1));
       return RandomSign<T>(random) * static_cast<T>(1 + spread * (2 * random.Uniform() - 1));
     }
+    case Op::kLogAddExp:  // As logarithms of probabilities are, but for some that are far below the others.
+      return static_cast<T>((random.OneIn(8) ? 90 : 12) * (random.Uniform() - 1) + 3);
     default:
       for (;;) {
         const T any = RandomBits<T>(random);

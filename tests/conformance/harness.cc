@@ -85,7 +85,7 @@ bool RunsOnceMore() {
 }  // namespace
 
 bool TakesAShare(const OpParam& param) {
-  return param.out_dtype != param.dtype || SizeOf(param.dtype) < 4 || RunsOnceMore();
+  return param.out_dtype != param.dtype || SizeOf(param.dtype) < 4 || param.op == Op::kLogAddExp || RunsOnceMore();
 }
 bool TakesAShare(const DTypeParam& param) { return SizeOf(param.dtype) < 4 || RunsOnceMore(); }
 

@@ -1,16 +1,18 @@
 // What every device must answer: one plain sequential loop for each primitive, written from the contract alone
 // (kernels/device.h, proto/prefixd/v1/types.proto). It shares no code with any implementation.
 //
-// Floating-point sums and products that round are combined in the order of kernels/NUMERICS.md (association.h). That
-// value must come near the one in long double: within n * epsilon * (sum of magnitudes, or the product's magnitude).
-// Sequential and naive give the left fold, bit for bit. An algorithm with an order of its own must come near the value
-// in long double. Its sum may be off by (64 + n / 1024) * epsilon * (sum of magnitudes). An addition is off by half an
-// epsilon, so an element may pass 128 + n / 512 of them: a few dozen in its tile of at least 512 elements, and one for
-// each tile, joined one after the other. Its product may be off by n * epsilon: every multiplication counts.
+// Floating-point sums and products that round, and log_add_exp, are combined in the order of kernels/NUMERICS.md
+// (association.h). That value must come near the one in long double: within n * epsilon * (sum of magnitudes, or the
+// product's magnitude). Sequential and naive give the left fold, bit for bit. An algorithm with an order of its own
+// must come near the value in long double. Its sum may be off by (64 + n / 1024) * epsilon * (sum of magnitudes). An
+// addition is off by half an epsilon, so an element may pass 128 + n / 512 of them: a few dozen in its tile of at least
+// 512 elements, and one for each tile, joined one after the other. Its product may be off by n * epsilon: every
+// multiplication counts.
 #ifndef PREFIXD_TESTS_CONFORMANCE_ORACLE_H_
 #define PREFIXD_TESTS_CONFORMANCE_ORACLE_H_
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -84,11 +86,60 @@ bool IsBetter(Op op, T a, T b) {
   return op == Op::kMin ? a < b : a > b;
 }
 
+// log(e^a + e^b), by the formulas and the coefficients of kernels/NUMERICS.md.
+struct LogAddExpNumbers {
+  double far, c, h, l;
+  std::array<double, 11> q, p;  // The lowest coefficient first.
+};
+inline constexpr LogAddExpNumbers kLogAddExpOfF32 = {
+    87,
+    0x1.715476p+0,
+    0x1.62e4p-1,
+    0x1.7f7d1cp-20,
+    {0x1p-1, 0x1.5554dcp-3, 0x1.55551ap-5, 0x1.120b6ep-7, 0x1.6d110ap-10},
+    {0x1.555556p-2, 0x1.9998d4p-3, 0x1.24c926p-3, 0x1.bc8cf8p-4, 0x1.dba26p-4}};
+inline constexpr LogAddExpNumbers kLogAddExpOfF64 = {
+    708,
+    0x1.71547652b82fep+0,
+    0x1.62e42fefa3p-1,
+    0x1.3de6af278ece6p-42,
+    {0x1p-1, 0x1.5555555555557p-3, 0x1.5555555555556p-5, 0x1.11111111100dcp-7, 0x1.6c16c16c162d4p-10,
+     0x1.a01a01abe7fe1p-13, 0x1.a01a01a6d889cp-16, 0x1.71de0231960ebp-19, 0x1.27e4db646b17ep-22, 0x1.af4de97ca4194p-26,
+     0x1.1f730349868cep-29},
+    {0x1.5555555555555p-2, 0x1.999999999a3ddp-3, 0x1.24924923d44c6p-3, 0x1.c71c727143318p-4, 0x1.745cf0b0e03bdp-4,
+     0x1.3b18b294bebf9p-4, 0x1.10ac75dc602b1p-4, 0x1.eb905e8575054p-5, 0x1.687a6e7c95176p-5, 0x1.4b0a26c5f2aefp-4}};
+
+template <class T>
+T LogAddExp(T a, T b) {
+  constexpr LogAddExpNumbers k = sizeof(T) == 4 ? kLogAddExpOfF32 : kLogAddExpOfF64;
+  if (std::isnan(a) || std::isnan(b)) return CanonicalNan<T>();
+  const T larger = std::max(a, b), d = larger - std::min(a, b);
+  if (!(d < static_cast<T>(k.far))) return larger;  // Also of two equal infinities.
+  const auto polynomial = [](T x, const std::array<double, 11>& coefficients) {
+    T value = 0;
+    for (size_t i = coefficients.size(); i-- > 0;) value = static_cast<T>(coefficients[i]) + x * value;
+    return value;
+  };
+  const T n = std::nearbyint(d * static_cast<T>(k.c));
+  const T s = (n * static_cast<T>(k.h) - d) + n * static_cast<T>(k.l);
+  const T t = std::ldexp(1 + (s + s * s * polynomial(s, k.q)), -static_cast<int>(n));
+  const T u = t / (2 + t);
+  const T w = u * u;
+  return larger + (2 * u + 2 * u * (w * polynomial(w, k.p)));
+}
+
+// The same by the library, in the widest type.
+inline long double WideLogAddExp(long double a, long double b) {
+  if (a == b && std::isinf(a)) return a;
+  return std::isnan(a) || std::isnan(b) ? a + b : std::max(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
+}
+
 // a op b, computed in T.
 template <class T>
 T Apply(Op op, T a, T b) {
   if (op == Op::kMin || op == Op::kMax) return IsBetter(op, b, a) ? b : a;
   if constexpr (std::is_floating_point_v<T>) {
+    if (op == Op::kLogAddExp) return LogAddExp(a, b);
     return op == Op::kSum ? a + b : a * b;
   } else {
     // The low bits of these results do not depend on the bits above them, so 64 bits will do for every width.
@@ -119,8 +170,13 @@ class Fold {
     value_ = Apply(op_, value_, x);
     if constexpr (std::is_floating_point_v<T>) {
       ++num_operands_;
-      magnitudes_ += FiniteMagnitude(x);
-      wide_ = op_ == Op::kSum ? wide_ + x : wide_ * x;
+      if (op_ == Op::kLogAddExp) {
+        magnitudes_ = std::max(magnitudes_, FiniteMagnitude(x));
+        wide_ = WideLogAddExp(wide_, x);
+      } else {
+        magnitudes_ += FiniteMagnitude(x);
+        wide_ = op_ == Op::kSum ? wide_ + x : wide_ * x;
+      }
     }
   }
 
@@ -141,7 +197,10 @@ class Fold {
 
  private:
   long double Unit() const {
-    return std::numeric_limits<T>::epsilon() * (op_ == Op::kSum ? magnitudes_ : std::fabs(wide_));
+    constexpr long double kEpsilon = std::numeric_limits<T>::epsilon();
+    // No value in between is further from 0 than the elements, and the logarithm of their number.
+    if (op_ == Op::kLogAddExp) return kEpsilon * (magnitudes_ + std::log(num_operands_) + 2);
+    return kEpsilon * (op_ == Op::kSum ? magnitudes_ : std::fabs(wide_));
   }
   static long double FiniteMagnitude(T x) {
     const auto magnitude = std::fabs(static_cast<long double>(x));
@@ -158,7 +217,8 @@ class Fold {
 // start op x[0] op ... op x[i-1], for each i from 0 to the length of x. exact: no order of evaluation rounds.
 template <class T>
 std::vector<Expected<T>> Values(Op op, const std::vector<T>& x, T start, bool exact, Order order = Order::kOurs) {
-  const bool rounds = std::is_floating_point_v<T> && (op == Op::kSum || op == Op::kProd) && !exact;
+  const bool rounds =
+      std::is_floating_point_v<T> && (((op == Op::kSum || op == Op::kProd) && !exact) || op == Op::kLogAddExp);
   const bool ordered = rounds && order == Order::kOurs;
   const auto combine = [op](T a, T b) { return Apply(op, a, b); };
   const Association association(ordered ? x : std::vector<T>(), start, combine);

@@ -285,7 +285,7 @@ PREFIXD_INLINE void ReduceOrdered(const ColumnPart& part) {
 template <class In, class Out, Op kOp>
 void Scan(const ColumnPart& part) {
   if constexpr (IsOrdered(kDTypeOf<Out>, kOp)) {
-    using O = std::conditional_t<kOp == Op::kSum, Plus<Out>, Times<Out>>;
+    using O = decltype(FloatOperatorOf<kOp, Out>());
     part.exclusive ? ScanOrdered<In, Out, O, true>(part) : ScanOrdered<In, Out, O, false>(part);
   } else {
     part.exclusive ? ScanUnordered<In, Out, kOp, true>(part) : ScanUnordered<In, Out, kOp, false>(part);
@@ -295,7 +295,7 @@ void Scan(const ColumnPart& part) {
 template <class In, class Out, Op kOp>
 void Reduce(const ColumnPart& part) {
   if constexpr (IsOrdered(kDTypeOf<Out>, kOp)) {
-    ReduceOrdered<In, Out, std::conditional_t<kOp == Op::kSum, Plus<Out>, Times<Out>>>(part);
+    ReduceOrdered<In, Out, decltype(FloatOperatorOf<kOp, Out>())>(part);
   } else {
     ReduceUnordered<In, Out, kOp>(part);
   }

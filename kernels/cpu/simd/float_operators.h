@@ -1,8 +1,12 @@
-// The operators whose results depend on the order: sums and products of floats, on vectors or single values.
+// The operators whose results depend on the order, on vectors or single values of floats.
 #ifndef PREFIXD_KERNELS_CPU_SIMD_FLOAT_OPERATORS_H_
 #define PREFIXD_KERNELS_CPU_SIMD_FLOAT_OPERATORS_H_
 
+#include <type_traits>
+
 #include "kernels/cpu/simd/vector.h"
+#include "kernels/log_add_exp.h"
+#include "kernels/types.h"
 
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
@@ -25,6 +29,28 @@ struct Times {
     return before * after;
   }
 };
+
+template <class T>
+struct AddExp {
+  static constexpr T kNeutral = -T(__builtin_inf());
+  template <class V>
+  static PREFIXD_INLINE V Of(V before, V after) {
+    using Bits = std::conditional_t<std::is_same_v<V, T>, Unsigned<T>, Vector<Unsigned<T>>>;
+    return LogAddExp<T, V, Bits>(before, after);
+  }
+};
+
+template <Op kOp, class T>
+constexpr auto FloatOperatorOf() {
+  if constexpr (kOp == Op::kSum) {
+    return Plus<T>{};
+  } else if constexpr (kOp == Op::kProd) {
+    return Times<T>{};
+  } else {
+    static_assert(kOp == Op::kLogAddExp);
+    return AddExp<T>{};
+  }
+}
 
 }  // namespace
 }  // namespace prefixd::cpu::PREFIXD_ISA

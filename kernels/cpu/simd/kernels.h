@@ -23,11 +23,6 @@ namespace prefixd::cpu {
 // tiles, so that its value is a list of tiles' values.
 inline constexpr uint64_t kPartBytes = uint64_t{256} << 10;
 
-// Whether T's results depend on the order in which they are combined.
-constexpr bool IsOrdered(DType out_dtype, Op op) {
-  return IsFloating(out_dtype) && (op == Op::kSum || op == Op::kProd || op == Op::kLinearRecurrence);
-}
-
 // The tree of the slots that were added so far, at most 31: blocks[k] is that of 2^k of them, if bit k of num_slots is
 // set, and neutral if it is not.
 template <class T>
@@ -213,7 +208,7 @@ struct TransposeTable {
 
 struct Kernels {
   const ScanTable* unordered_scans;
-  const ScanTable* ordered_scans;  // Floating-point sums and products.
+  const ScanTable* ordered_scans;
   const RecurrenceTable* recurrences;
   const ColumnTable* columns;
   const ExtremumTable* extrema;

@@ -1,4 +1,4 @@
-// Scan and reduce of floating-point sums and products.
+// Scan and reduce of floats by operators whose results depend on the order.
 #include "kernels/cpu/simd/ordered_scans.h"
 
 #include "kernels/cpu/simd/float_operators.h"
@@ -41,8 +41,9 @@ class Elements {
   const In* next_;
 };
 
-template <class In, class T, class O>
+template <Op kOp, class In, class T>
 constexpr ScanFunctions FunctionsOf() {
+  using O = decltype(FloatOperatorOf<kOp, T>());
   return {ReduceOrdered<Elements<In, T>, O>, AddTiles<O, T>, ScanOrdered<Elements<In, T>, O>};
 }
 
@@ -50,8 +51,9 @@ template <class In, class T>
 constexpr void SetScans(ScanTable* table) {
   if constexpr (kIsFloating<T>) {
     auto& of = table->of[static_cast<int>(kDTypeOf<In>)][static_cast<int>(kDTypeOf<T>)];
-    of[static_cast<int>(Op::kSum)] = FunctionsOf<In, T, Plus<T>>();
-    of[static_cast<int>(Op::kProd)] = FunctionsOf<In, T, Times<T>>();
+    of[static_cast<int>(Op::kSum)] = FunctionsOf<Op::kSum, In, T>();
+    of[static_cast<int>(Op::kProd)] = FunctionsOf<Op::kProd, In, T>();
+    of[static_cast<int>(Op::kLogAddExp)] = FunctionsOf<Op::kLogAddExp, In, T>();
   }
 }
 
