@@ -34,14 +34,16 @@ inline size_t ChunkItems(const ReduceSpec& spec) { return client::kMaxPayloadByt
 namespace client {
 
 using prefixd::Axis;
+using prefixd::Precision;
 using prefixd::ReduceSpec;
 using prefixd::Timing;
 
 template <class T>
 struct ReduceOptions {
   Op op = Op::kSum;
-  std::optional<T> init = {};  // Combined in front of the first element.
-  Algorithm algorithm = {};    // {}: the server chooses.
+  Precision precision = Precision::kNative;  // As in ScanOptions.
+  std::optional<T> init = {};                // Combined in front of the first element.
+  Algorithm algorithm = {};                  // {}: the server chooses.
   // The values are a matrix, and each of its rows or columns is reduced on its own. It is resident, or 1 MiB at most.
   std::optional<Axis> axis = {};
   // Each segment of the values is reduced on its own; one without elements has init, or the identity. Values as with an
@@ -125,6 +127,7 @@ ReduceSpec SpecOf(const ReduceOptions<Out>& options, uint64_t num_items) {
   return {.dtype = kDTypeOf<T>,
           .out_dtype = kOutDType<T, Out>,
           .op = options.op,
+          .precision = options.precision,
           .init = ToValue(options.init),
           .algorithm = options.algorithm,
           .num_items = num_items,

@@ -37,6 +37,7 @@ inline size_t ChunkItems(const ScanSpec& spec) {
 namespace client {
 
 using prefixd::Axis;
+using prefixd::Precision;
 using prefixd::ScanSpec;
 using prefixd::Timing;
 
@@ -48,6 +49,8 @@ using Coefficients = std::variant<absl::Span<const T>, ArrayPart>;
 template <class T>
 struct ScanOptions {
   Op op = Op::kSum;
+  // kWide: sums of float are made in double, and of double in twice its precision; each result is rounded once.
+  Precision precision = Precision::kNative;
   ScanKind kind = ScanKind::kInclusive;
   std::optional<T> init = {};  // Absent: the operator's identity.
   bool reverse = false;        // From the last element to the first; arrays of up to 1 MiB.
@@ -136,6 +139,7 @@ ScanPart PartOf(const ScanOptions<Out>& options, uint64_t num_items) {
   return {{.dtype = kDTypeOf<T>,
            .out_dtype = kOutDType<T, Out>,
            .op = options.op,
+           .precision = options.precision,
            .kind = options.kind,
            .init = ToValue(options.init),
            .reverse = options.reverse,

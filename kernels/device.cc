@@ -84,11 +84,18 @@ absl::StatusOr<Algorithm> Device::Resolve(Primitive primitive, const Algorithm& 
 }
 
 absl::StatusOr<Algorithm> Device::Resolve(Primitive primitive, DType dtype, DType out_dtype, Op op,
-                                          const Algorithm& asked) const {
+                                          const Algorithm& asked, Precision precision) const {
   PREFIXD_ASSIGN_OR_RETURN(const Algorithm resolved, Resolve(primitive, asked));
   if (op == Op::kLinearRecurrence && HasOp(primitive) && !IsDefault(primitive, resolved)) {
     return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm",
                  StrCat("algorithm ", Name(resolved), " knows no recurrence: leave the algorithm out for one"));
+  }
+  if (precision == Precision::kWide && !IsDefault(primitive, resolved)) {
+    return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.algorithm",
+                 StrCat("algorithm ", Name(resolved),
+                        " knows the elements' precision alone: leave the algorithm out "
+                        "for precision ",
+                        Name(precision)));
   }
   const Served& serves = RowOf(primitive, resolved).serves;
   if (serves(dtype, out_dtype, op)) return resolved;

@@ -125,7 +125,8 @@ class Lane {
   // Shape:   in: num_items of dtype; out: num_items of the output type. Disjoint, or one buffer where the sizes agree.
   // Needs:   in, out aligned to their element sizes.
   // Errors:  INVALID_ARGUMENT if (dtype, out_dtype, op) is not supported, or if in is out and the sizes differ;
-  //          those of Device::Resolve and CheckLength; UNIMPLEMENTED for a batch if the algorithm takes only one array.
+  //          those of Device::Resolve and CheckLength; UNIMPLEMENTED for a batch if the algorithm takes only one array,
+  //          and for wide sums of interleaved arrays.
   // Cost:    reads n, writes n; the default takes one launch, of segments up to three. The bits follow
   //          kernels/NUMERICS.md if FollowsNumerics.
   // Example: [3,1,2,4], sum, carry_in 10 -> [13,14,16,20], carry_out 20; [200,100] of u8, sum, out u32 -> [200,300]
@@ -273,8 +274,8 @@ class Device {
 
   // Resolves the algorithm for one combination of types and operator. Needs: the combination IsSupported.
   // Errors: also UNIMPLEMENTED (NOT_IMPLEMENTED), saying what the algorithm serves, if it does not serve this one.
-  absl::StatusOr<Algorithm> Resolve(Primitive primitive, DType dtype, DType out_dtype, Op op,
-                                    const Algorithm& asked) const;
+  absl::StatusOr<Algorithm> Resolve(Primitive primitive, DType dtype, DType out_dtype, Op op, const Algorithm& asked,
+                                    Precision precision = Precision::kNative) const;
 
   // The row of an algorithm of this device, whatever its knobs are. Ends the process if there is no such row.
   const AlgorithmInfo& RowOf(Primitive primitive, const Algorithm& algorithm) const;

@@ -13,11 +13,7 @@
 #ifndef PREFIXD_KERNELS_LOG_ADD_EXP_H_
 #define PREFIXD_KERNELS_LOG_ADD_EXP_H_
 
-#if defined(__CUDACC__)
-#define PREFIXD_INLINE_ANYWHERE __host__ __device__ __forceinline__
-#else
-#define PREFIXD_INLINE_ANYWHERE __attribute__((always_inline)) inline
-#endif
+#include "kernels/inline_anywhere.h"
 
 namespace prefixd {
 namespace log_add_exp {

@@ -48,6 +48,7 @@ struct ScanSpec {
   DType dtype = DType::kF32;
   std::optional<DType> out_dtype = {};  // The type of out and init, in which elements combine (IsOutput). None: dtype.
   Op op = Op::kSum;
+  Precision precision = Precision::kNative;  // kWide: IsWideSum. init is of the output type, whatever it is made in.
   ScanKind kind = ScanKind::kInclusive;
   std::optional<Value> init = {};          // Absent: the operator's identity.
   bool reverse = false;                    // From the last element to the first. Not in a stream.
@@ -69,8 +70,10 @@ struct ScanSpec {
 };
 
 // Whether what the spec asks for goes together: a linear recurrence has coefficients, and nothing else has; an initial
-// value stands in front of one array.
-// Errors: INVALID_ARGUMENT (FIELD_CONFLICT); UNIMPLEMENTED (NOT_IMPLEMENTED) for a recurrence of columns or segments.
+// value stands in front of one array; the precision is native, or that of a wide sum.
+// Errors: INVALID_ARGUMENT (FIELD_CONFLICT, UNSUPPORTED_COMBINATION);
+//         UNIMPLEMENTED (NOT_IMPLEMENTED) for a recurrence of columns or segments, and for a wide sum of columns or
+//         with its initial value.
 absl::Status CheckScan(const ScanSpec& spec);
 
 // value = init op in[0] op ... op in[n-1]; along an axis, such a value for each column or row.
@@ -80,6 +83,7 @@ struct ReduceSpec {
   DType dtype = DType::kF32;
   std::optional<DType> out_dtype = {};  // The type of value and init, as in ScanSpec. None: dtype.
   Op op = Op::kSum;
+  Precision precision = Precision::kNative;  // As in ScanSpec.
   std::optional<Value> init = {};
   Algorithm algorithm = {};
   std::optional<uint64_t> num_items = {};
@@ -91,6 +95,12 @@ struct ReduceSpec {
   DType output() const { return out_dtype.value_or(dtype); }
   friend bool operator==(const ReduceSpec&, const ReduceSpec&) = default;
 };
+
+// Errors: as CheckScan, of the precision.
+absl::Status CheckReduce(const ReduceSpec& spec);
+
+// What the two have in common. interleaved: it is down columns.
+absl::Status CheckPrecision(Precision precision, DType dtype, DType out_dtype, Op op, bool interleaved);
 
 // `element comparison value`, by IEEE rules. kIsNan and kIsFinite have no use for the value.
 struct Predicate {

@@ -86,6 +86,11 @@ inline constexpr uint32_t kNumericsVersion = 1;
   X(kCompact, "compact", false) \
   X(kDifference, "difference", false)
 
+// In what sums are made. WIDE: of f32 in f64, and of f64 in twice its precision; each result is rounded once.
+#define PREFIXD_PRECISIONS(X) \
+  X(kNative, "native")        \
+  X(kWide, "wide")
+
 #define PREFIXD_SCAN_KINDS(X) \
   X(kInclusive, "inclusive")  \
   X(kExclusive, "exclusive")
@@ -150,8 +155,14 @@ inline constexpr std::array<std::string_view, 0> kNamesOf = {};
 #define PREFIXD_ALL_DTYPES_(X) PREFIXD_DTYPES(X, X, )
 
 PREFIXD_DEFINE_ENUM_(DType, PREFIXD_ALL_DTYPES_)
-PREFIXD_DEFINE_ENUM_(Op, PREFIXD_OPS)
+enum class Op : uint8_t {
+  PREFIXD_OPS(PREFIXD_ENUMERATOR_)  //
+  kWideSum  // The kernels' own, without a name: callers ask for a sum, and say in which precision.
+};
+template <>
+inline constexpr std::array kNamesOf<Op> = {PREFIXD_OPS(PREFIXD_NAME_)};
 PREFIXD_DEFINE_ENUM_(Primitive, PREFIXD_PRIMITIVES)
+PREFIXD_DEFINE_ENUM_(Precision, PREFIXD_PRECISIONS)
 PREFIXD_DEFINE_ENUM_(ScanKind, PREFIXD_SCAN_KINDS)
 PREFIXD_DEFINE_ENUM_(Comparison, PREFIXD_COMPARISONS)
 PREFIXD_DEFINE_ENUM_(Strategy, PREFIXD_STRATEGIES)
@@ -250,8 +261,9 @@ PREFIXD_FOR_EACH_DTYPE(PREFIXD_TEST)
 // The output types of dtype, for a message: "u8, u32, u64". Empty if dtype is not served.
 std::string OutputNames(DType dtype);
 
-// Whether the operator has a meaning on the element type, served or not.
+// Whether the operator, one that callers know, has a meaning on the element type, served or not.
 constexpr bool IsDefined(Op op, DType dtype) {
+  if (op == Op::kWideSum) return false;
   if (op == Op::kLogAddExp) return IsFloating(dtype);
   return !((op == Op::kAnd || op == Op::kOr || op == Op::kXor) && IsFloating(dtype));
 }
@@ -280,10 +292,22 @@ constexpr bool IsSupported(Primitive primitive, DType dtype, DType out_dtype, Op
   return IsOutput(dtype, out_dtype) && op != Op::kLinearRecurrence && IsDefined(op, out_dtype);
 }
 
+// Whether it is a sum that is served in more precision than its type's.
+constexpr bool IsWideSum(DType dtype, DType out_dtype, Op op) {
+  return IsSupported(dtype) && IsFloating(dtype) && out_dtype == dtype && op == Op::kSum;
+}
+
 // Whether it is a linear recurrence that is served: a scan whose elements have coefficients beside them.
 constexpr bool IsRecurrence(Primitive primitive, DType dtype, DType out_dtype, Op op) {
   return primitive == Primitive::kScan && op == Op::kLinearRecurrence && IsSupported(dtype) && IsFloating(dtype) &&
          out_dtype == dtype;
+}
+
+// In which precision a spec or arguments ask for it.
+template <class Args>
+constexpr Precision PrecisionOf(const Args& args) {
+  if constexpr (requires { args.precision; }) return args.precision;
+  return Precision::kNative;
 }
 
 // ---- From values to C++ types --------------------------------------------------------------------------------------
@@ -350,6 +374,8 @@ auto VisitOp(Op op, F&& f) {
     }
     PREFIXD_OPS(PREFIXD_CASE)
 #undef PREFIXD_CASE
+    case Op::kWideSum:
+      break;
   }
   FatalValue("VisitOp", op);
 }

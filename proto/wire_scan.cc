@@ -4,6 +4,7 @@
 
 namespace prefixd {
 
+static_assert(v1::PRECISION_WIDE - 1 == static_cast<int>(Precision::kWide));
 static_assert(v1::SCAN_KIND_EXCLUSIVE - 1 == static_cast<int>(ScanKind::kExclusive));
 
 absl::StatusOr<ScanSpec> FromWire(const v1::ScanSpec& wire) {
@@ -14,7 +15,7 @@ absl::StatusOr<ScanSpec> FromWire(const v1::ScanSpec& wire) {
     PREFIXD_ASSIGN_OR_RETURN(spec.kind, DecodeEnum<ScanKind>(wire.kind(), "spec.kind"));
   }
   PREFIXD_RETURN_IF_ERROR(DecodeInit(wire, &spec));
-  PREFIXD_RETURN_IF_ERROR(CheckPrecision(wire.precision()));
+  PREFIXD_ASSIGN_OR_RETURN(spec.precision, DecodePrecision(wire.precision()));
   spec.reverse = wire.reverse();
   spec.include_initial = wire.include_initial();
   if (wire.has_coefficient()) {
@@ -28,6 +29,7 @@ absl::StatusOr<v1::ScanSpec> ToWire(const ScanSpec& spec) {
   EncodeCommon(spec, &wire);
   EncodeOperator(spec, &wire);
   wire.set_kind(EncodeEnum<v1::ScanKind>(spec.kind));
+  if (spec.precision != Precision::kNative) wire.set_precision(EncodeEnum<v1::Precision>(spec.precision));
   wire.set_reverse(spec.reverse);
   wire.set_include_initial(spec.include_initial);
   PREFIXD_RETURN_IF_ERROR(EncodeInit(spec, &wire));

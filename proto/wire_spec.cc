@@ -25,7 +25,8 @@ absl::StatusOr<Op> DecodeOp(int value, Primitive primitive, DType dtype, DType o
   PREFIXD_ASSIGN_OR_RETURN(const Op op, DecodeEnum<Op>(value, "spec.op"));
   if (!IsDefined(op, out_dtype)) {
     return Error(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.op",
-                 StrCat(Name(op), " is not defined on ", Name(out_dtype), ": use an integer dtype"));
+                 StrCat(Name(op), " is not defined on ", Name(out_dtype), ": use ",
+                        op == Op::kLogAddExp ? "f32 or f64" : "an integer dtype"));
   }
   if (IsRecurrence(primitive, dtype, out_dtype, op)) return op;
   if (op == Op::kLinearRecurrence) {
@@ -57,10 +58,9 @@ absl::StatusOr<Axis> DecodeAxis(std::optional<uint32_t> number, std::optional<ui
   return axis;
 }
 
-absl::Status CheckPrecision(int value) {
-  if (value == v1::PRECISION_UNSPECIFIED || value == v1::PRECISION_NATIVE) return absl::OkStatus();
-  if (value == v1::PRECISION_WIDE) return NotImplemented("spec.precision", "precision WIDE");
-  return UnknownEnum("spec.precision", value);
+absl::StatusOr<Precision> DecodePrecision(int value) {
+  if (value == v1::PRECISION_UNSPECIFIED) return Precision::kNative;
+  return DecodeEnum<Precision>(value, "spec.precision");
 }
 
 absl::Status EncodeValue(Value value, DType dtype, v1::Scalar* scalar) {

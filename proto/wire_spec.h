@@ -27,8 +27,9 @@ absl::StatusOr<DType> DecodeDType(int value, std::string_view field = "spec.dtyp
 absl::StatusOr<std::optional<DType>> DecodeOutDType(int value, DType dtype);
 // Errors: INVALID_ARGUMENT (UNKNOWN_ENUM, UNSUPPORTED_COMBINATION), UNIMPLEMENTED (NOT_IMPLEMENTED).
 absl::StatusOr<Op> DecodeOp(int value, Primitive primitive, DType dtype, DType out_dtype);
-// Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) for WIDE, INVALID_ARGUMENT (UNKNOWN_ENUM).
-absl::Status CheckPrecision(int value);
+// UNSPECIFIED is native.
+// Errors: INVALID_ARGUMENT (UNKNOWN_ENUM).
+absl::StatusOr<Precision> DecodePrecision(int value);
 // Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) for a value of a type that is not served.
 absl::Status EncodeValue(Value value, DType dtype, v1::Scalar* scalar);
 

@@ -33,6 +33,8 @@ inline constexpr int kNumValues<Op> = kNumOps;
 template <>
 inline constexpr int kNumValues<Primitive> = kNumPrimitives;
 template <>
+inline constexpr int kNumValues<Precision> = static_cast<int>(Precision::kWide) + 1;
+template <>
 inline constexpr int kNumValues<ScanKind> = static_cast<int>(ScanKind::kExclusive) + 1;
 template <>
 inline constexpr int kNumValues<Comparison> = static_cast<int>(Comparison::kIsFinite) + 1;

@@ -154,6 +154,8 @@ void LogRequest(const CallRecord& record) {
     fields["dtype"] = Name(dtype);
     if (out_dtype != dtype) fields["out_dtype"] = Name(out_dtype);
     if (const auto op = OpOf(*record.operation)) fields["op"] = Name(*op);
+    const Precision precision = std::visit([](const auto& one) { return PrecisionOf(one); }, *record.operation);
+    if (precision != Precision::kNative) fields["precision"] = Name(precision);
   }
   fields["items"] = timing.num_items;
   fields["bytes_in"] = record.num_bytes_in;

@@ -46,6 +46,10 @@ void AddOperator(CLI::App* app, Primitive primitive, OperatorFlags* flags) {
   AddNamed<DType>(app, "--out-type", DTypeNames(),
                   "Type of the result, in which elements are combined: theirs (default) or a wider one",
                   &flags->out_dtype);
+  AddNamed<Precision>(
+      app, "--precision", "native, wide",
+      "In what sums of f32 and f64 are made: their type (default), or wide, f64 and twice its precision",
+      &flags->precision);
 }
 
 void AddInit(CLI::App* app, std::optional<std::string>* init) {

@@ -46,6 +46,7 @@ struct OperatorFlags {
   Op op = Op::kSum;
   std::optional<std::string> init;
   std::optional<DType> out_dtype;  // Absent: the array's type.
+  Precision precision = Precision::kNative;
 };
 void AddOperator(CLI::App* app, Primitive primitive, OperatorFlags* flags);
 // --init alone.

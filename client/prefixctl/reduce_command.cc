@@ -58,12 +58,14 @@ absl::Status RunReduce(const GlobalFlags& global, const ReduceFlags& flags) {
   ReduceSpec spec = {.dtype = job.reader->dtype(),
                      .out_dtype = flags.combine.out_dtype,
                      .op = flags.combine.op,
+                     .precision = flags.combine.precision,
                      .algorithm = flags.array.algorithm,
                      .num_items = job.reader->num_items(),
                      .axis = axis};
   PREFIXD_ASSIGN_OR_RETURN(const DType out_dtype, OutputType(flags.combine, spec.dtype));
   PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags.combine.init, out_dtype));
   spec.return_keys = flags.keys_output.has_value();
+  PREFIXD_RETURN_IF_ERROR(CheckReduce(spec));  // Before a large file is sent.
   BesideFiles files;
   PREFIXD_RETURN_IF_ERROR(OpenSegments(flags.segments, flags.array, job, &spec, &files));
   if (has_many) return RunToManyValues(global, flags, job, spec, files);

@@ -56,6 +56,7 @@ absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
   ScanSpec spec = {.dtype = job.reader->dtype(),
                    .out_dtype = flags.combine.out_dtype,
                    .op = flags.combine.op,
+                   .precision = flags.combine.precision,
                    .kind = flags.kind,
                    .reverse = flags.reverse,
                    .algorithm = flags.array.algorithm,

@@ -6,11 +6,15 @@
 
 #include "base/status.h"
 #include "kernels/args/check.h"
+#include "kernels/spec.h"
+#include "kernels/wide_sum.h"
 
 namespace prefixd {
 
 absl::Status Validate(const ReduceArgs& args) {
   PREFIXD_RETURN_IF_ERROR(ValidateOp(Primitive::kReduce, args.dtype, args.output(), args.op));
+  PREFIXD_RETURN_IF_ERROR(CheckPrecision(args.precision, args.dtype, args.output(), args.op,
+                                         args.num_arrays > 1 && args.order == BatchOrder::kInterleaved));
   if ((args.state_out == nullptr) == (args.values == nullptr)) {
     return absl::InvalidArgumentError("a reduce needs a state_out or values, and not both");
   }
@@ -31,8 +35,16 @@ absl::Status Validate(const ReduceArgs& args) {
   return ValidateAligned(args.in, args.dtype, "in");
 }
 
+Value ResultOf(DType output, Precision precision, const ReduceState& state) {
+  if (precision == Precision::kNative) return state.value;
+  const double value = Rounded(Compensated<double>{state.value.As<double>(), state.error});
+  if (output == DType::kF64) return Value::Of(std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value);
+  return Value::Of(std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(value));
+}
+
 Value EmptyValue(const ReduceArgs& args) {
   if (args.init.position == ReduceState::kNothing) return Identity(args.op, args.output());
+  if (args.is_wide()) return ResultOf(args.output(), args.precision, args.init);
   return VisitDType(args.output(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (kIsFloating<T>) {

@@ -20,6 +20,9 @@ struct ReduceState {
   uint64_t position = kNothing;
 
   static constexpr uint64_t kNothing = ~uint64_t{0};
+
+  // A wide sum of f64: Compensated<double>::error, and the value is its sum. Else 0.
+  double error = 0;
 };
 
 // value = start op in[0] op ... op in[n-1]; an empty input leaves the state as it was, or into values has EmptyValue. A
@@ -28,6 +31,7 @@ struct ReduceArgs {
   DType dtype = DType::kI32;       // The type of in.
   std::optional<DType> out_dtype;  // The type of the states' values, in which elements combine. Absent: dtype.
   Op op = Op::kSum;
+  Precision precision = Precision::kNative;  // Wide: elements combine in more; states' values, and init's, are f64.
   Algorithm algorithm;
   const void* in = nullptr;  // Device.
   uint64_t num_items = 0;
@@ -46,13 +50,18 @@ struct ReduceArgs {
   // state_in.
   void* values = nullptr;
 
+  bool is_wide() const { return precision == Precision::kWide; }
+  DType state_dtype() const { return is_wide() ? DType::kF64 : output(); }
   DType output() const { return out_dtype.value_or(dtype); }
 };
 
 // The checks that Lane::Reduce makes before it enqueues. Errors: those of Lane::Reduce, except the algorithm's.
 absl::Status Validate(const ReduceArgs& args);
 
-// The value of an array without elements: init, or without one the identity.
+// What a state comes to, in the output type.
+Value ResultOf(DType output, Precision precision, const ReduceState& state);
+
+// The value of an array without elements, of the output type: init, or without one the identity.
 Value EmptyValue(const ReduceArgs& args);
 
 // The arguments for one array of a batch, by itself. Needs: they stand one by one.

@@ -4,11 +4,14 @@
 
 #include "base/status.h"
 #include "kernels/args/check.h"
+#include "kernels/spec.h"
 
 namespace prefixd {
 
 absl::Status Validate(const ScanArgs& args) {
   PREFIXD_RETURN_IF_ERROR(ValidateOp(Primitive::kScan, args.dtype, args.output(), args.op));
+  PREFIXD_RETURN_IF_ERROR(CheckPrecision(args.precision, args.dtype, args.output(), args.op,
+                                         args.num_arrays > 1 && args.order == BatchOrder::kInterleaved));
   const bool has_carries = args.carry_in != nullptr || args.carry_out != nullptr;
   if (args.offsets != nullptr && (has_carries || args.order != BatchOrder::kOneByOne)) {
     return absl::InvalidArgumentError("segments stand one by one, and have no carries");

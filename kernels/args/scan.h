@@ -18,6 +18,7 @@ struct ScanArgs {
   DType dtype = DType::kI32;       // The type of in.
   std::optional<DType> out_dtype;  // The type of out, init and the carries, in which elements combine. Absent: dtype.
   Op op = Op::kSum;
+  Precision precision = Precision::kNative;  // Wide: elements combine in more, and carries are of that: CarryBytes.
   ScanKind kind = ScanKind::kInclusive;
   bool reverse = false;  // out[i] = start op in[n-1] op ... op in[i] (inclusive), or to in[i+1] (exclusive)
   Algorithm algorithm;
@@ -32,14 +33,20 @@ struct ScanArgs {
   const void* coefficients = nullptr;
   Value coefficient;
   Value init;                      // The value in front of the first element; see ScanStart. Used if carry_in is null.
-  const void* carry_in = nullptr;  // Device, one element: the carry_out of the chunk before.
-  void* carry_out = nullptr;       // Device, one element, may equal carry_in: start op all elements. Null: not wanted.
+  const void* carry_in = nullptr;  // Device, CarryBytes: the carry_out of the chunk before.
+  void* carry_out = nullptr;       // Device, may equal carry_in: start op all elements. Null: not wanted.
 
+  bool is_wide() const { return precision == Precision::kWide; }
   DType output() const { return out_dtype.value_or(dtype); }
 };
 
 // The checks that Lane::Scan makes before it enqueues. Errors: those of Lane::Scan, except the algorithm's.
 absl::Status Validate(const ScanArgs& args);
+
+// Bytes of a carry: an element of the output type; of a wide sum of f32 an f64, and of f64 a Compensated<double>.
+constexpr uint64_t CarryBytes(DType output, Precision precision) {
+  return SizeOf(output) * (precision == Precision::kWide ? 2 : 1);
+}
 
 // Bytes that an item takes, read and written.
 uint64_t ItemBytes(const ScanArgs& args);

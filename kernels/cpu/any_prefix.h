@@ -2,49 +2,95 @@
 #ifndef PREFIXD_KERNELS_CPU_ANY_PREFIX_H_
 #define PREFIXD_KERNELS_CPU_ANY_PREFIX_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/args/scan.h"
+#include "kernels/cpu/operators.h"
 #include "kernels/cpu/simd/kernels.h"
+#include "kernels/wide_sum.h"
 
 namespace prefixd::cpu {
 
-// A Prefix of the scan's output type, or of its Steps.
+// A Prefix of what a scan's items combine to.
 class AnyPrefix {
  public:
-  // What stands before the first item. T: the scan's output type.
-  template <class T>
-  static AnyPrefix Before(const ScanArgs& args, T start) {
-    const T neutral = Neutral(args.op, args.output()).As<T>();
+  // What stands before the first item: carry_in, or init.
+  static AnyPrefix Before(const ScanArgs& args) {
     AnyPrefix any;
-    if (args.op == Op::kLinearRecurrence) {
-      any.Put(PrefixOf(Step<T>{T(1), start}, Step<T>{T(1), neutral}));
-    } else {
-      any.Put(PrefixOf(start, neutral));
-    }
+    any.Visit(args, [&](auto form) {
+      using T = typename decltype(form)::Carry;
+      T carry = form.CarryOf(args.init);
+      if (args.carry_in != nullptr) std::memcpy(&carry, args.carry_in, sizeof(T));
+      const auto prefix = PrefixOf(form.ItemOf(carry), form.Neutral(args));
+      static_assert(sizeof(prefix) <= sizeof(any.bytes_));
+      std::memcpy(any.bytes_, &prefix, sizeof(prefix));
+    });
     return any;
   }
-  // The value of all items so far.
-  template <class T>
-  T Last(const ScanArgs& args) const {
-    return args.op == Op::kLinearRecurrence ? Get<Step<T>>().last.term : Get<T>().last;
+
+  // Writes the value of all items so far, as a carry: CarryBytes.
+  void PutCarry(const ScanArgs& args, void* carry_out) const {
+    Visit(args, [&](auto form) {
+      Prefix<typename decltype(form)::Item> prefix;
+      std::memcpy(&prefix, bytes_, sizeof(prefix));
+      const auto carry = form.ToCarry(prefix.last);
+      std::memcpy(carry_out, &carry, sizeof(carry));
+    });
   }
 
   // For ScanFunctions.
   void* data() { return bytes_; }
 
  private:
+  // Items and carries, by the kind of scan.
   template <class T>
-  void Put(const Prefix<T>& prefix) {
-    static_assert(sizeof(prefix) <= sizeof(bytes_));
-    std::memcpy(bytes_, &prefix, sizeof(prefix));
-  }
+  struct Native {
+    using Item = T;
+    using Carry = T;
+    static T CarryOf(Value init) { return init.As<T>(); }
+    static T ItemOf(T carry) { return carry; }
+    static T ToCarry(T item) { return Canonical(item); }
+    static T Neutral(const ScanArgs& args) { return prefixd::Neutral(args.op, args.output()).As<T>(); }
+  };
   template <class T>
-  Prefix<T> Get() const {
-    Prefix<T> prefix;
-    std::memcpy(&prefix, bytes_, sizeof(prefix));
-    return prefix;
+  struct Recurrence {
+    using Item = Step<T>;
+    using Carry = T;
+    static T CarryOf(Value init) { return init.As<T>(); }
+    static Item ItemOf(T carry) { return {T(1), carry}; }
+    static T ToCarry(Item item) { return Canonical(item.term); }
+    static Item Neutral(const ScanArgs& args) { return {T(1), prefixd::Neutral(args.op, args.output()).As<T>()}; }
+  };
+  struct WideSingle {
+    using Item = double;
+    using Carry = double;
+    static double CarryOf(Value init) { return init.As<float>(); }
+    static double ItemOf(double carry) { return carry; }
+    static double ToCarry(double item) { return Canonical(item); }
+    static double Neutral(const ScanArgs&) { return -0.0; }
+  };
+  struct WideDouble {
+    using Item = Compensated<double>;
+    using Carry = Item;
+    static Item CarryOf(Value init) { return CompensatedOf(init.As<double>()); }
+    static Item ItemOf(Item carry) { return carry; }
+    static Item ToCarry(Item item) { return Settled(item); }
+    static Item Neutral(const ScanArgs&) { return CompensatedOf(-0.0); }
+  };
+
+  template <class F>
+  static void Visit(const ScanArgs& args, F&& f) {
+    if (args.is_wide()) return args.dtype == DType::kF32 ? f(WideSingle()) : f(WideDouble());
+    VisitDType(args.output(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (kIsFloating<T>) {
+        if (args.op == Op::kLinearRecurrence) return f(Recurrence<T>());
+      }
+      f(Native<T>());
+    });
   }
 
   alignas(Prefix<Step<double>>) std::byte bytes_[sizeof(Prefix<Step<double>>)];

@@ -226,7 +226,7 @@ class CpuLane final : public Lane {
   absl::Status Run(Primitive primitive, DType out_dtype, Op op, const Args& args, RunArray run) {
     PREFIXD_RETURN_IF_ERROR(Validate(args));
     PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm,
-                             device_.Resolve(primitive, args.dtype, out_dtype, op, args.algorithm));
+                             device_.Resolve(primitive, args.dtype, out_dtype, op, args.algorithm, PrecisionOf(args)));
     PREFIXD_RETURN_IF_ERROR(device_.CheckLength(primitive, algorithm, args.num_items));
     const bool is_default = device_.IsDefault(primitive, algorithm);
     if (IsDefaultOnly(args) && !is_default) {

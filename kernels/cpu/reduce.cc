@@ -5,6 +5,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "kernels/cpu/operators.h"
+#include "kernels/wide_sum.h"
 
 namespace prefixd::cpu {
 namespace {
@@ -19,8 +20,8 @@ using Values = absl::InlinedVector<T, 16>;
 
 // The value of the array behind `start`.
 template <class T>
-T Combine(const Kernels& kernels, const ReduceArgs& args, T start) {
-  const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op);
+T Combine(const Kernels& kernels, const ReduceArgs& args, T start, T neutral) {
+  const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op, args.precision);
   const uint64_t part_items = kPartBytes / std::max(SizeOf(args.dtype), sizeof(T));
   const bool is_ordered = IsOrdered(args.output(), args.op);
   const uint64_t value_items = is_ordered ? kTileItems : part_items;  // How many items a value is of.
@@ -31,9 +32,23 @@ T Combine(const Kernels& kernels, const ReduceArgs& args, T start) {
     functions.reduce({.in = in, .out = nullptr, .num_items = PartItems(args.num_items, part_items, part), .next = in},
                      &values[first / value_items]);
   });
-  Prefix<T> prefix = PrefixOf(start, Neutral(args.op, args.output()).As<T>());
+  Prefix<T> prefix = PrefixOf(start, neutral);
   functions.add(values.data(), values.size(), &prefix);
   return prefix.last;
+}
+
+// The state behind `state`, by an operator that keeps no positions, or of values alone.
+template <class T>
+ReduceState StateBehind(const Kernels& kernels, const ReduceArgs& args, const ReduceState& state) {
+  if (!args.is_wide()) {
+    const T value = Combine(kernels, args, state.value.As<T>(), Neutral(args.op, args.output()).As<T>());
+    return {Value::Of(Canonical(value)), state.position};
+  }
+  const auto start = state.value.As<double>();
+  if (args.dtype == DType::kF32) return {Value::Of(Canonical(Combine(kernels, args, start, -0.0))), state.position};
+  const Compensated<double> sum =
+      Settled(Combine<Compensated<double>>(kernels, args, {start, state.error}, CompensatedOf(-0.0)));
+  return {Value::Of(sum.sum), state.position, sum.error};
 }
 
 // The state behind `state`, by an operator that keeps positions.
@@ -68,11 +83,11 @@ ReduceState FindExtremum(const Kernels& kernels, const ReduceArgs& args, const R
 }  // namespace
 
 void ReduceToValue(const Kernels& kernels, const ReduceArgs& args) {
-  VisitDType(args.output(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T value = Canonical(Combine(kernels, args, args.init.value.As<T>()));
-    std::memcpy(args.values, &value, sizeof(value));
-  });
+  ReduceState state;
+  VisitDType(args.output(),
+             [&](auto tag) { state = StateBehind<typename decltype(tag)::type>(kernels, args, args.init); });
+  const Value value = ResultOf(args.output(), args.precision, state);
+  std::memcpy(args.values, &value, SizeOf(args.output()));
 }
 
 Work RunReduce(const Kernels& kernels, const ReduceArgs& args) {
@@ -83,7 +98,7 @@ Work RunReduce(const Kernels& kernels, const ReduceArgs& args) {
       if constexpr (kIsExtremum<decltype(op)>) {
         *args.state_out = FindExtremum<T, decltype(op)>(kernels, args, state);
       } else {
-        *args.state_out = {Value::Of(Canonical(Combine(kernels, args, state.value.As<T>()))), state.position};
+        *args.state_out = StateBehind<T>(kernels, args, state);
       }
     });
   });

@@ -103,25 +103,22 @@ void ReduceShortRows(const Kernels& kernels, const ReduceArgs& args, uint64_t fi
 
 // Scans rows one after the other, without what a scan of an array begins with.
 void ScanLongRows(const Kernels& kernels, const ScanArgs& args, uint64_t first_row, uint64_t num_rows) {
-  const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op);
-  VisitDType(args.output(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const AnyPrefix start = AnyPrefix::Before(args, args.init.As<T>());
-    for (uint64_t row = first_row; row < first_row + num_rows; ++row) {
-      const ScanArgs one = ArrayOf(args, row);
-      AnyPrefix prefix = start;
-      functions.scan({.in = one.in,
-                      .out = one.out,
-                      .num_items = one.num_items,
-                      .next = one.in,
-                      .reverse = args.reverse,
-                      .exclusive = args.kind == ScanKind::kExclusive,
-                      .stream = false,
-                      .coefficients = one.coefficients,
-                      .coefficient = &one.coefficient.bits},
-                     prefix.data());
-    }
-  });
+  const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op, args.precision);
+  const AnyPrefix start = AnyPrefix::Before(args);
+  for (uint64_t row = first_row; row < first_row + num_rows; ++row) {
+    const ScanArgs one = ArrayOf(args, row);
+    AnyPrefix prefix = start;
+    functions.scan({.in = one.in,
+                    .out = one.out,
+                    .num_items = one.num_items,
+                    .next = one.in,
+                    .reverse = args.reverse,
+                    .exclusive = args.kind == ScanKind::kExclusive,
+                    .stream = false,
+                    .coefficients = one.coefficients,
+                    .coefficient = &one.coefficient.bits},
+                   prefix.data());
+  }
 }
 
 }  // namespace
@@ -130,7 +127,8 @@ Work RunRowScan(const Kernels& kernels, const ScanArgs& args) {
   if (args.num_items == 0) return {};
   const size_t item_bytes = std::max(SizeOf(args.dtype), SizeOf(args.output()));
   const uint64_t row_bytes = args.num_items * item_bytes;
-  if (args.num_items <= kMaxShortRowItems && args.num_arrays > 1 && args.op != Op::kLinearRecurrence) {
+  const bool has_columns = args.op != Op::kLinearRecurrence && !args.is_wide();  // That short rows could be.
+  if (args.num_items <= kMaxShortRowItems && args.num_arrays > 1 && has_columns) {
     ForRows(args.num_arrays, BlockRows(item_bytes),
             [&](uint64_t first_row, uint64_t num_rows) { ScanShortRows(kernels, args, first_row, num_rows); });
   } else if (row_bytes <= kPartBytes) {
@@ -162,7 +160,7 @@ Work RunRowReduce(const Kernels& kernels, const ReduceArgs& args) {
   if (args.num_items == 0) {
     const Value empty = EmptyValue(args);
     for (uint64_t row = 0; row < args.num_arrays; ++row) std::memcpy(ArrayOf(args, row).values, &empty, out_bytes);
-  } else if (args.num_items <= kMaxShortRowItems && args.num_arrays > 1) {
+  } else if (args.num_items <= kMaxShortRowItems && args.num_arrays > 1 && !args.is_wide()) {
     ForRows(args.num_arrays, BlockRows(std::max(in_bytes, out_bytes)),
             [&](uint64_t first_row, uint64_t num_rows) { ReduceShortRows(kernels, args, first_row, num_rows); });
   } else if (row_bytes <= kPartBytes) {

@@ -1,19 +1,17 @@
 #include "kernels/cpu/scan.h"
 
 #include <cstddef>
-#include <cstring>
 
 #include "kernels/args/check.h"
 #include "kernels/cpu/any_prefix.h"
 #include "kernels/cpu/caches.h"
-#include "kernels/cpu/operators.h"
 
 namespace prefixd::cpu {
 namespace {
 
 // What ScanFunctions::reduce gives.
 struct PartValues {
-  // A value of a tile for every element of one, or, twice as large, a Step.
+  // A value of a tile for every element of one, or, twice as large, a Step or a wide sum.
   alignas(Step<double>) std::byte bytes[2 * kPartBytes / kTileItems];
   uint64_t count;
 };
@@ -57,7 +55,7 @@ class Parts {
 };
 
 void ScanAll(const Kernels& kernels, const ScanArgs& args, AnyPrefix* prefix) {
-  const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op);
+  const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op, args.precision);
   const Parts parts(args);
   const uint64_t last = parts.count() - 1;
   const int num_threads = NumThreads(parts.count());
@@ -94,18 +92,9 @@ void ScanAll(const Kernels& kernels, const ScanArgs& args, AnyPrefix* prefix) {
 }  // namespace
 
 Work RunScan(const Kernels& kernels, const ScanArgs& args) {
-  VisitDType(args.output(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T carry = args.init.As<T>();
-    if (args.carry_in != nullptr) std::memcpy(&carry, args.carry_in, sizeof(T));
-    if (args.num_items > 0) {
-      AnyPrefix prefix = AnyPrefix::Before(args, carry);
-      ScanAll(kernels, args, &prefix);
-      carry = prefix.Last<T>(args);
-    }
-    carry = Canonical(carry);
-    if (args.carry_out != nullptr) std::memcpy(args.carry_out, &carry, sizeof(T));
-  });
+  AnyPrefix prefix = AnyPrefix::Before(args);
+  if (args.num_items > 0) ScanAll(kernels, args, &prefix);
+  if (args.carry_out != nullptr) prefix.PutCarry(args, args.carry_out);
   if (args.num_items == 0) return {};
   return {.launches = 1, .num_bytes = args.num_items * ItemBytes(args)};
 }

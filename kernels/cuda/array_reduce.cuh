@@ -53,7 +53,11 @@ __device__ void StoreBits(const ArrayReduceParams<In, Out>& p, uint64_t array, u
 // Writes what an array of this value, joined with the start, comes to. Needs: it has elements.
 template <Op kOp, class In, class Out, class Item>
 __device__ void StoreValue(const ArrayReduceParams<In, Out>& p, uint64_t array, Item item) {
-  StoreBits(p, array, StateBehind<kOp>(p.each, p.each.init, item, 0).value.bits);
+  if constexpr (kOp == Op::kWideSum) {
+    StoreBits(p, array, ValueOf(Operator<kOp, Out>::Store(item)).bits);
+  } else {
+    StoreBits(p, array, StateBehind<kOp>(p.each, p.each.init, item, 0).value.bits);
+  }
 }
 
 // The number of the block: that in the grid, or the ticket that it takes where blocks wait for others. Called by all

@@ -38,8 +38,8 @@ __global__ void __launch_bounds__(kBlockScanThreads)
   const uint64_t array_begin = blockIdx.x * p.num_items;
   Out* out = p.out + array_begin;
   const Item neutral = Operator::Load(p.neutral);
-  Item array = Operator::Load(p.carry_in != nullptr ? *p.carry_in : p.init);
-  if (p.num_items == 0 && p.carry_out != nullptr && threadIdx.x == 0) *p.carry_out = Operator::Store(array);
+  Item array = LoadStart<Operator>(p);
+  if (p.num_items == 0 && p.carry_out != nullptr && threadIdx.x == 0) StoreCarry<Operator>(p, array);
 
   const int step_items = static_cast<int>(blockDim.x / kWarpThreads) * kWarpItems;
   const int step_leaves = step_items / kLeafItems;

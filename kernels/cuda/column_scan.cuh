@@ -254,7 +254,7 @@ cudaError_t LaunchColumnScan(const ScanArgs& args, LaunchContext* context) {
                                             .num_columns = args.num_arrays,
                                             .pitch = args.reverse ? -pitch : pitch,
                                             .init = args.init.As<Out>(),
-                                            .neutral = Neutral(kOp, kDTypeOf<Out>).template As<Out>(),
+                                            .neutral = NeutralOf<kOp, Out>(),
                                             .exclusive = args.kind == ScanKind::kExclusive};
   constexpr int kWidth = 8 / sizeof(In);
   if constexpr (sizeof(In) == sizeof(Out) && kWidth > 1) {

@@ -216,6 +216,10 @@ absl::Status CudaLane::Scan(const ScanArgs& args) {
     if (!FollowsNumerics(algorithm)) {
       return LaunchYardstick(Resolved(args, algorithm), &context_, &traffic.launches);
     }
+    if (args.is_wide()) {
+      return args.dtype == DType::kF32 ? LaunchWideScan<float>(args, &context_)
+                                       : LaunchWideScan<double>(args, &context_);
+    }
     if (args.op == Op::kLinearRecurrence) {
       return args.dtype == DType::kF32 ? LaunchRecurrence<float>(args, &context_)
                                        : LaunchRecurrence<double>(args, &context_);
@@ -241,6 +245,10 @@ absl::Status CudaLane::Reduce(const ReduceArgs& args) {
   return Timed(Stage::kKernel, traffic, "the reduce kernel", [&] {
     if (!FollowsNumerics(algorithm)) {
       return LaunchYardstick(Resolved(args, algorithm), &context_, &traffic.launches);
+    }
+    if (args.is_wide()) {
+      return args.dtype == DType::kF32 ? LaunchWideReduce<float>(args, &context_)
+                                       : LaunchWideReduce<double>(args, &context_);
     }
     return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) {
       return LaunchReduce<typename decltype(in)::type, typename decltype(out)::type>(args, &context_);
@@ -345,7 +353,8 @@ uint64_t CudaDevice::FreeMemoryBytes() const {
 
 template <class Args>
 absl::StatusOr<Algorithm> CudaDevice::ResolveFor(Primitive primitive, DType out_dtype, Op op, const Args& args) const {
-  PREFIXD_ASSIGN_OR_RETURN(const Algorithm resolved, Resolve(primitive, args.dtype, out_dtype, op, args.algorithm));
+  PREFIXD_ASSIGN_OR_RETURN(const Algorithm resolved,
+                           Resolve(primitive, args.dtype, out_dtype, op, args.algorithm, PrecisionOf(args)));
   PREFIXD_RETURN_IF_ERROR(CheckLength(primitive, resolved, args.num_items));
   bool is_batch = args.num_arrays != 1;
   if constexpr (requires { args.state_out; }) is_batch |= args.values != nullptr;

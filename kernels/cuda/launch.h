@@ -130,6 +130,11 @@ cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context);
 // A scan by a linear recurrence.
 template <class T>
 cudaError_t LaunchRecurrence(const ScanArgs& args, LaunchContext* context);
+// Sums in more precision than T's, which are not interleaved.
+template <class T>
+cudaError_t LaunchWideScan(const ScanArgs& args, LaunchContext* context);
+template <class T>
+cudaError_t LaunchWideReduce(const ReduceArgs& args, LaunchContext* context);
 template <class In, class Out>
 cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context);
 // The number kept also goes to h_num_kept, in pinned memory.

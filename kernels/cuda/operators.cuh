@@ -16,6 +16,7 @@
 
 #include "kernels/log_add_exp.h"
 #include "kernels/types.h"
+#include "kernels/wide_sum.h"
 
 namespace prefixd::cuda {
 
@@ -83,6 +84,12 @@ struct Operator {
     }
   }
 };
+
+// Neutral, for the operators of the kernels too.
+template <Op kOp, class Out>
+Out NeutralOf() {
+  return Neutral(kOp == Op::kWideSum ? Op::kSum : kOp, kDTypeOf<Out>).template As<Out>();
+}
 
 // Floats by an operator that rounds: the bits depend on the order.
 template <Op kOp, class Out>
@@ -160,6 +167,11 @@ inline constexpr bool kIgnoresSign =
 template <class T, Op kOp>
 using WrappingType = typename std::conditional_t<!kIsFloating<T> && kIgnoresSign<kOp>, std::make_unsigned<T>,
                                                  std::type_identity<T>>::type;
+
+inline __device__ Compensated<double> Canonical(Compensated<double> v) { return Settled(v); }
+inline __device__ bool operator==(Compensated<double> a, Compensated<double> b) {
+  return a.sum == b.sum && a.error == b.error;
+}
 
 // Value::As and Value::Of on the device.
 template <class T>

@@ -39,8 +39,12 @@ cudaError_t LaunchReduceOf(const ReduceArgs& args, LaunchContext* context) {
   if (SegmentReduceServes(args)) return LaunchSegmentReduce<In, Out, kOp>(args, context);
   if (args.values != nullptr) {
     // No items: nothing is interleaved.
-    if (args.order == BatchOrder::kOneByOne || args.num_items == 0) return LaunchRowReduce<In, Out, kOp>(args, context);
-    return LaunchColumnReduce<In, Out, kOp>(args, context);
+    if constexpr (kOp != Op::kWideSum) {
+      if (args.order != BatchOrder::kOneByOne && args.num_items > 0) {
+        return LaunchColumnReduce<In, Out, kOp>(args, context);
+      }
+    }
+    return LaunchRowReduce<In, Out, kOp>(args, context);
   }
   ReduceParams<In, Out> params = ReduceParamsOf<In, Out, kOp>(args);
   params.aligned = HasAlignedRuns(params.in);

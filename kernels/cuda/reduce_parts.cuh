@@ -39,7 +39,7 @@ ReduceParams<In, Out> ReduceParamsOf(const ReduceArgs& args) {
           .num_items = args.num_items,
           .first_item = args.first_item,
           .num_tiles = 0,
-          .neutral = Neutral(kOp, kDTypeOf<Out>).template As<Out>(),
+          .neutral = NeutralOf<kOp, Out>(),
           .aligned = false,
           .is_signed = IsSigned(args.dtype),
           .result_bytes = static_cast<int>(SizeOf(args.output())),
@@ -107,7 +107,11 @@ __device__ Item LeafValue(const Run<In>& run, int num_valid, Item neutral) {
 // What the fold begins with: the start, or the neutral item if the start is joined at the end.
 template <Op kOp, class In, class Out>
 __device__ auto FoldStart(const ReduceParams<In, Out>& p, const ReduceState& start) {
-  return Operator<kOp, Out>::Load(kWidensElements<kOp> ? ValueAs<Out>(start.value) : p.neutral);
+  if constexpr (kOp == Op::kWideSum) {
+    return Operator<kOp, Out>::FromState(start);
+  } else {
+    return Operator<kOp, Out>::Load(kWidensElements<kOp> ? ValueAs<Out>(start.value) : p.neutral);
+  }
 }
 
 // For min and max: the better of the start and the array's value, with its position. The lower position wins a tie.
@@ -125,8 +129,9 @@ __device__ ReduceState BetterOf(const ReduceState& start, Item value, uint64_t p
 template <Op kOp, class In, class Out, class Item>
 __device__ ReduceState StateBehind(const ReduceParams<In, Out>& p, const ReduceState& start, Item item,
                                    uint64_t position) {
+  if constexpr (kOp == Op::kWideSum) return Operator<kOp, Out>::ToState(item, start.position);
   const Out value = Operator<kOp, Out>::Store(item);
-  if constexpr (kWidensElements<kOp>) {
+  if constexpr (kWidensElements<kOp> || kOp == Op::kWideSum) {
     return {ValueOf(value), start.position};
   } else if (p.num_items == 0) {
     return {ToState<Out>(FromState<Out>(start.value, p.result_bytes), p.result_bytes), start.position};

@@ -68,8 +68,8 @@ inline __device__ void CommitStores() { ::cuda::ptx::cp_async_bulk_commit_group(
 // Waits until this thread's groups of stores have read their source.
 inline __device__ void WaitForStoresToRead() { ::cuda::ptx::cp_async_bulk_wait_group_read(::cuda::ptx::n32_t<0>{}); }
 
-// A barrier of all threads of some warps of the block. Each team has a number of its own, from 1 to 15. Lanes come to it
-// together: nvcc 13.0 with --Ofast-compile=max lets those that are ahead count for their whole warp.
+// A barrier of all threads of some warps of the block. Each team has a number of its own, from 1 to 15. Lanes come to
+// it together: nvcc 13.0 with --Ofast-compile=max lets those that are ahead count for their whole warp.
 template <int kTeam, int kThreads>
 __device__ void SyncTeam() {
   __syncwarp();

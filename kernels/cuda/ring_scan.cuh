@@ -146,11 +146,8 @@ class RingScan {
     }
     // The epoch and carry_in are read before anything is published: tile_scan.cuh says why.
     const uint32_t epoch = p_.states.Epoch();
-    Item start = Operator::Load(p_.init);
-    if (p_.carry_in != nullptr) {
-      start = Operator::Load(*p_.carry_in);
-      __threadfence();
-    }
+    const Item start = LoadStart<Operator>(p_);
+    if (p_.carry_in != nullptr) __threadfence();
     __syncthreads();
     if (warp < Shape::kReduceWarps) {
       Reduce(warp);
@@ -336,7 +333,11 @@ class RingScan {
         for (int i = 0; i < kRunItems; ++i) {
           if (first_item + i != p_.num_items - 1) continue;
           __threadfence();
-          *p_.carry_out = results[i];
+          if constexpr (requires { typename Operator::Carry; }) {
+            StoreCarry<Operator>(p_, run.items[i]);
+          } else {
+            *static_cast<Out*>(p_.carry_out) = results[i];
+          }
         }
       }
       __syncwarp();

@@ -185,7 +185,7 @@ __device__ typename Operator::Item FoldTiles(const TileStates& states, uint32_t 
                                              uint64_t num_tiles, typename Operator::Item start,
                                              typename Operator::Item neutral) {
   using Item = typename Operator::Item;
-  constexpr int kGroups = sizeof(Item) == 8 ? 4 : 8;  // Whose states are read at once.
+  constexpr int kGroups = 32 / sizeof(Item);  // Whose states are read at once.
   Item array = start;
   for (uint64_t first = 0; first < num_tiles; first += kGroups * kJoinSlots) {
     Item values[kGroups];

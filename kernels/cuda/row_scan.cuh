@@ -148,7 +148,7 @@ cudaError_t LaunchRowScan(const ScanArgs& args, LaunchContext* context) {
                                          .num_rows = args.num_arrays,
                                          .row_items = args.num_items,
                                          .init = args.init.As<Out>(),
-                                         .neutral = Neutral(kOp, kDTypeOf<Out>).template As<Out>(),
+                                         .neutral = NeutralOf<kOp, Out>(),
                                          .exclusive = args.kind == ScanKind::kExclusive};
   if constexpr (sizeof(In) == sizeof(Out)) {
     if (args.num_items * sizeof(Out) <= kMaxShortRowBytes) {

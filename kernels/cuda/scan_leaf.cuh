@@ -25,8 +25,8 @@ struct ScanParams {
   uint32_t num_tiles;  // The number of tickets. Each is for a tile, or in the ring for several.
   Out init;
   Out neutral;  // Changes nothing in front of any element.
-  const Out* carry_in;
-  Out* carry_out;  // May be carry_in.
+  const void* carry_in;
+  void* carry_out;  // May be carry_in.
   bool exclusive;
   bool reverse;
   bool aligned;       // in and out can be moved run by run.
@@ -42,9 +42,9 @@ ScanParams<In, Out> ScanParamsOf(const ScanArgs& args, const LaunchContext& cont
                                 .num_items = args.num_items,
                                 .num_tiles = 0,
                                 .init = args.init.As<Out>(),
-                                .neutral = Neutral(kOp, kDTypeOf<Out>).template As<Out>(),
-                                .carry_in = static_cast<const Out*>(args.carry_in),
-                                .carry_out = static_cast<Out*>(args.carry_out),
+                                .neutral = NeutralOf<kOp, Out>(),
+                                .carry_in = args.carry_in,
+                                .carry_out = args.carry_out,
                                 .exclusive = args.kind == ScanKind::kExclusive,
                                 .reverse = args.reverse,
                                 .aligned = false,
@@ -56,6 +56,33 @@ ScanParams<In, Out> ScanParamsOf(const ScanArgs& args, const LaunchContext& cont
     params.aligned = false;
   }
   return params;
+}
+
+// A carry is a result, unless the operator says what it is.
+template <class Operator, class Out>
+struct CarryTraits {
+  using Type = Out;
+};
+template <class Operator, class Out>
+requires requires { typename Operator::Carry; }
+struct CarryTraits<Operator, Out> {
+  using Type = typename Operator::Carry;
+};
+
+// What stands before the first item.
+template <class Operator, class In, class Out>
+__device__ auto LoadStart(const ScanParams<In, Out>& p) {
+  using Carry = typename CarryTraits<Operator, Out>::Type;
+  return p.carry_in != nullptr ? Operator::Load(*static_cast<const Carry*>(p.carry_in)) : Operator::Load(p.init);
+}
+
+template <class Operator, class In, class Out, class Item>
+__device__ void StoreCarry(const ScanParams<In, Out>& p, Item item) {
+  if constexpr (requires { typename Operator::Carry; }) {
+    *static_cast<typename Operator::Carry*>(p.carry_out) = Canonical(item);
+  } else {
+    *static_cast<Out*>(p.carry_out) = Operator::Store(item);
+  }
 }
 
 // What a thread has of a tile, as items of the operator.
@@ -132,7 +159,7 @@ __device__ void KeepCarry(const ScanParams<In, Out>& p, uint64_t first_item, con
   for (int i = 0; i < kRunItems; ++i) {
     if (first_item + i == p.num_items - 1) {
       __threadfence();
-      *p.carry_out = Operator::Store(run[i]);
+      StoreCarry<Operator>(p, run[i]);
     }
   }
 }

@@ -317,7 +317,7 @@ cudaError_t LaunchSegmentScan(const ScanArgs& args, LaunchContext* context) {
                                        .out = static_cast<Out*>(args.out),
                                        .num_ranges = 0,
                                        .init = args.init.As<Out>(),
-                                       .neutral = Neutral(kOp, kDTypeOf<Out>).template As<Out>(),
+                                       .neutral = NeutralOf<kOp, Out>(),
                                        .exclusive = args.kind == ScanKind::kExclusive,
                                        .max_warp_items = 0,
                                        .only_long = false,

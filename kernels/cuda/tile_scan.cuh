@@ -39,8 +39,7 @@ __global__ void __launch_bounds__(TileShape::kThreads)
   // element, after it has seen the values of all other tiles. The fences put these reads before this write.
   const uint32_t epoch = p.states.Epoch();
   const Item neutral = Operator::Load(p.neutral);
-  Fold fold(p.states, epoch, Operator::Load(p.carry_in != nullptr ? *p.carry_in : p.init), neutral, WarpOfBlock(),
-            s_fold);
+  Fold fold(p.states, epoch, LoadStart<Operator>(p), neutral, WarpOfBlock(), s_fold);
   if (p.carry_in != nullptr) __threadfence();
   if (threadIdx.x == 0) {
     s_tile = p.states.TakeTile();

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/association.h"
+#include "kernels/wide_sum.h"
 
 namespace prefixd::cuda {
 
@@ -22,6 +23,10 @@ inline __device__ int WarpOfBlock() { return static_cast<int>(threadIdx.x / kWar
 template <class T>
 __device__ T ShuffleFrom(T v, int lane) {
   return __shfl_sync(kAllLanes, v, lane);
+}
+
+inline __device__ Compensated<double> ShuffleFrom(Compensated<double> v, int lane) {
+  return {ShuffleFrom(v.sum, lane), ShuffleFrom(v.error, lane)};
 }
 
 // Joins two neighbouring parts. Each lane says which of them stands on the left.

@@ -126,6 +126,7 @@ class StepCheck {
         CheckAllRoles(SetOf({Role::kValues}), SetOf({Role::kSegmentOffsets, Role::kKeys}), SetOf({Role::kOut}),
                       (finds_place ? SetOf({Role::kIndexOut}) : 0) | (has_keys ? SetOf({Role::kKeysOut}) : 0)));
     PREFIXD_RETURN_IF_ERROR(CheckPrimitive(*spec));
+    PREFIXD_RETURN_IF_ERROR(CheckReduce(*spec));
     PREFIXD_RETURN_IF_ERROR(CheckType(Role::kValues, spec->dtype));
     PREFIXD_RETURN_IF_ERROR(CheckSegments(spec));
     if (spec->segmented) {

@@ -9,6 +9,16 @@ namespace {
 
 bool HasManyValues(const ReduceSpec& spec) { return spec.axis || spec.segmented; }
 
+// The state in front of the first element.
+ReduceState StartOf(const ReduceSpec& spec) {
+  if (spec.precision == Precision::kNative) {
+    return spec.init ? ReduceState{*spec.init, 0} : ReduceState{Neutral(spec.op, spec.output())};
+  }
+  if (!spec.init) return {Neutral(spec.op, DType::kF64)};
+  const double init = spec.dtype == DType::kF32 ? spec.init->As<float>() : spec.init->As<double>();
+  return {Value::Of(init), 0};
+}
+
 class ReduceWork final : public Work {
  public:
   ReduceWork(const Device& device, const ReduceSpec& spec)
@@ -32,21 +42,21 @@ class ReduceWork final : public Work {
   absl::Status Enqueue(Lane& lane, const WorkArrays& arrays) const override {
     std::byte* const state_out = arrays.carry_out != nullptr ? arrays.carry_out : arrays.scalar;
     const LaneBatch batch = BatchOf(reduce_.axis, arrays);
-    return lane.Reduce(
-        {.dtype = reduce_.dtype,
-         .out_dtype = reduce_.out_dtype,
-         .op = reduce_.op,
-         .algorithm = reduce_.algorithm,
-         .in = arrays.in,
-         .num_items = batch.num_items,
-         .num_arrays = batch.num_arrays,
-         .order = batch.order,
-         .offsets = arrays.offsets,
-         .first_item = arrays.first_item,
-         .init = reduce_.init ? ReduceState{*reduce_.init, 0} : ReduceState{Neutral(reduce_.op, reduce_.output())},
-         .state_in = reinterpret_cast<const ReduceState*>(arrays.carry_in),
-         .state_out = HasManyValues(reduce_) ? nullptr : reinterpret_cast<ReduceState*>(state_out),
-         .values = HasManyValues(reduce_) ? arrays.values : nullptr});
+    return lane.Reduce({.dtype = reduce_.dtype,
+                        .out_dtype = reduce_.out_dtype,
+                        .op = reduce_.op,
+                        .precision = reduce_.precision,
+                        .algorithm = reduce_.algorithm,
+                        .in = arrays.in,
+                        .num_items = batch.num_items,
+                        .num_arrays = batch.num_arrays,
+                        .order = batch.order,
+                        .offsets = arrays.offsets,
+                        .first_item = arrays.first_item,
+                        .init = StartOf(reduce_),
+                        .state_in = reinterpret_cast<const ReduceState*>(arrays.carry_in),
+                        .state_out = HasManyValues(reduce_) ? nullptr : reinterpret_cast<ReduceState*>(state_out),
+                        .values = HasManyValues(reduce_) ? arrays.values : nullptr});
   }
 
   void Describe(const WorkTotals& totals, Result* result) const override {
@@ -58,7 +68,7 @@ class ReduceWork final : public Work {
     }
     if (!totals.scalar) return;  // It failed.
     const ReduceState& state = *totals.scalar;
-    result->value = state.value;
+    result->value = ResultOf(reduce_.output(), reduce_.precision, state);
     const bool is_extremum = reduce_.op == Op::kMin || reduce_.op == Op::kMax;
     if (is_extremum && state.position != 0 && state.position != ReduceState::kNothing) {
       result->index = state.position - 1;

@@ -16,7 +16,7 @@ class ScanWork final : public Work {
   ScanWork(const Device& device, const ScanSpec& spec)
       : Work(device, spec,
              {.value_bytes = SizeOf(spec.output()),
-              .carry_bytes = IsWhole(spec) ? 0 : SizeOf(spec.output()),
+              .carry_bytes = IsWhole(spec) ? 0 : CarryBytes(spec.output(), spec.precision),
               .depends_on_cuts = !IsWhole(spec) && DependsOnCuts(spec.algorithm, spec.op, spec.output()),
               .in_place = !spec.include_initial,
               .is_whole = IsWhole(spec),
@@ -50,6 +50,7 @@ class ScanWork final : public Work {
     return lane.Scan({.dtype = scan_.dtype,
                       .out_dtype = scan_.out_dtype,
                       .op = scan_.op,
+                      .precision = scan_.precision,
                       .kind = kind,
                       .reverse = scan_.reverse,
                       .algorithm = scan_.algorithm,

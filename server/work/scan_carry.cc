@@ -25,6 +25,7 @@ std::string HeadOf(const Work& work) {
     head.push_back(static_cast<char>(scan.has_coefficients));
     head.append(reinterpret_cast<const char*>(&coefficient.bits), sizeof(coefficient.bits));
   }
+  if (scan.precision != Precision::kNative) head.push_back(static_cast<char>(scan.precision));
   return head;
 }
 

@@ -113,11 +113,13 @@ absl::Status SegmentsOnStream(DType input, DType output) {
 
 absl::StatusOr<std::unique_ptr<const Work>> MakeWork(const Device& device, Operation operation) {
   if (const auto* const scan = std::get_if<ScanSpec>(&operation)) PREFIXD_RETURN_IF_ERROR(CheckScan(*scan));
+  if (const auto* const reduce = std::get_if<ReduceSpec>(&operation)) PREFIXD_RETURN_IF_ERROR(CheckReduce(*reduce));
   if (const std::optional<Spec> spec = SpecOf(operation)) {
     const Primitive primitive = PrimitiveOf(*spec);
     PREFIXD_ASSIGN_OR_RETURN(
         const Algorithm algorithm,
-        device.Resolve(primitive, InputOf(*spec), OutputOf(*spec), OpOf(*spec).value_or(Op::kSum), AlgorithmOf(*spec)));
+        device.Resolve(primitive, InputOf(*spec), OutputOf(*spec), OpOf(*spec).value_or(Op::kSum), AlgorithmOf(*spec),
+                       std::visit([](const auto& one) { return PrecisionOf(one); }, *spec)));
     std::visit(
         [&](auto& one) {
           if constexpr (requires { one.algorithm = algorithm; }) one.algorithm = algorithm;

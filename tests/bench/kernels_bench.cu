@@ -160,6 +160,46 @@ class Bench {
     Free(d_in, d_out);
   }
 
+  // Sums in the elements' precision and in more, and sums of exponentials.
+  template <class T>
+  void RunFloats(size_t n, const char* name) {
+    T* d_in;
+    T* d_out;
+    Check(cudaMalloc(&d_in, n * sizeof(T)));
+    Check(cudaMalloc(&d_out, n * sizeof(T)));
+    Fill<<<2048, 256>>>(d_in, n);
+    CopyTime(n * sizeof(T));
+    const auto run = [&](Op op, prefixd::Precision precision, const std::string& how) {
+      const std::string what = how + " " + name;
+      for (const auto kind : {prefixd::ScanKind::kInclusive, prefixd::ScanKind::kExclusive}) {
+        prefixd::ScanArgs args;
+        args.dtype = prefixd::kDTypeOf<T>;
+        args.op = op;
+        args.precision = precision;
+        args.kind = kind;
+        args.in = d_in;
+        args.out = d_out;
+        args.num_items = n;
+        args.init = prefixd::ScanStart(op, args.dtype, kind);
+        Line("scan " + std::string(prefixd::Name(kind)) + " " + what, n, 2.0 * n * sizeof(T),
+             [&] { Check(lane_->Scan(args)); });
+      }
+      prefixd::ReduceArgs args;
+      args.dtype = prefixd::kDTypeOf<T>;
+      args.op = op;
+      args.precision = precision;
+      args.in = d_in;
+      args.num_items = n;
+      args.init = {prefixd::Neutral(op, args.state_dtype()), prefixd::ReduceState::kNothing};
+      args.state_out = reinterpret_cast<prefixd::ReduceState*>(d_scratch_);
+      Line("reduce " + what, n, 1.0 * n * sizeof(T), [&] { Check(lane_->Reduce(args)); });
+    };
+    run(Op::kSum, prefixd::Precision::kNative, "plain sum");
+    run(Op::kSum, prefixd::Precision::kWide, "wide sum");
+    run(Op::kLogAddExp, prefixd::Precision::kNative, "log_add_exp");
+    Free(d_in, d_out);
+  }
+
   // Many small arrays in one launch, beside as many launches of CUB.
   void RunBatch(size_t num_arrays, size_t num_items) {
     float* d_in;
@@ -353,6 +393,8 @@ int main(int argc, char** argv) {
   bench.RunWide<uint8_t, uint32_t>(n, "u8 to u32");
   bench.RunWide<int16_t, int32_t>(n, "i16 to i32");
   bench.RunWide<float, double>(n, "f32 to f64");
+  bench.RunFloats<float>(n, "f32");
+  bench.RunFloats<double>(n, "f64");
   bench.Run<float>(size_t{1} << 30, "f32");
   bench.Run<uint8_t>((size_t{1} << 32) + 17, "u8");
   bench.RunDifference<float>(n, "f32");

@@ -223,6 +223,21 @@ TEST_F(ResidentTest, Segments) {
   EXPECT_EQ(scan_from_here->values.back(), few.back());
 }
 
+TEST_F(ResidentTest, WideSums) {
+  const std::vector<double> values = {1e16, 1, -1e16, 0x1p-60};
+  const std::vector<double> sums = {1e16, 1e16, 1, 1};
+  const ScanOptions<double> wide = {.precision = Precision::kWide};
+  const auto array = client_.Upload<double>(values);
+  ASSERT_TRUE(array.ok()) << array.status();
+  EXPECT_EQ(client_.Scan<double>(values, wide)->values, sums);
+  EXPECT_EQ(client_.Scan<double>(*array, wide)->values, sums);
+  EXPECT_EQ(client_.Scan<double>(values)->values[2], 0);
+  EXPECT_EQ(client_.Reduce<double>(values, {.precision = Precision::kWide})->value, 1);
+  EXPECT_EQ(client_.Reduce<double>(*array, {.precision = Precision::kWide})->value, 1);
+  EXPECT_EQ(ErrorReason(client_.Reduce<double>(values, {.op = Op::kMax, .precision = Precision::kWide}).status()),
+            "UNSUPPORTED_COMBINATION");
+}
+
 TEST_F(ResidentTest, LinearRecurrences) {
   const std::vector<double> values = Values<double>(300'000);
   std::vector<double> coefficients(values.size());

@@ -160,9 +160,8 @@ struct DTypeParam {
 };
 // Whether tests of this parameter run only a random share of their cases, so that the suite stays quick. So do narrow
 // types and wider outputs: they are two thirds of the list, and they use the same templates as the rest. So does
-// log_add_exp, of which what is expected takes long to compute, and all
-// that runs once more: with an instruction set that is not the machine's widest, or under the address sanitizer, which
-// takes four times as long.
+// log_add_exp, of which what is expected takes long to compute. So does all that runs once more: with an instruction
+// set that is not the machine's widest, or under the address sanitizer, which takes four times as long.
 bool TakesAShare(const OpParam& param);
 bool TakesAShare(const DTypeParam& param);
 struct DeviceParam {

@@ -110,6 +110,7 @@ void FuzzScan(Input* input) {
   args.dtype = types.in;
   args.out_dtype = types.out;
   args.op = op;
+  if (IsWideSum(types.in, types.out, op) && input->Below(2) == 1) args.precision = Precision::kWide;
   args.kind = input->Below(2) == 0 ? ScanKind::kInclusive : ScanKind::kExclusive;
   args.reverse = input->Below(2) == 0;
   args.num_items = input->Below(kMaxItems);
@@ -119,7 +120,7 @@ void FuzzScan(Input* input) {
   const std::vector<uint8_t> items = input->Items(types.in, args.num_items);
   CompareSets("scan", [&](const cpu::Kernels& kernels) {
     Outcome outcome = {std::vector<uint8_t>(args.num_items * SizeOf(types.out)),
-                       std::vector<uint8_t>(SizeOf(types.out))};
+                       std::vector<uint8_t>(CarryBytes(types.out, args.precision))};
     if (in_place) outcome.results = items;
     args.in = in_place ? outcome.results.data() : items.data();
     args.out = outcome.results.data();
@@ -137,16 +138,20 @@ void FuzzReduce(Input* input) {
   args.dtype = types.in;
   args.out_dtype = types.out;
   args.op = op;
+  if (IsWideSum(types.in, types.out, op) && input->Below(2) == 1) args.precision = Precision::kWide;
   args.num_items = input->Below(kMaxItems);
-  args.init = {Neutral(op, types.out), ReduceState::kNothing};
+  args.init = {Neutral(op, args.state_dtype()), ReduceState::kNothing};
   const std::vector<uint8_t> items = input->Items(types.in, args.num_items);
   args.in = items.data();
   CompareSets("reduce", [&](const cpu::Kernels& kernels) {
     ReduceState state;
     args.state_out = &state;
     cpu::RunReduce(kernels, args);
-    Outcome outcome = {std::vector<uint8_t>(SizeOf(types.out)), std::vector<uint8_t>(sizeof(state.position))};
-    std::memcpy(outcome.results.data(), &state.value.bits, outcome.results.size());
+    const size_t value_bytes = SizeOf(args.state_dtype());
+    Outcome outcome = {std::vector<uint8_t>(value_bytes + sizeof(state.error)),
+                       std::vector<uint8_t>(sizeof(state.position))};
+    std::memcpy(outcome.results.data(), &state.value.bits, value_bytes);
+    std::memcpy(outcome.results.data() + value_bytes, &state.error, sizeof(state.error));
     std::memcpy(outcome.rest.data(), &state.position, outcome.rest.size());
     return outcome;
   });

@@ -133,6 +133,12 @@ TEST(TypesTest, WhatIsSupported) {
     EXPECT_FALSE(IsDefined(op, DType::kBF16));
   }
   EXPECT_TRUE(IsSupported(Primitive::kScan, DType::kF64, DType::kF64, Op::kProd));
+  EXPECT_TRUE(IsSupported(Primitive::kReduce, DType::kF32, DType::kF64, Op::kLogAddExp));
+  EXPECT_FALSE(IsSupported(Primitive::kScan, DType::kI64, DType::kI64, Op::kLogAddExp));
+  EXPECT_TRUE(IsWideSum(DType::kF64, DType::kF64, Op::kSum));
+  EXPECT_FALSE(IsWideSum(DType::kF32, DType::kF64, Op::kSum));
+  EXPECT_FALSE(IsWideSum(DType::kF16, DType::kF16, Op::kSum));
+  EXPECT_FALSE(IsWideSum(DType::kF32, DType::kF32, Op::kProd));
   EXPECT_FALSE(IsSupported(Primitive::kScan, DType::kF64, DType::kF64, Op::kLinearRecurrence));
   EXPECT_TRUE(IsSupported(Primitive::kScan, DType::kF32, DType::kF64, Op::kSum));
   EXPECT_FALSE(IsSupported(Primitive::kScan, DType::kF32, DType::kF64, Op::kXor));
@@ -192,6 +198,7 @@ TEST(DispatchDeathTest, VisitOp) {
   EXPECT_DEATH(VisitOp<int32_t>(kNoOp, [](auto) {}), "VisitOp .* unknown value \\(201\\)");
   EXPECT_DEATH(VisitOp<int32_t>(Op::kLinearRecurrence, [](auto) {}), "VisitOp .* linear_recurrence \\(7\\)");
   EXPECT_DEATH(VisitOp<float>(Op::kAnd, [](auto) {}), "VisitOp .* and \\(4\\)");
+  EXPECT_DEATH(VisitOp<float>(Op::kWideSum, [](auto) {}), "VisitOp .* unknown value \\(9\\)");
 }
 
 TEST(DispatchDeathTest, Identities) {

@@ -76,6 +76,7 @@ class Random {
       spec->op = EnumOf<Op>();
     } while (!IsSupported(Spec::kPrimitive, spec->dtype, spec->output(), spec->op) &&
              !IsRecurrence(Spec::kPrimitive, spec->dtype, spec->output(), spec->op));
+    spec->precision = EnumOf<Precision>();
     if (Coin()) spec->init = ValueOf(spec->output());
   }
 
@@ -212,8 +213,13 @@ TEST(WireSpec, AFaultIsNamedWithItsReasonAndField) {
          kInvalid, "FIELD_CONFLICT", "spec.coefficient");
   expect(scan([](Scan* s) { s->set_kind(static_cast<v1::ScanKind>(9)); }), kInvalid, "UNKNOWN_ENUM", "spec.kind");
   expect(scan([](Scan* s) { s->mutable_init(); }), kInvalid, "FIELD_CONFLICT", "spec.init");
-  expect(scan([](Scan* s) { s->set_precision(v1::PRECISION_WIDE); }), kUnimplemented, "NOT_IMPLEMENTED",
+  expect(scan([](Scan* s) { s->set_precision(static_cast<v1::Precision>(9)); }), kInvalid, "UNKNOWN_ENUM",
          "spec.precision");
+  expect(scan([](Scan* s) {
+           s->set_op(v1::OP_LOG_ADD_EXP);
+           s->set_dtype(v1::DTYPE_I64);
+         }),
+         kInvalid, "UNSUPPORTED_COMBINATION", "spec.op");
   expect(scan([](Scan* s) { s->set_axis(0); }), kInvalid, "SHAPE", "spec.row_items");
   expect(scan([](Scan* s) { s->set_row_items(3); }), kInvalid, "SHAPE", "spec.axis");
   expect(scan([](Scan* s) {
@@ -228,8 +234,13 @@ TEST(WireSpec, AFaultIsNamedWithItsReasonAndField) {
          kInvalid, "SHAPE", "spec.row_items");
   expect(scan([](Scan* s) { s->mutable_algorithm()->set_items_per_thread(3); }), kInvalid, "ALGORITHM_CHOICE",
          "spec.algorithm.items_per_thread");
-  EXPECT_EQ(scan([](Scan* s) { s->set_precision(v1::PRECISION_WIDE); }).message(),
-            "precision WIDE is not implemented by this server: GetServerInfo lists what is");
+  EXPECT_EQ(scan([](Scan* s) {
+              s->set_op(v1::OP_LOG_ADD_EXP);
+              s->set_dtype(v1::DTYPE_I64);
+            }).message(),
+            "log_add_exp is not defined on i64: use f32 or f64");
+  EXPECT_EQ(scan([](Scan* s) { s->set_dtype(v1::DTYPE_F16); }).message(),
+            "dtype f16 is not implemented by this server: GetServerInfo lists what is");
 
   const auto compact = [](auto change) {
     v1::CompactSpec wire = ToWire(CompactSpec{.predicate = Predicate{Comparison::kLess, Value::Of(1.0f)}}).value();

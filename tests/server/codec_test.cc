@@ -153,7 +153,6 @@ TEST(CodecTest, WhatIsNotServedYetSaysSo) {
               "NOT_IMPLEMENTED");
   }
   using R = v1::ScanRequest;
-  EXPECT_EQ(scan([](R* r) { r->mutable_spec()->set_precision(v1::PRECISION_WIDE); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_values()->mutable_device_memory(); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_values()->mutable_shared_memory(); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_sink()->mutable_shared_memory(); }), "NOT_IMPLEMENTED");

@@ -78,8 +78,8 @@ constexpr DifferenceTable MakeDifferences() {
 
 constinit const DifferenceTable kDifferences = MakeDifferences();
 
-constinit const Kernels kKernels = {&kUnorderedScans, &kOrderedScans, &kRecurrences, &kColumns,
-                                    &kExtrema,        &kCompacts,     &kDifferences, &kFills,
-                                    &kMaps,           &kGathers,      &kTransposes,  CopyStreaming};
+constinit const Kernels kKernels = {&kUnorderedScans, &kOrderedScans, &kRecurrences, &kWideSums, &kColumns,
+                                    &kExtrema,        &kCompacts,     &kDifferences, &kFills,    &kMaps,
+                                    &kGathers,        &kTransposes,   CopyStreaming};
 
 }  // namespace prefixd::cpu::PREFIXD_ISA

@@ -69,7 +69,8 @@ struct ScanPart {
 struct ScanFunctions {
   // Sets values to the value of the items; if ordered, to the values of their tiles in the order of the scan.
   void (*reduce)(const ScanPart& part, void* values);
-  // Adds the values of a part to *prefix, a Prefix of the output type; a recurrence's, of its Step.
+  // Adds the values of a part to *prefix, a Prefix of the output type; of a recurrence of its Step, and of a wide sum
+  // of what that is made in.
   void (*add)(const void* values, uint64_t num_values, void* prefix);
   // Scans behind *prefix and makes it that of what follows. in may be out, if their elements have the same size.
   void (*scan)(const ScanPart& part, void* prefix);
@@ -82,6 +83,11 @@ struct ScanTable {
 
 // Null where there is no recurrence.
 struct RecurrenceTable {
+  ScanFunctions of[kNumDTypes];
+};
+
+// Null where there is no wide sum. Values and prefixes are of double, and where the elements are, of Compensated ones.
+struct WideSumTable {
   ScanFunctions of[kNumDTypes];
 };
 
@@ -210,6 +216,7 @@ struct Kernels {
   const ScanTable* unordered_scans;
   const ScanTable* ordered_scans;
   const RecurrenceTable* recurrences;
+  const WideSumTable* wide_sums;
   const ColumnTable* columns;
   const ExtremumTable* extrema;
   const CompactTable* compacts;
@@ -221,7 +228,8 @@ struct Kernels {
   // memcpy with stores that go past the caches: in is not to be read soon, nor out.
   void (*copy_streaming)(void* out, const void* in, size_t size_bytes);
 
-  const ScanFunctions& Scan(DType dtype, DType out_dtype, Op op) const {
+  const ScanFunctions& Scan(DType dtype, DType out_dtype, Op op, Precision precision = Precision::kNative) const {
+    if (precision == Precision::kWide) return wide_sums->of[static_cast<int>(dtype)];
     if (op == Op::kLinearRecurrence) return recurrences->of[static_cast<int>(dtype)];
     const ScanTable& table = IsOrdered(out_dtype, op) ? *ordered_scans : *unordered_scans;
     return table.of[static_cast<int>(dtype)][static_cast<int>(out_dtype)][static_cast<int>(op)];

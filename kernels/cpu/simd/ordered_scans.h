@@ -6,7 +6,8 @@
 // leaf is the same for all its items, and is added vertically, too.
 //
 // Items: what is scanned, in memory and as the operator O combines it.
-//   using Element = float;          // What a result is.
+//   using Element = float;          // What a result is,
+//   using Stored = float;           // and as what it is stored: the same, or half as long.
 //   using Item = float;             // What O combines: Item O::Of(Item before, Item after), and O::kNeutral.
 //   using V = Vector<float>;        // As many Items as a vector has lanes of Element. O::Of combines them too.
 //   explicit Items(const ScanPart& part);
@@ -18,7 +19,9 @@
 #define PREFIXD_KERNELS_CPU_SIMD_ORDERED_SCANS_H_
 
 #include "kernels/cpu/simd/canonical.h"
+#include "kernels/cpu/simd/compensated.h"
 #include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/simd/quads.h"
 #include "kernels/cpu/simd/step.h"
 #include "kernels/cpu/simd/vector.h"
 
@@ -63,78 +66,6 @@ PREFIXD_INLINE void AddTile(Prefix<T>* prefix, T tile) {
 }
 
 // ---- A leaf in vectors ---------------------------------------------------------------------------------------------
-// The two steps of a transposition in blocks of four lanes. First lanes of two vectors alternate: those of the lower
-// half of each block, or, where lanes are as long as half a block of bytes, every other one. Then pairs of lanes do.
-template <int kL, bool kIsWide>
-constexpr int LaneFrom(int i) {
-  return (i & 1 ? kL : 0) + (kIsWide ? i & ~1 : (i & ~3) + (i & 3) / 2);
-}
-template <int kL>
-constexpr int PairFrom(int i) {
-  return (i & 2 ? kL : 0) + (i & ~3) + (i & 1);
-}
-
-// Transposes 4 x 4 items in each block of four lanes; with two lanes, 4 x 2 in a vector.
-template <class V>
-PREFIXD_INLINE void Transpose(V& v0, V& v1, V& v2, V& v3) {
-  constexpr int kL = kLanes<Lane<V>>;
-  if constexpr (kL == 2) {
-    constexpr auto kLow = [](int i) { return i == 0 ? 0 : kL; };
-    constexpr auto kHigh = [](int i) { return i == 0 ? 1 : kL + 1; };
-    const V t0 = v0, t1 = v1, t2 = v2, t3 = v3;
-    v0 = Shuffle<kLow>(t0, t2);
-    v1 = Shuffle<kHigh>(t0, t2);
-    v2 = Shuffle<kLow>(t1, t3);
-    v3 = Shuffle<kHigh>(t1, t3);
-  } else {
-    constexpr bool kIsWide = sizeof(Lane<V>) == 8;
-    constexpr auto kLow = [](int i) { return LaneFrom<kL, kIsWide>(i); };
-    constexpr auto kHigh = [](int i) { return LaneFrom<kL, kIsWide>(i) + (kIsWide ? 1 : 2); };
-    constexpr auto kLowPair = [](int i) { return PairFrom<kL>(i); };
-    constexpr auto kHighPair = [](int i) { return PairFrom<kL>(i) + 2; };
-    const V t0 = Shuffle<kLow>(v0, v1), t1 = Shuffle<kHigh>(v0, v1);
-    const V t2 = Shuffle<kLow>(v2, v3), t3 = Shuffle<kHigh>(v2, v3);
-    v0 = Shuffle<kLowPair>(t0, t2);
-    v1 = kIsWide ? Shuffle<kLowPair>(t1, t3) : Shuffle<kHighPair>(t0, t2);
-    v2 = kIsWide ? Shuffle<kHighPair>(t0, t2) : Shuffle<kLowPair>(t1, t3);
-    v3 = Shuffle<kHighPair>(t1, t3);
-  }
-}
-// The transposition that leads back. With two lanes it is another one.
-template <class V>
-PREFIXD_INLINE void TransposeBack(V& v0, V& v1, V& v2, V& v3) {
-  if constexpr (kLanes<Lane<V>> == 2) {
-    constexpr auto kLow = [](int i) { return i == 0 ? 0 : 2; };
-    constexpr auto kHigh = [](int i) { return i == 0 ? 1 : 3; };
-    const V t0 = v0, t1 = v1, t2 = v2, t3 = v3;
-    v0 = Shuffle<kLow>(t0, t1);
-    v1 = Shuffle<kLow>(t2, t3);
-    v2 = Shuffle<kHigh>(t0, t1);
-    v3 = Shuffle<kHigh>(t2, t3);
-  } else {
-    Transpose(v0, v1, v2, v3);
-  }
-}
-
-// Where the items of a vector lie in a leaf, of which `first` is the first in the order of the scan.
-template <class T, bool kReverse>
-constexpr int PlaceOf(int first) {
-  return kReverse ? kLeafItems - kLanes<T> - first : first;
-}
-template <bool kReverse, class V>
-PREFIXD_INLINE V Turned(V v) {
-  return kReverse ? Reversed(v) : v;
-}
-
-// The q-th of the leaf's quads: v[j] has item j of each of its runs.
-template <bool kReverse, class T, class In>
-PREFIXD_INLINE void LoadQuad(const In* leaf, int q, Vector<T> (&v)[4]) {
-  for (int j = 0; j < 4; ++j) {
-    v[j] = Turned<kReverse>(LoadAs<T>(leaf + PlaceOf<T, kReverse>((4 * q + j) * kLanes<T>)));
-  }
-  Transpose(v[0], v[1], v[2], v[3]);
-}
-
 // kReverse: the leaf's last item in memory comes first.
 template <class Items, class O, bool kReverse>
 struct Leaf {
@@ -209,7 +140,7 @@ struct Leaf {
   // Writes the results of the leaf's items behind what stands before the leaf. *last, of an exclusive scan alone: the
   // result before the leaf in the last lane, and then that of its last item.
   template <bool kExclusive, bool kStream>
-  PREFIXD_INLINE void Write(V leaves, V tiles, V groups, Vector<T>* last, T* out) const {
+  PREFIXD_INLINE void Write(V leaves, V tiles, V groups, Vector<T>* last, typename Items::Stored* out) const {
     for (int q = 0; q < kQuads; ++q) {
       const V before = Before(q);
       Vector<T> v[4];
@@ -225,9 +156,8 @@ struct Leaf {
         v[0] = first;
       }
       TransposeBack(v[0], v[1], v[2], v[3]);
-      for (int j = 0; j < 4; ++j) {
-        StoreOrStream<kStream>(out + PlaceOf<T, kReverse>((4 * q + j) * kL), Turned<kReverse>(v[j]));
-      }
+      for (Vector<T>& x : v) x = Turned<kReverse>(x);
+      StoreQuad<kReverse, kStream>(q, v, out);
     }
   }
 };
@@ -291,15 +221,15 @@ __attribute__((noinline)) void ReduceTiles(const ScanPart& part, void* values) {
 }
 
 // Scans a leaf that is cut short, and returns its value. last: the result before it, for an exclusive scan.
-template <class O, bool kReverse, bool kExclusive, class Items, class Item, class T>
+template <class O, bool kReverse, bool kExclusive, class Items, class Item, class T, class To>
 __attribute__((noinline)) Item WriteShortLeaf(const Items& items, uint64_t first, int count, Item leaves, Item tiles,
-                                              Item groups, T last, T* out) {
+                                              Item groups, T last, To* out) {
   Item buffer[kLeafItems];
   CopyShortLeaf<kReverse>(items, first, count, buffer);
   const Item value = ScanShortLeaf<O>(count, buffer);
   for (int i = 0; i < count; ++i) {
     const T result = Canonical(Items::ResultOf(O::Of(groups, O::Of(tiles, O::Of(leaves, buffer[i])))));
-    out[first + (kReverse ? count - 1 - i : i)] = kExclusive ? last : result;
+    out[first + (kReverse ? count - 1 - i : i)] = static_cast<To>(kExclusive ? last : result);
     last = result;
   }
   return value;
@@ -310,7 +240,7 @@ __attribute__((noinline)) void ScanTiles(const ScanPart& part, Prefix<typename I
   using T = typename Items::Element;
   using Item = typename Items::Item;
   const Items items(part);
-  auto* const out = static_cast<T*>(part.out);
+  auto* const out = static_cast<typename Items::Stored*>(part.out);
   Vector<T> last = Splat(Canonical(Items::ResultOf(prefix->last)));
   for (uint64_t done = 0; done < part.num_items;) {
     const Item groups = prefix->groups;
@@ -354,7 +284,7 @@ void ScanOrdered(const ScanPart& part, void* prefix) {
   auto* const typed = static_cast<Prefix<typename Items::Item>*>(prefix);
   // Vectors of a reverse scan are counted from the end.
   const bool stream =
-      part.stream && IsAligned(static_cast<typename Items::Element*>(part.out) + (part.reverse ? part.num_items : 0));
+      part.stream && IsAligned(static_cast<typename Items::Stored*>(part.out) + (part.reverse ? part.num_items : 0));
   if (part.reverse) {
     part.exclusive ? ScanTo<Items, O, true, true>(part, stream, typed)
                    : ScanTo<Items, O, true, false>(part, stream, typed);

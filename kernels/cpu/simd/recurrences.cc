@@ -13,6 +13,7 @@ template <class T, bool kHasCoefficients>
 class Steps {
  public:
   using Element = T;
+  using Stored = T;
   using Item = Step<T>;
   using V = Step<Vector<T>>;
 

@@ -9,6 +9,7 @@ namespace prefixd::cpu::PREFIXD_ISA {
 extern const ScanTable kUnorderedScans;
 extern const ScanTable kOrderedScans;
 extern const RecurrenceTable kRecurrences;
+extern const WideSumTable kWideSums;
 extern const ExtremumTable kExtrema;
 extern const CompactTable kCompacts;
 extern const DifferenceTable kDifferences;
