@@ -15,8 +15,9 @@
 // message needs are charged at once, and who waits gives back what he has no use for before that, or streams would wait
 // for each other. What they keep between messages, their open groups, they keep while they wait: where a share is full
 // of nothing else, the first of them gets what it waits for above the share, if that fits into what is around it, and
-// the next one when all of them wait again. Where that does not fit, in a caller's own limit or where the whole server is
-// full, or where a stream that keeps a group is not sent its next message, they wait on: the watchdog ends such waits.
+// the next one when all of them wait again. Where that does not fit, in a caller's own limit or where the whole server
+// is full, or where a stream that keeps a group is not sent its next message, they wait on: the watchdog ends such
+// waits.
 //
 // A caller may have limits of his own beside his share, and gets the least of both. They are hard: also who uses
 // nothing yet does not get more. A stream that was let in waits for bytes of his limit too. Questions about the server
