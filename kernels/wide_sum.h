@@ -40,7 +40,7 @@ PREFIXD_INLINE_ANYWHERE Compensated<V> Add(Compensated<V> a, Compensated<V> b) {
 template <class V>
 PREFIXD_INLINE_ANYWHERE V Rounded(Compensated<V> v) {
   const V zero = {};
-  return (v.error < zero) | (v.error > zero) ? v.sum + v.error : v.sum;  // A -0 stays, and so does an infinity.
+  return ((v.error < zero) | (v.error > zero)) ? v.sum + v.error : v.sum;  // A -0 stays, and so does an infinity.
 }
 
 // A pair as it goes into a carry or a state: the same on every device, whatever neutral ones were added on the way.

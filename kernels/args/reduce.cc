@@ -44,7 +44,7 @@ Value ResultOf(DType output, Precision precision, const ReduceState& state) {
 
 Value EmptyValue(const ReduceArgs& args) {
   if (args.init.position == ReduceState::kNothing) return Identity(args.op, args.output());
-  if (args.is_wide()) return ResultOf(args.output(), args.precision, args.init);
+  if (args.IsWide()) return ResultOf(args.output(), args.precision, args.init);
   return VisitDType(args.output(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (kIsFloating<T>) {

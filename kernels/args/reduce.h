@@ -50,8 +50,8 @@ struct ReduceArgs {
   // state_in.
   void* values = nullptr;
 
-  bool is_wide() const { return precision == Precision::kWide; }
-  DType state_dtype() const { return is_wide() ? DType::kF64 : output(); }
+  bool IsWide() const { return precision == Precision::kWide; }
+  DType StateDType() const { return IsWide() ? DType::kF64 : output(); }
   DType output() const { return out_dtype.value_or(dtype); }
 };
 

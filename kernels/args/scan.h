@@ -36,7 +36,7 @@ struct ScanArgs {
   const void* carry_in = nullptr;  // Device, CarryBytes: the carry_out of the chunk before.
   void* carry_out = nullptr;       // Device, may equal carry_in: start op all elements. Null: not wanted.
 
-  bool is_wide() const { return precision == Precision::kWide; }
+  bool IsWide() const { return precision == Precision::kWide; }
   DType output() const { return out_dtype.value_or(dtype); }
 };
 

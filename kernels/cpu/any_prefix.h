@@ -83,7 +83,7 @@ class AnyPrefix {
 
   template <class F>
   static void Visit(const ScanArgs& args, F&& f) {
-    if (args.is_wide()) return args.dtype == DType::kF32 ? f(WideSingle()) : f(WideDouble());
+    if (args.IsWide()) return args.dtype == DType::kF32 ? f(WideSingle()) : f(WideDouble());
     VisitDType(args.output(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       if constexpr (kIsFloating<T>) {

@@ -40,7 +40,7 @@ T Combine(const Kernels& kernels, const ReduceArgs& args, T start, T neutral) {
 // The state behind `state`, by an operator that keeps no positions, or of values alone.
 template <class T>
 ReduceState StateBehind(const Kernels& kernels, const ReduceArgs& args, const ReduceState& state) {
-  if (!args.is_wide()) {
+  if (!args.IsWide()) {
     const T value = Combine(kernels, args, state.value.As<T>(), Neutral(args.op, args.output()).As<T>());
     return {Value::Of(Canonical(value)), state.position};
   }

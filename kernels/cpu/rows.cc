@@ -127,7 +127,7 @@ Work RunRowScan(const Kernels& kernels, const ScanArgs& args) {
   if (args.num_items == 0) return {};
   const size_t item_bytes = std::max(SizeOf(args.dtype), SizeOf(args.output()));
   const uint64_t row_bytes = args.num_items * item_bytes;
-  const bool has_columns = args.op != Op::kLinearRecurrence && !args.is_wide();  // That short rows could be.
+  const bool has_columns = args.op != Op::kLinearRecurrence && !args.IsWide();  // That short rows could be.
   if (args.num_items <= kMaxShortRowItems && args.num_arrays > 1 && has_columns) {
     ForRows(args.num_arrays, BlockRows(item_bytes),
             [&](uint64_t first_row, uint64_t num_rows) { ScanShortRows(kernels, args, first_row, num_rows); });
@@ -160,7 +160,7 @@ Work RunRowReduce(const Kernels& kernels, const ReduceArgs& args) {
   if (args.num_items == 0) {
     const Value empty = EmptyValue(args);
     for (uint64_t row = 0; row < args.num_arrays; ++row) std::memcpy(ArrayOf(args, row).values, &empty, out_bytes);
-  } else if (args.num_items <= kMaxShortRowItems && args.num_arrays > 1 && !args.is_wide()) {
+  } else if (args.num_items <= kMaxShortRowItems && args.num_arrays > 1 && !args.IsWide()) {
     ForRows(args.num_arrays, BlockRows(std::max(in_bytes, out_bytes)),
             [&](uint64_t first_row, uint64_t num_rows) { ReduceShortRows(kernels, args, first_row, num_rows); });
   } else if (row_bytes <= kPartBytes) {

@@ -216,7 +216,7 @@ absl::Status CudaLane::Scan(const ScanArgs& args) {
     if (!FollowsNumerics(algorithm)) {
       return LaunchYardstick(Resolved(args, algorithm), &context_, &traffic.launches);
     }
-    if (args.is_wide()) {
+    if (args.IsWide()) {
       return args.dtype == DType::kF32 ? LaunchWideScan<float>(args, &context_)
                                        : LaunchWideScan<double>(args, &context_);
     }
@@ -246,7 +246,7 @@ absl::Status CudaLane::Reduce(const ReduceArgs& args) {
     if (!FollowsNumerics(algorithm)) {
       return LaunchYardstick(Resolved(args, algorithm), &context_, &traffic.launches);
     }
-    if (args.is_wide()) {
+    if (args.IsWide()) {
       return args.dtype == DType::kF32 ? LaunchWideReduce<float>(args, &context_)
                                        : LaunchWideReduce<double>(args, &context_);
     }

@@ -190,7 +190,7 @@ class Bench {
       args.precision = precision;
       args.in = d_in;
       args.num_items = n;
-      args.init = {prefixd::Neutral(op, args.state_dtype()), prefixd::ReduceState::kNothing};
+      args.init = {prefixd::Neutral(op, args.StateDType()), prefixd::ReduceState::kNothing};
       args.state_out = reinterpret_cast<prefixd::ReduceState*>(d_scratch_);
       Line("reduce " + what, n, 1.0 * n * sizeof(T), [&] { Check(lane_->Reduce(args)); });
     };

@@ -227,7 +227,7 @@ TEST_F(ResidentTest, WideSums) {
   const std::vector<double> values = {1e16, 1, -1e16, 0x1p-60};
   const std::vector<double> sums = {1e16, 1e16, 1, 1};
   const ScanOptions<double> wide = {.precision = Precision::kWide};
-  const auto array = client_.Upload<double>(values);
+  const auto array = client_.CreateArray<double>(values);
   ASSERT_TRUE(array.ok()) << array.status();
   EXPECT_EQ(client_.Scan<double>(values, wide)->values, sums);
   EXPECT_EQ(client_.Scan<double>(*array, wide)->values, sums);

@@ -111,21 +111,21 @@ inline constexpr LogAddExpNumbers kLogAddExpOfF64 = {
 
 template <class T>
 T LogAddExp(T a, T b) {
-  constexpr LogAddExpNumbers k = sizeof(T) == 4 ? kLogAddExpOfF32 : kLogAddExpOfF64;
+  constexpr LogAddExpNumbers kNumbers = sizeof(T) == 4 ? kLogAddExpOfF32 : kLogAddExpOfF64;
   if (std::isnan(a) || std::isnan(b)) return CanonicalNan<T>();
   const T larger = std::max(a, b), d = larger - std::min(a, b);
-  if (!(d < static_cast<T>(k.far))) return larger;  // Also of two equal infinities.
+  if (!(d < static_cast<T>(kNumbers.far))) return larger;  // Also of two equal infinities.
   const auto polynomial = [](T x, const std::array<double, 11>& coefficients) {
     T value = 0;
     for (size_t i = coefficients.size(); i-- > 0;) value = static_cast<T>(coefficients[i]) + x * value;
     return value;
   };
-  const T n = std::nearbyint(d * static_cast<T>(k.c));
-  const T s = (n * static_cast<T>(k.h) - d) + n * static_cast<T>(k.l);
-  const T t = std::ldexp(1 + (s + s * s * polynomial(s, k.q)), -static_cast<int>(n));
+  const T n = std::nearbyint(d * static_cast<T>(kNumbers.c));
+  const T s = (n * static_cast<T>(kNumbers.h) - d) + n * static_cast<T>(kNumbers.l);
+  const T t = std::ldexp(1 + (s + s * s * polynomial(s, kNumbers.q)), -static_cast<int>(n));
   const T u = t / (2 + t);
   const T w = u * u;
-  return larger + (2 * u + 2 * u * (w * polynomial(w, k.p)));
+  return larger + (2 * u + 2 * u * (w * polynomial(w, kNumbers.p)));
 }
 
 // The same by the library, in the widest type.

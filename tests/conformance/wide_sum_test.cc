@@ -58,7 +58,8 @@ T ResultAs(const ReduceState& state) {
 // How far a sum of so many elements may be off, beside the rounding of the result, for each unit of their magnitudes.
 template <class T>
 long double Bound(size_t num_items) {
-  const auto steps = static_cast<long double>(21 + (num_items + 131071) / 131072);
+  const size_t num_groups = (num_items + 131071) / 131072;
+  const auto steps = static_cast<long double>(21 + num_groups);
   return std::pow(steps * 0x1p-53L, sizeof(T) == 4 ? 1 : 2);
 }
 

@@ -140,14 +140,14 @@ void FuzzReduce(Input* input) {
   args.op = op;
   if (IsWideSum(types.in, types.out, op) && input->Below(2) == 1) args.precision = Precision::kWide;
   args.num_items = input->Below(kMaxItems);
-  args.init = {Neutral(op, args.state_dtype()), ReduceState::kNothing};
+  args.init = {Neutral(op, args.StateDType()), ReduceState::kNothing};
   const std::vector<uint8_t> items = input->Items(types.in, args.num_items);
   args.in = items.data();
   CompareSets("reduce", [&](const cpu::Kernels& kernels) {
     ReduceState state;
     args.state_out = &state;
     cpu::RunReduce(kernels, args);
-    const size_t value_bytes = SizeOf(args.state_dtype());
+    const size_t value_bytes = SizeOf(args.StateDType());
     Outcome outcome = {std::vector<uint8_t>(value_bytes + sizeof(state.error)),
                        std::vector<uint8_t>(sizeof(state.position))};
     std::memcpy(outcome.results.data(), &state.value.bits, value_bytes);

@@ -67,7 +67,7 @@ class FakeTransport final : public Transport {
   }
   void Start() { session_->Start(); }
   [[nodiscard]] bool Wait() { return done_.WaitFor(1); }
-  [[nodiscard]] bool has_ended() { return done_.arrived() > 0; }
+  [[nodiscard]] bool HasEnded() { return done_.arrived() > 0; }
 
   Session& session() { return *session_; }
   // How the request ended.

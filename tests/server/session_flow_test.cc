@@ -151,7 +151,7 @@ TEST_F(SessionTest, StreamsWhoseOpenGroupsFillTheirShareGoOnInTurns) {
   for (const absl::Time limit = absl::Now() + absl::Seconds(20); !streams.empty();) {
     ASSERT_LT(absl::Now(), limit) << streams.size() << " streams stand still";
     std::erase_if(streams, [](const auto& stream) {
-      if (!stream->has_ended()) return false;
+      if (!stream->HasEnded()) return false;
       EXPECT_TRUE(stream->result().status.ok()) << stream->result().status;
       return true;
     });

@@ -11,23 +11,31 @@
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
 
-class Pairs : public Elements<double, double> {
+// Elements, each as a sum without an error.
+class Pairs {
  public:
+  using Element = double;
+  using Stored = double;
   using Item = Compensated<double>;
   using V = Compensated<Vector<double>>;
-  using Elements::Elements;
+
+  explicit Pairs(const ScanPart& part) : elements_(part) {}
 
   template <bool kReverse>
   PREFIXD_INLINE void LoadQuad(uint64_t first, int q, V (&v)[4]) const {
     Vector<double> elements[4];
-    Elements::LoadQuad<kReverse>(first, q, elements);
+    elements_.template LoadQuad<kReverse>(first, q, elements);
     for (int j = 0; j < 4; ++j) v[j] = CompensatedOf(elements[j]);
   }
-  Item At(uint64_t i) const { return CompensatedOf(Elements::At(i)); }
+  Item At(uint64_t i) const { return CompensatedOf(elements_.At(i)); }
+  PREFIXD_INLINE void Ahead(uint64_t first) const { elements_.Ahead(first); }
   template <class U>
   static PREFIXD_INLINE U ResultOf(Compensated<U> v) {
     return Rounded(v);
   }
+
+ private:
+  const Elements<double, double> elements_;
 };
 
 template <class Items, class O>
