@@ -293,11 +293,13 @@ TEST(CodecTest, CapabilitiesAreTheOneList) {
   const std::unique_ptr<Device> device = OpenCpuDevice();
   v1::GetServerInfoResponse response;
   EncodeCapabilities(*device, &response);
-  // 21 pairs of dtypes; four ops on all, three more on the 18 of integers; scan and reduce; and compact of ten dtypes:
+  // 21 pairs of dtypes; four ops on all, three more on the 18 of integers, one more on the three of floats; scan and
+  // reduce; and compact of ten dtypes:
   // by the default and by sequential. Naive scans sums, min and max of six dtypes; kahan reduces sums of two. And
   // differences of ten dtypes. Std and onetbb scan and reduce what naive scans; std compacts those six dtypes. Linear
   // recurrences of two dtypes by the default.
-  EXPECT_EQ(response.capabilities_size(), 2 * (2 * (21 * 4 + 18 * 3) + 10) + 6 * 3 + 2 + 10 + 2 * 2 * 6 * 3 + 6 + 2);
+  EXPECT_EQ(response.capabilities_size(),
+            2 * (2 * (21 * 4 + 18 * 3 + 3) + 10) + 6 * 3 + 2 + 10 + 2 * 2 * 6 * 3 + 6 + 2);
   std::set<std::string> listed;
   for (const v1::Capability& capability : response.capabilities()) {
     listed.insert(capability.ShortDebugString());
@@ -339,7 +341,7 @@ TEST(CodecTest, CapabilitiesLeaveOutWhatAnAlgorithmDoesNotServe) {
   // Sums of 21 pairs of dtypes; of four 4- and 8-byte integers six more ops, of two floating-point types three. Linear
   // recurrences of two dtypes are the default's alone.
   EXPECT_EQ(num_cub, 2 * (21 + 4 * 6 + 2 * 3) + 10);
-  EXPECT_EQ(response.capabilities_size() - num_cub, 2 * (21 * 4 + 18 * 3) + 10 + 2);
+  EXPECT_EQ(response.capabilities_size() - num_cub, 2 * (21 * 4 + 18 * 3 + 3) + 10 + 2);
 }
 
 // An order of its own has no numerics version.
