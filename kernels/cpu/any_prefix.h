@@ -2,10 +2,8 @@
 #ifndef PREFIXD_KERNELS_CPU_ANY_PREFIX_H_
 #define PREFIXD_KERNELS_CPU_ANY_PREFIX_H_
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <type_traits>
 
 #include "kernels/args/scan.h"
 #include "kernels/cpu/operators.h"

@@ -1,5 +1,6 @@
 #include "kernels/cpu/scan.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "kernels/args/check.h"

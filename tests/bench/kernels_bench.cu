@@ -98,31 +98,8 @@ class Bench {
     const double copy_us = CopyTime(n * sizeof(T));
     Print(std::string("copy ") + name, n, copy_us, bytes);
     for (const Op op : {Op::kSum, Op::kMin}) {
-      const std::string what = std::string(name) + " " + std::string(prefixd::Name(op));
-      for (const auto kind : {prefixd::ScanKind::kInclusive, prefixd::ScanKind::kExclusive}) {
-        Line(std::string("scan ") + (kind == prefixd::ScanKind::kInclusive ? "inclusive " : "exclusive ") + what, n,
-             bytes, [&] {
-               prefixd::ScanArgs args;
-               args.dtype = prefixd::kDTypeOf<T>;
-               args.op = op;
-               args.kind = kind;
-               args.in = d_in;
-               args.out = d_out;
-               args.num_items = n;
-               args.init = prefixd::ScanStart(op, args.dtype, kind);
-               Check(lane_->Scan(args));
-             });
-      }
-      Line("reduce " + what, n, bytes / 2, [&] {
-        prefixd::ReduceArgs args;
-        args.dtype = prefixd::kDTypeOf<T>;
-        args.op = op;
-        args.in = d_in;
-        args.num_items = n;
-        args.init = {prefixd::Neutral(op, args.dtype), prefixd::ReduceState::kNothing};
-        args.state_out = reinterpret_cast<prefixd::ReduceState*>(d_scratch_);
-        Check(lane_->Reduce(args));
-      });
+      ScanAndReduce(d_in, d_out, n, op, prefixd::Precision::kNative,
+                    std::string(name) + " " + std::string(prefixd::Name(op)));
     }
     if (!Wanted("cub") && !filter_.empty()) return Free(d_in, d_out);
     size_t temp_bytes = kScratchBytes;
@@ -169,30 +146,8 @@ class Bench {
     Check(cudaMalloc(&d_out, n * sizeof(T)));
     Fill<<<2048, 256>>>(d_in, n);
     CopyTime(n * sizeof(T));
-    const auto run = [&](Op op, prefixd::Precision precision, const std::string& how) {
-      const std::string what = how + " " + name;
-      for (const auto kind : {prefixd::ScanKind::kInclusive, prefixd::ScanKind::kExclusive}) {
-        prefixd::ScanArgs args;
-        args.dtype = prefixd::kDTypeOf<T>;
-        args.op = op;
-        args.precision = precision;
-        args.kind = kind;
-        args.in = d_in;
-        args.out = d_out;
-        args.num_items = n;
-        args.init = prefixd::ScanStart(op, args.dtype, kind);
-        Line("scan " + std::string(prefixd::Name(kind)) + " " + what, n, 2.0 * n * sizeof(T),
-             [&] { Check(lane_->Scan(args)); });
-      }
-      prefixd::ReduceArgs args;
-      args.dtype = prefixd::kDTypeOf<T>;
-      args.op = op;
-      args.precision = precision;
-      args.in = d_in;
-      args.num_items = n;
-      args.init = {prefixd::Neutral(op, args.StateDType()), prefixd::ReduceState::kNothing};
-      args.state_out = reinterpret_cast<prefixd::ReduceState*>(d_scratch_);
-      Line("reduce " + what, n, 1.0 * n * sizeof(T), [&] { Check(lane_->Reduce(args)); });
+    const auto run = [&](Op op, prefixd::Precision precision, const char* how) {
+      ScanAndReduce(d_in, d_out, n, op, precision, std::string(how) + " " + name);
     };
     run(Op::kSum, prefixd::Precision::kNative, "plain sum");
     run(Op::kSum, prefixd::Precision::kWide, "wide sum");
@@ -299,6 +254,33 @@ class Bench {
 
  private:
   static constexpr size_t kScratchBytes = size_t{64} << 20;
+
+  // Both kinds of scan, and the reduce.
+  template <class T>
+  void ScanAndReduce(const T* d_in, T* d_out, size_t n, Op op, prefixd::Precision precision, const std::string& what) {
+    for (const auto kind : {prefixd::ScanKind::kInclusive, prefixd::ScanKind::kExclusive}) {
+      prefixd::ScanArgs args;
+      args.dtype = prefixd::kDTypeOf<T>;
+      args.op = op;
+      args.precision = precision;
+      args.kind = kind;
+      args.in = d_in;
+      args.out = d_out;
+      args.num_items = n;
+      args.init = prefixd::ScanStart(op, args.dtype, kind);
+      Line("scan " + std::string(prefixd::Name(kind)) + " " + what, n, 2.0 * n * sizeof(T),
+           [&] { Check(lane_->Scan(args)); });
+    }
+    prefixd::ReduceArgs args;
+    args.dtype = prefixd::kDTypeOf<T>;
+    args.op = op;
+    args.precision = precision;
+    args.in = d_in;
+    args.num_items = n;
+    args.init = {prefixd::Neutral(op, args.StateDType()), prefixd::ReduceState::kNothing};
+    args.state_out = reinterpret_cast<prefixd::ReduceState*>(d_scratch_);
+    Line("reduce " + what, n, 1.0 * n * sizeof(T), [&] { Check(lane_->Reduce(args)); });
+  }
 
   void Free(void* d_in, void* d_out) {
     Check(cudaFree(d_in));
