@@ -14,8 +14,8 @@ namespace prefixd {
 struct FillArgs {
   DType dtype = DType::kI32;
   FillKind kind = FillKind::kConstant;
-  Value value;              // kConstant: every item. kIota: item 0.
-  Value step;               // kIota: what an item is larger than the one before.
+  Value value = {};         // kConstant: every item. kIota: item 0.
+  Value step = {};          // kIota: what an item is larger than the one before.
   uint64_t seed = 0;        // kRandom.
   uint64_t first_item = 0;  // The index of out[0].
   void* out = nullptr;      // Device.
