@@ -9,7 +9,8 @@
 //   auto total = client.Reduce<float, double>(values);  // 6, accumulated in f64
 //
 // Element types T: those of PREFIXD_FOR_EACH_DTYPE (kernels/types.h). Output types Out of T, in which scan and reduce
-// combine the elements: those of PREFIXD_FOR_EACH_OUTPUT, T itself among them; another does not compile.
+// combine the elements, Float16 and BFloat16 in float: those of PREFIXD_FOR_EACH_OUTPUT, T itself among them; another
+// does not compile.
 // An array that fits one message with its result (1 MiB) is one unary call; a longer one becomes a stream, in chunks,
 // whose results come back while it is still being sent. The answer is the same, except that `reverse` is unary only.
 //

@@ -88,10 +88,6 @@ absl::Status CheckAxis(const Axis& axis, uint64_t num_items) {
 absl::Status CheckScan(const ScanSpec& spec) {
   PREFIXD_RETURN_IF_ERROR(CheckCoefficients(spec));
   PREFIXD_RETURN_IF_ERROR(CheckPrecision(spec.precision, spec.dtype, spec.output(), spec.op, IsDownColumns(spec.axis)));
-  if (spec.precision == Precision::kWide && spec.include_initial) {
-    return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.include_initial",
-                 "a scan with its initial value is made in the elements' precision: leave one of them out");
-  }
   return CheckInitial(spec);
 }
 

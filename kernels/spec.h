@@ -72,8 +72,7 @@ struct ScanSpec {
 // Whether what the spec asks for goes together: a linear recurrence has coefficients, and nothing else has; an initial
 // value stands in front of one array; the precision is native, or that of a wide sum.
 // Errors: INVALID_ARGUMENT (FIELD_CONFLICT, UNSUPPORTED_COMBINATION);
-//         UNIMPLEMENTED (NOT_IMPLEMENTED) for a recurrence of columns or segments, and for a wide sum of columns or
-//         with its initial value.
+//         UNIMPLEMENTED (NOT_IMPLEMENTED) for a recurrence of columns or segments, and for a wide sum of columns.
 absl::Status CheckScan(const ScanSpec& spec);
 
 // value = init op in[0] op ... op in[n-1]; along an axis, such a value for each column or row.

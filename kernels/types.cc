@@ -56,4 +56,11 @@ Value Neutral(Op op, DType dtype) {
   });
 }
 
+Value ToAccumulator(Value value, DType out_dtype) {
+  return VisitDType(out_dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    return Value::Of(static_cast<Accumulator<T>>(value.As<T>()));
+  });
+}
+
 }  // namespace prefixd

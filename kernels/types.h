@@ -11,6 +11,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "kernels/narrow_float.h"
+
 namespace prefixd {
 
 // Bits of a result depend on data, spec and this number alone: NUMERICS.md.
@@ -21,50 +23,53 @@ inline constexpr uint32_t kNumericsVersion = 1;
 // GetServerInfo and the conformance suite follow from them. Each list has the order of the numbers on the wire, so a
 // new name goes to the end.
 
-// SERVED(enumerator, name, C++ type, X) for the element types that the kernels serve; RESERVED(enumerator, name, bytes,
-// X) for floats that so far have only a name. X is passed on unchanged.
-#define PREFIXD_DTYPES(SERVED, RESERVED, X) \
-  SERVED(kI8, "i8", int8_t, X)              \
-  SERVED(kU8, "u8", uint8_t, X)             \
-  SERVED(kI16, "i16", int16_t, X)           \
-  SERVED(kU16, "u16", uint16_t, X)          \
-  SERVED(kI32, "i32", int32_t, X)           \
-  SERVED(kU32, "u32", uint32_t, X)          \
-  SERVED(kI64, "i64", int64_t, X)           \
-  SERVED(kU64, "u64", uint64_t, X)          \
-  RESERVED(kF16, "f16", 2, X)               \
-  RESERVED(kBF16, "bf16", 2, X)             \
-  SERVED(kF32, "f32", float, X)             \
-  SERVED(kF64, "f64", double, X)
+// ENTRY(enumerator, name, C++ type, X) for every element type. X is passed on unchanged.
+#define PREFIXD_DTYPES(ENTRY, X)    \
+  ENTRY(kI8, "i8", int8_t, X)       \
+  ENTRY(kU8, "u8", uint8_t, X)      \
+  ENTRY(kI16, "i16", int16_t, X)    \
+  ENTRY(kU16, "u16", uint16_t, X)   \
+  ENTRY(kI32, "i32", int32_t, X)    \
+  ENTRY(kU32, "u32", uint32_t, X)   \
+  ENTRY(kI64, "i64", int64_t, X)    \
+  ENTRY(kU64, "u64", uint64_t, X)   \
+  ENTRY(kF16, "f16", Float16, X)    \
+  ENTRY(kBF16, "bf16", BFloat16, X) \
+  ENTRY(kF32, "f32", float, X)      \
+  ENTRY(kF64, "f64", double, X)
 
-// X(enumerator, C++ type) for every element type that is served.
-#define PREFIXD_FOR_EACH_DTYPE(X) PREFIXD_DTYPES(PREFIXD_CALL_WITH_TYPE_, PREFIXD_LEAVE_OUT_, X)
+// X(enumerator, C++ type) for every element type.
+#define PREFIXD_FOR_EACH_DTYPE(X) PREFIXD_DTYPES(PREFIXD_CALL_WITH_TYPE_, X)
 #define PREFIXD_CALL_WITH_TYPE_(enumerator, name, type, X) X(enumerator, type)
-#define PREFIXD_LEAVE_OUT_(...)
 
 // X(enumerator, C++ type, output enumerator, output C++ type) for every output type of every dtype. Scan and reduce
-// convert elements to the output type, combine them in it and return it. The dtype itself comes first.
-#define PREFIXD_FOR_EACH_OUTPUT(X)  \
-  X(kI8, int8_t, kI8, int8_t)       \
-  X(kI8, int8_t, kI32, int32_t)     \
-  X(kI8, int8_t, kI64, int64_t)     \
-  X(kU8, uint8_t, kU8, uint8_t)     \
-  X(kU8, uint8_t, kU32, uint32_t)   \
-  X(kU8, uint8_t, kU64, uint64_t)   \
-  X(kI16, int16_t, kI16, int16_t)   \
-  X(kI16, int16_t, kI32, int32_t)   \
-  X(kI16, int16_t, kI64, int64_t)   \
-  X(kU16, uint16_t, kU16, uint16_t) \
-  X(kU16, uint16_t, kU32, uint32_t) \
-  X(kU16, uint16_t, kU64, uint64_t) \
-  X(kI32, int32_t, kI32, int32_t)   \
-  X(kI32, int32_t, kI64, int64_t)   \
-  X(kU32, uint32_t, kU32, uint32_t) \
-  X(kU32, uint32_t, kU64, uint64_t) \
-  X(kI64, int64_t, kI64, int64_t)   \
-  X(kU64, uint64_t, kU64, uint64_t) \
-  X(kF32, float, kF32, float)       \
-  X(kF32, float, kF64, double)      \
+// convert elements to the output type, combine them in it (f16 and bf16 in f32: AccumulatorOf) and return it. The dtype
+// itself comes first.
+#define PREFIXD_FOR_EACH_OUTPUT(X)    \
+  X(kI8, int8_t, kI8, int8_t)         \
+  X(kI8, int8_t, kI32, int32_t)       \
+  X(kI8, int8_t, kI64, int64_t)       \
+  X(kU8, uint8_t, kU8, uint8_t)       \
+  X(kU8, uint8_t, kU32, uint32_t)     \
+  X(kU8, uint8_t, kU64, uint64_t)     \
+  X(kI16, int16_t, kI16, int16_t)     \
+  X(kI16, int16_t, kI32, int32_t)     \
+  X(kI16, int16_t, kI64, int64_t)     \
+  X(kU16, uint16_t, kU16, uint16_t)   \
+  X(kU16, uint16_t, kU32, uint32_t)   \
+  X(kU16, uint16_t, kU64, uint64_t)   \
+  X(kI32, int32_t, kI32, int32_t)     \
+  X(kI32, int32_t, kI64, int64_t)     \
+  X(kU32, uint32_t, kU32, uint32_t)   \
+  X(kU32, uint32_t, kU64, uint64_t)   \
+  X(kI64, int64_t, kI64, int64_t)     \
+  X(kU64, uint64_t, kU64, uint64_t)   \
+  X(kF16, Float16, kF16, Float16)     \
+  X(kF16, Float16, kF32, float)       \
+  X(kBF16, BFloat16, kBF16, BFloat16) \
+  X(kBF16, BFloat16, kF32, float)     \
+  X(kF32, float, kF32, float)         \
+  X(kF32, float, kF64, double)        \
   X(kF64, double, kF64, double)
 
 // X(enumerator, name)
@@ -152,7 +157,7 @@ inline constexpr std::array<std::string_view, 0> kNamesOf = {};
   enum class Enum : uint8_t { LIST(PREFIXD_ENUMERATOR_) }; \
   template <>                                              \
   inline constexpr std::array kNamesOf<Enum> = {LIST(PREFIXD_NAME_)};
-#define PREFIXD_ALL_DTYPES_(X) PREFIXD_DTYPES(X, X, )
+#define PREFIXD_ALL_DTYPES_(X) PREFIXD_DTYPES(X, )
 
 PREFIXD_DEFINE_ENUM_(DType, PREFIXD_ALL_DTYPES_)
 enum class Op : uint8_t {
@@ -213,24 +218,23 @@ template <class Enum>
 }
 
 // ---- What is supported ---------------------------------------------------------------------------------------------
-// The kind of a C++ type. Code that treats floats specially asks here, since <type_traits> will not know a half.
+// The kind of a C++ type. <type_traits> knows no floats of 16 bits, so all code asks here.
 template <class T>
-inline constexpr bool kIsFloating = std::is_floating_point_v<T>;
+inline constexpr bool kIsFloating = std::is_floating_point_v<T> || kIsNarrowFloat<T>;
 template <class T>
-inline constexpr bool kIsSignedInteger = std::is_signed_v<T> && !kIsFloating<T>;
+inline constexpr bool kIsSignedInteger = std::is_integral_v<T>&& std::is_signed_v<T>;
 
 struct DTypeTraits {
   size_t size_bytes;
-  bool is_served;
   bool is_floating;
   bool is_signed_integer;
+  bool is_narrow_float;
 };
 inline constexpr DTypeTraits kDTypeTraits[] = {
-#define PREFIXD_SERVED(enumerator, name, type, X) {sizeof(type), true, kIsFloating<type>, kIsSignedInteger<type>},
-#define PREFIXD_RESERVED(enumerator, name, bytes, X) {bytes, false, true, false},
-    PREFIXD_DTYPES(PREFIXD_SERVED, PREFIXD_RESERVED, )
-#undef PREFIXD_SERVED
-#undef PREFIXD_RESERVED
+#define PREFIXD_TRAITS(enumerator, type) \
+  {sizeof(type), kIsFloating<type>, kIsSignedInteger<type>, kIsNarrowFloat<type>},
+    PREFIXD_FOR_EACH_DTYPE(PREFIXD_TRAITS)
+#undef PREFIXD_TRAITS
 };
 constexpr const DTypeTraits& TraitsOf(DType dtype) {
   if (static_cast<int>(dtype) >= kNumDTypes) FatalValue("TraitsOf", dtype);
@@ -242,8 +246,14 @@ constexpr size_t SizeOf(DType dtype) { return TraitsOf(dtype).size_bytes; }
 constexpr bool IsFloating(DType dtype) { return TraitsOf(dtype).is_floating; }
 constexpr bool IsSigned(DType dtype) { return TraitsOf(dtype).is_signed_integer; }
 
-// Whether the kernels serve the element type; false also for a value outside the enum.
-constexpr bool IsSupported(DType dtype) { return static_cast<int>(dtype) < kNumDTypes && TraitsOf(dtype).is_served; }
+constexpr bool IsNarrowFloat(DType dtype) { return TraitsOf(dtype).is_narrow_float; }
+
+// The type in which elements of an output type are combined: its own, but f32 for f16 and bf16, to which each result is
+// rounded once.
+constexpr DType AccumulatorOf(DType out_dtype) { return IsNarrowFloat(out_dtype) ? DType::kF32 : out_dtype; }
+
+// False for a value outside the enum.
+constexpr bool IsSupported(DType dtype) { return static_cast<int>(dtype) < kNumDTypes; }
 
 // Whether scan and reduce of dtype serve the output type.
 constexpr bool IsOutput(DType dtype, DType out_dtype) {
@@ -261,7 +271,7 @@ PREFIXD_FOR_EACH_DTYPE(PREFIXD_TEST)
 // The output types of dtype, for a message: "u8, u32, u64". Empty if dtype is not served.
 std::string OutputNames(DType dtype);
 
-// Whether the operator, one that callers know, has a meaning on the element type, served or not.
+// Whether the operator, one that callers know, has a meaning on the element type.
 constexpr bool IsDefined(Op op, DType dtype) {
   if (op == Op::kWideSum) return false;
   if (op == Op::kLogAddExp) return IsFloating(dtype);
@@ -294,13 +304,13 @@ constexpr bool IsSupported(Primitive primitive, DType dtype, DType out_dtype, Op
 
 // Whether it is a sum that is served in more precision than its type's.
 constexpr bool IsWideSum(DType dtype, DType out_dtype, Op op) {
-  return IsSupported(dtype) && IsFloating(dtype) && out_dtype == dtype && op == Op::kSum;
+  return IsSupported(dtype) && IsFloating(dtype) && !IsNarrowFloat(dtype) && out_dtype == dtype && op == Op::kSum;
 }
 
 // Whether it is a linear recurrence that is served: a scan whose elements have coefficients beside them.
 constexpr bool IsRecurrence(Primitive primitive, DType dtype, DType out_dtype, Op op) {
   return primitive == Primitive::kScan && op == Op::kLinearRecurrence && IsSupported(dtype) && IsFloating(dtype) &&
-         out_dtype == dtype;
+         !IsNarrowFloat(dtype) && out_dtype == dtype;
 }
 
 // In which precision a spec or arguments ask for it.
@@ -320,7 +330,7 @@ struct DTypeOfImpl;
   };
 PREFIXD_FOR_EACH_DTYPE(PREFIXD_TRAIT)
 #undef PREFIXD_TRAIT
-// The dtype of a C++ type; does not compile for one that is not served.
+// The dtype of a C++ type; does not compile for one that has none.
 template <class T>
 inline constexpr DType kDTypeOf = DTypeOfImpl<T>::value;
 
@@ -329,7 +339,8 @@ struct TypeTag {
   using type = T;
 };
 
-// Calls f(TypeTag<T>{}) for the C++ type of `dtype` and returns its result. Ends the process if it is not served.
+// Calls f(TypeTag<T>{}) for the C++ type of `dtype` and returns its result. Ends the process for a value outside the
+// enum.
 template <class F>
 auto VisitDType(DType dtype, F&& f) {
   switch (dtype) {
@@ -341,6 +352,12 @@ auto VisitDType(DType dtype, F&& f) {
     default:
       FatalValue("VisitDType", dtype);
   }
+}
+
+// The same for the type in which elements combine to out_dtype: AccumulatorOf.
+template <class F>
+auto VisitAccumulator(DType out_dtype, F&& f) {
+  return VisitDType(out_dtype, [&](auto tag) { return f(TypeTag<Accumulator<typename decltype(tag)::type>>{}); });
 }
 
 // Calls f(TypeTag<In>{}, TypeTag<Out>{}) for the C++ types of both and returns its result. Ends the process unless
@@ -408,6 +425,9 @@ Value Identity(Op op, DType dtype);
 // A value v with op(v, x) == x for every x, bit for bit: Identity, but -0.0 for floating-point sums. It stands in front
 // of the first element if the caller gave no init, and it fills a partial tile.
 Value Neutral(Op op, DType dtype);
+
+// A value of the output type, in the type in which elements combine: AccumulatorOf.
+Value ToAccumulator(Value value, DType out_dtype);
 
 // The value that a scan starts from if the caller gave no init: Identity if exclusive, Neutral if inclusive.
 inline Value ScanStart(Op op, DType dtype, ScanKind kind) {

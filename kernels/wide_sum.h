@@ -10,8 +10,6 @@
 #ifndef PREFIXD_KERNELS_WIDE_SUM_H_
 #define PREFIXD_KERNELS_WIDE_SUM_H_
 
-#include <limits>
-
 #include "kernels/inline_anywhere.h"
 
 namespace prefixd {
@@ -45,7 +43,7 @@ PREFIXD_INLINE_ANYWHERE V Rounded(Compensated<V> v) {
 
 // A pair as it goes into a carry or a state: the same on every device, whatever neutral ones were added on the way.
 PREFIXD_INLINE_ANYWHERE Compensated<double> Settled(Compensated<double> v) {
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kNan = __builtin_nan("");
   if (v.sum - v.sum != 0) return {v.sum == v.sum ? v.sum : kNan, kNan};
   return {v.sum, v.error + 0.0};  // Not -0.
 }

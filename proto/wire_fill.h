@@ -10,7 +10,6 @@
 namespace prefixd {
 
 // The fill of items of dtype. Errors have fields of the Fill.
-// Needs:  IsSupported(dtype).
 // Errors: INVALID_ARGUMENT (FIELD_CONFLICT if it says nothing, SCALAR_OUT_OF_RANGE).
 absl::StatusOr<FillSpec> FromWire(const v1::Fill& wire, DType dtype);
 v1::Fill ToWire(const FillSpec& spec);

@@ -7,11 +7,7 @@ absl::Status NotImplemented(std::string_view field, std::string_view what) {
                StrCat(what, " is not implemented by this server: GetServerInfo lists what is"));
 }
 
-absl::StatusOr<DType> DecodeDType(int value, std::string_view field) {
-  PREFIXD_ASSIGN_OR_RETURN(const DType dtype, DecodeEnum<DType>(value, field));
-  if (!IsSupported(dtype)) return NotImplemented(field, StrCat("dtype ", Name(dtype)));
-  return dtype;
-}
+absl::StatusOr<DType> DecodeDType(int value, std::string_view field) { return DecodeEnum<DType>(value, field); }
 
 absl::StatusOr<std::optional<DType>> DecodeOutDType(int value, DType dtype) {
   if (value == v1::DTYPE_UNSPECIFIED) return std::nullopt;
@@ -26,7 +22,7 @@ absl::StatusOr<Op> DecodeOp(int value, Primitive primitive, DType dtype, DType o
   if (!IsDefined(op, out_dtype)) {
     return Error(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.op",
                  StrCat(Name(op), " is not defined on ", Name(out_dtype), ": use ",
-                        op == Op::kLogAddExp ? "f32 or f64" : "an integer dtype"));
+                        op == Op::kLogAddExp ? "a floating-point dtype" : "an integer dtype"));
   }
   if (IsRecurrence(primitive, dtype, out_dtype, op)) return op;
   if (op == Op::kLinearRecurrence) {
@@ -66,7 +62,7 @@ absl::StatusOr<Precision> DecodePrecision(int value) {
 absl::Status EncodeValue(Value value, DType dtype, v1::Scalar* scalar) {
   if (!IsSupported(dtype)) {
     return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.dtype",
-                 StrCat("this client has no values of type ", Name(dtype)));
+                 StrCat("this client has no values of the type ", static_cast<int>(dtype)));
   }
   EncodeScalar(value, dtype, scalar);
   return absl::OkStatus();

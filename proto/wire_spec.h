@@ -20,7 +20,7 @@ namespace prefixd {
 // UNIMPLEMENTED (NOT_IMPLEMENTED): the contract has it and this server does not.
 absl::Status NotImplemented(std::string_view field, std::string_view what);
 
-// Errors: INVALID_ARGUMENT (UNKNOWN_ENUM), UNIMPLEMENTED (NOT_IMPLEMENTED) for a type that is not served.
+// Errors: INVALID_ARGUMENT (UNKNOWN_ENUM).
 absl::StatusOr<DType> DecodeDType(int value, std::string_view field = "spec.dtype");
 // The output type, if one is asked for.
 // Errors: INVALID_ARGUMENT (UNKNOWN_ENUM, UNSUPPORTED_COMBINATION).
@@ -30,7 +30,7 @@ absl::StatusOr<Op> DecodeOp(int value, Primitive primitive, DType dtype, DType o
 // UNSPECIFIED is native.
 // Errors: INVALID_ARGUMENT (UNKNOWN_ENUM).
 absl::StatusOr<Precision> DecodePrecision(int value);
-// Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) for a value of a type that is not served.
+// Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) for a value of a type outside the enum.
 absl::Status EncodeValue(Value value, DType dtype, v1::Scalar* scalar);
 
 // axis and row_items.

@@ -64,7 +64,6 @@ absl::StatusOr<Number> DecodeNumber(const v1::Scalar& scalar, std::string_view f
 // The value as one of dtype: exactly for an integer, rounded for a floating-point type; a NaN comes out canonical.
 // Errors: those of DecodeNumber and ToValue.
 absl::StatusOr<Value> DecodeScalar(const v1::Scalar& scalar, DType dtype, std::string_view field);
-// Needs: IsSupported(dtype).
 void EncodeScalar(Value value, DType dtype, v1::Scalar* scalar);
 
 // Errors: INVALID_ARGUMENT (UNKNOWN_ENUM, ALGORITHM_CHOICE). Whether the choices go together is not checked here:

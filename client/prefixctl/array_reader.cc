@@ -95,9 +95,6 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> OpenArray(std::unique_ptr<InputFile
   } else if (!dtype) {
     return In(*file, absl::InvalidArgumentError("raw bytes need --type"));
   }
-  if (!IsSupported(*dtype)) {
-    return In(*file, absl::InvalidArgumentError(StrCat("type ", Name(*dtype), " is not supported")));
-  }
   if (format == Format::kText) return std::make_unique<TextReader>(std::move(file), *dtype, &ParseNumber);
   return RawReader::Create(std::move(file), *dtype, num_items, row_items);
 }

@@ -51,7 +51,7 @@ class ArrayReader {
 
 // An array of numbers. Without a type: a .npy file says it itself, text is f64, raw bytes need one.
 // A .npy file may have one dimension, or with kMatrixToo two.
-// Errors: also INVALID_ARGUMENT for a type that IsSupported does not list, or another than the .npy file's.
+// Errors: also INVALID_ARGUMENT for another type than the .npy file's.
 absl::StatusOr<std::unique_ptr<ArrayReader>> OpenArray(std::unique_ptr<InputFile> file, Format format,
                                                        std::optional<DType> dtype, Shapes shapes = Shapes::kLine);
 

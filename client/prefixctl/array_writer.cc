@@ -11,6 +11,9 @@ namespace prefixd::cli {
 absl::StatusOr<std::unique_ptr<ArrayWriter>> ArrayWriter::Open(const std::string& path, Format format, DType dtype,
                                                                std::optional<uint64_t> num_items, absl::Time deadline,
                                                                std::optional<uint64_t> row_items) {
+  if (format == Format::kNpy && dtype == DType::kBF16) {
+    return absl::InvalidArgumentError(StrCat(path, ": NumPy has no bf16: choose raw or text, or --out-type f32"));
+  }
   PREFIXD_ASSIGN_OR_RETURN(auto file, OutputFile::Open(path, deadline));
   std::unique_ptr<ArrayWriter> writer(new ArrayWriter(std::move(file), format, dtype));
   if (format == Format::kNpy) {

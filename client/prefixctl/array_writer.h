@@ -23,8 +23,8 @@ class ArrayWriter {
  public:
   // num_items: how many will be written, where it is known. deadline: as OutputFile::Open. row_items: of a matrix,
   // whose num_items are known; a .npy file has two dimensions then.
-  // Needs:  IsSupported(dtype).
-  // Errors: INVALID_ARGUMENT for .npy into a pipe if num_items is not known: its header comes first.
+  // Errors: INVALID_ARGUMENT for .npy of bf16, which NumPy has not, and for .npy into a pipe if num_items is not known:
+  //         its header comes first.
   static absl::StatusOr<std::unique_ptr<ArrayWriter>> Open(const std::string& path, Format format, DType dtype,
                                                            std::optional<uint64_t> num_items,
                                                            absl::Time deadline = absl::InfiniteFuture(),

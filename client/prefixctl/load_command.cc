@@ -54,8 +54,7 @@ std::optional<load::Operation> ParseOperation(std::string_view text) {
     operation.weight = static_cast<uint32_t>(*weight);
   }
   const std::vector<std::string_view> words = Split(text.substr(0, equals), ':');
-  if (words.size() != 3 || !FromName(words[0], &operation.primitive) || !FromName(words[1], &operation.dtype) ||
-      !IsSupported(operation.dtype)) {
+  if (words.size() != 3 || !FromName(words[0], &operation.primitive) || !FromName(words[1], &operation.dtype)) {
     return std::nullopt;
   }
   const auto sizes = ParseSizes(words[2]);

@@ -1,10 +1,14 @@
 #include "client/prefixctl/number.h"
 
+#include <bit>
+#include <cfenv>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
+#include <string>
 #include <system_error>
 #include <type_traits>
 
@@ -29,6 +33,37 @@ std::optional<uint64_t> ParseSize(std::string_view text) {
   return size;
 }
 
+// A decimal number, or if no f64 is equal to it, its neighbour with an odd last bit: what is rounded from that to fewer
+// bits is rounded as the number itself.
+double ToOdd(const std::string& digits) {
+  std::fesetround(FE_DOWNWARD);
+  const double below = std::strtod(digits.c_str(), nullptr);
+  std::fesetround(FE_UPWARD);
+  const double above = std::strtod(digits.c_str(), nullptr);
+  std::fesetround(FE_TONEAREST);
+  return (std::bit_cast<uint64_t>(below) & 1) != 0 ? below : above;  // They are equal or neighbours.
+}
+
+template <class T>
+T Nearest(const std::string& digits) {
+  if constexpr (kIsNarrowFloat<T>) return static_cast<T>(ToOdd(digits));
+  if constexpr (std::is_same_v<T, float>) return std::strtof(digits.c_str(), nullptr);
+  return static_cast<T>(std::strtod(digits.c_str(), nullptr));
+}
+
+// The shortest decimal that is rounded to the number, as an f64, which prints as that.
+template <class T>
+double Shortest(T number) {
+  for (int digits = 1;; ++digits) {
+    char text[32];
+    const auto [end, error] =
+        std::to_chars(text, text + sizeof(text), static_cast<float>(number), std::chars_format::scientific, digits - 1);
+    double shortest = 0;
+    std::from_chars(text, end, shortest);
+    if (T(shortest) == number || digits == std::numeric_limits<T>::max_digits10) return shortest;
+  }
+}
+
 }  // namespace
 
 std::string_view Trim(std::string_view text) {
@@ -47,22 +82,22 @@ absl::StatusOr<Value> ParseNumber(DType dtype, std::string_view text) {
     // from_chars knows no plus sign.
     if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
     const char* const end = digits.data() + digits.size();
-    T number{};
+    std::conditional_t<kIsNarrowFloat<T>, double, T> number{};  // from_chars has no floats of 16 bits.
     const auto [stop, error] = std::from_chars(digits.data(), end, number);
-    const bool whole = !digits.empty() && stop == end;
-    if (whole && error == std::errc()) return Value::Of(number);
-    const std::string shown = Shown(text);
-    if (whole && error == std::errc::result_out_of_range) {
-      if constexpr (kIsFloating<T>) {
-        // Too small or too large? from_chars does not say. What is too small becomes the nearest that there is.
-        const std::string terminated(digits);
-        number = std::is_same_v<T, float> ? std::strtof(terminated.c_str(), nullptr)
-                                          : static_cast<T>(std::strtod(terminated.c_str(), nullptr));
-        if (std::isfinite(number)) return Value::Of(number);
-      }
-      return absl::InvalidArgumentError(StrCat("'", shown, "' is out of the range of ", Name(dtype)));
+    if (digits.empty() || stop != end) {
+      return absl::InvalidArgumentError(StrCat("'", Shown(text), "' is no number of type ", Name(dtype)));
     }
-    return absl::InvalidArgumentError(StrCat("'", shown, "' is no number of type ", Name(dtype)));
+    if constexpr (kIsFloating<T>) {
+      if (error == std::errc() && !(kIsNarrowFloat<T> && std::isfinite(number))) {
+        return Value::Of(static_cast<T>(number));
+      }
+      // Too small or too large? from_chars does not say. What is too small becomes the nearest that there is.
+      const T nearest = Nearest<T>(std::string(digits));
+      if (std::isfinite(nearest)) return Value::Of(nearest);
+    } else if (error == std::errc()) {
+      return Value::Of(number);
+    }
+    return absl::InvalidArgumentError(StrCat("'", Shown(text), "' is out of the range of ", Name(dtype)));
   });
 }
 
@@ -107,8 +142,15 @@ void AppendNumber(DType dtype, const std::byte* element, std::string* out) {
       }
     }
     char text[32];  // The longest f64 has 24 characters.
-    const auto [end, error] = std::to_chars(text, text + sizeof(text), number);
-    out->append(text, end);
+    const auto print = [&](auto printed) {
+      const auto [end, error] = std::to_chars(text, text + sizeof(text), printed);
+      out->append(text, end);
+    };
+    if constexpr (kIsNarrowFloat<T>) {
+      print(Shortest(number));
+    } else {
+      print(number);
+    }
   });
 }
 

@@ -14,9 +14,8 @@
 
 namespace prefixd::cli {
 
-// Needs:  IsSupported(dtype), as all below.
 // Errors: INVALID_ARGUMENT for what is not, entirely, a number of the type, or is too large for it. Floats take nan,
-//         inf and infinity in any case, and round what is too small; integers are decimal.
+//         inf and infinity in any case, and round once, also what is too small; integers are decimal.
 absl::StatusOr<Value> ParseNumber(DType dtype, std::string_view text);
 
 // Decimal digits, and nothing else; nullopt for what is not that or exceeds 64 bits.

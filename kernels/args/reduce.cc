@@ -36,7 +36,12 @@ absl::Status Validate(const ReduceArgs& args) {
 }
 
 Value ResultOf(DType output, Precision precision, const ReduceState& state) {
-  if (precision == Precision::kNative) return state.value;
+  if (precision == Precision::kNative) {
+    return VisitDType(output, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      return Value::Of(static_cast<T>(state.value.As<Accumulator<T>>()));
+    });
+  }
   const double value = Rounded(Compensated<double>{state.value.As<double>(), state.error});
   if (output == DType::kF64) return Value::Of(std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value);
   return Value::Of(std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(value));
@@ -44,13 +49,13 @@ Value ResultOf(DType output, Precision precision, const ReduceState& state) {
 
 Value EmptyValue(const ReduceArgs& args) {
   if (args.init.position == ReduceState::kNothing) return Identity(args.op, args.output());
-  if (args.IsWide()) return ResultOf(args.output(), args.precision, args.init);
+  const Value value = ResultOf(args.output(), args.precision, args.init);
   return VisitDType(args.output(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (kIsFloating<T>) {
-      if (std::isnan(args.init.value.As<T>())) return Value::Of(std::numeric_limits<T>::quiet_NaN());
+      if (std::isnan(static_cast<Accumulator<T>>(value.As<T>()))) return Value::Of(std::numeric_limits<T>::quiet_NaN());
     }
-    return args.init.value;
+    return value;
   });
 }
 

@@ -29,9 +29,9 @@ struct ReduceState {
 // NaN comes out canonical.
 struct ReduceArgs {
   DType dtype = DType::kI32;       // The type of in.
-  std::optional<DType> out_dtype;  // The type of the states' values, in which elements combine. Absent: dtype.
+  std::optional<DType> out_dtype;  // The type of values; elements combine in AccumulatorOf it. Absent: dtype.
   Op op = Op::kSum;
-  Precision precision = Precision::kNative;  // Wide: elements combine in more; states' values, and init's, are f64.
+  Precision precision = Precision::kNative;  // Wide: elements combine in more.
   Algorithm algorithm;
   const void* in = nullptr;  // Device.
   uint64_t num_items = 0;
@@ -51,7 +51,8 @@ struct ReduceArgs {
   void* values = nullptr;
 
   bool IsWide() const { return precision == Precision::kWide; }
-  DType StateDType() const { return IsWide() ? DType::kF64 : output(); }
+  // The type of the states' values, and of init's.
+  DType StateDType() const { return IsWide() ? DType::kF64 : AccumulatorOf(output()); }
   DType output() const { return out_dtype.value_or(dtype); }
 };
 

@@ -16,9 +16,9 @@ namespace prefixd {
 // y[i] = coefficients[i] * y[i-1] + in[i], where y[-1] is start; out[i] = y[i], or y[i-1].
 struct ScanArgs {
   DType dtype = DType::kI32;       // The type of in.
-  std::optional<DType> out_dtype;  // The type of out, init and the carries, in which elements combine. Absent: dtype.
+  std::optional<DType> out_dtype;  // The type of out and init; elements combine in AccumulatorOf it. Absent: dtype.
   Op op = Op::kSum;
-  Precision precision = Precision::kNative;  // Wide: elements combine in more, and carries are of that: CarryBytes.
+  Precision precision = Precision::kNative;  // Wide: elements combine in more. Carries: CarryBytes.
   ScanKind kind = ScanKind::kInclusive;
   bool reverse = false;  // out[i] = start op in[n-1] op ... op in[i] (inclusive), or to in[i+1] (exclusive)
   Algorithm algorithm;
@@ -43,9 +43,9 @@ struct ScanArgs {
 // The checks that Lane::Scan makes before it enqueues. Errors: those of Lane::Scan, except the algorithm's.
 absl::Status Validate(const ScanArgs& args);
 
-// Bytes of a carry: an element of the output type; of a wide sum of f32 an f64, and of f64 a Compensated<double>.
+// Bytes of a carry: an item of AccumulatorOf(output); of a wide sum of f32 an f64, and of f64 a Compensated<double>.
 constexpr uint64_t CarryBytes(DType output, Precision precision) {
-  return SizeOf(output) * (precision == Precision::kWide ? 2 : 1);
+  return SizeOf(AccumulatorOf(output)) * (precision == Precision::kWide ? 2 : 1);
 }
 
 // Bytes that an item takes, read and written.

@@ -53,6 +53,16 @@ class AnyPrefix {
     static T ToCarry(T item) { return Canonical(item); }
     static T Neutral(const ScanArgs& args) { return prefixd::Neutral(args.op, args.output()).As<T>(); }
   };
+  // Floats of 16 bits, in f32.
+  template <class N>
+  struct Narrow {
+    using Item = float;
+    using Carry = float;
+    static float CarryOf(Value init) { return init.As<N>(); }
+    static float ItemOf(float carry) { return carry; }
+    static float ToCarry(float item) { return Canonical(item); }
+    static float Neutral(const ScanArgs& args) { return prefixd::Neutral(args.op, DType::kF32).As<float>(); }
+  };
   template <class T>
   struct Recurrence {
     using Item = Step<T>;
@@ -84,10 +94,14 @@ class AnyPrefix {
     if (args.IsWide()) return args.dtype == DType::kF32 ? f(WideSingle()) : f(WideDouble());
     VisitDType(args.output(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      if constexpr (kIsFloating<T>) {
-        if (args.op == Op::kLinearRecurrence) return f(Recurrence<T>());
+      if constexpr (kIsNarrowFloat<T>) {
+        f(Narrow<T>());
+      } else {
+        if constexpr (kIsFloating<T>) {
+          if (args.op == Op::kLinearRecurrence) return f(Recurrence<T>());
+        }
+        f(Native<T>());
       }
-      f(Native<T>());
     });
   }
 

@@ -28,9 +28,10 @@ Work RunColumnScan(const Kernels& kernels, const ScanArgs& args) {
   const uint64_t num_bytes = args.num_items * num_columns * (in_bytes + out_bytes);
   const auto scan =
       kernels.columns->scan[static_cast<int>(args.dtype)][static_cast<int>(args.output())][static_cast<int>(args.op)];
+  const Value start = ToAccumulator(args.init, args.output());
   const uint64_t first_row = args.reverse ? args.num_items - 1 : 0;
   const auto pitch = static_cast<int64_t>(num_columns);
-  const uint64_t strip_columns = kStripBytes / std::max(in_bytes, out_bytes);
+  const uint64_t strip_columns = StripColumns(args.dtype, args.output());
   ForStrips(NumParts(num_columns, strip_columns), num_bytes, [&](uint64_t strip) {
     const uint64_t column = strip * strip_columns;
     const uint64_t first = first_row * num_columns + column;
@@ -40,7 +41,7 @@ Work RunColumnScan(const Kernels& kernels, const ScanArgs& args) {
           .num_columns = std::min(strip_columns, num_columns - column),
           .pitch = args.reverse ? -pitch : pitch,
           .exclusive = args.kind == ScanKind::kExclusive,
-          .start = &args.init.bits});
+          .start = &start.bits});
   });
   return {.launches = 1, .num_bytes = num_bytes};
 }
@@ -51,7 +52,7 @@ Work RunColumnReduce(const Kernels& kernels, const ReduceArgs& args) {
   const uint64_t num_bytes = (args.num_items * in_bytes + out_bytes) * num_columns;
   const auto reduce =
       kernels.columns->reduce[static_cast<int>(args.dtype)][static_cast<int>(args.output())][static_cast<int>(args.op)];
-  const uint64_t strip_columns = kStripBytes / std::max(in_bytes, out_bytes);
+  const uint64_t strip_columns = StripColumns(args.dtype, args.output());
   ForStrips(NumParts(num_columns, strip_columns), num_bytes, [&](uint64_t strip) {
     const uint64_t column = strip * strip_columns;
     reduce({.in = Advance(args.in, column * in_bytes),

@@ -40,13 +40,15 @@ MapPart WholeMap(const MapArgs& args) {
   MapPart whole = {.in = args.in, .other = nullptr, .out = args.out, .num_items = args.num_items};
   if (NumInputs(args.op) == 2) whole.other = args.other;
   if (args.op == MapOp::kAffine) {
-    whole.a = args.a;
-    whole.b = args.b;
+    whole.a = ToAccumulator(args.a, args.dtype);
+    whole.b = ToAccumulator(args.b, args.dtype);
   }
   if (args.op == MapOp::kCompare) {
     VisitDType(args.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      const auto interval = MakeInterval(args.comparison, HasValue(args.comparison) ? args.a.As<T>() : T{0});
+      using In = typename decltype(tag)::type;
+      using T = Accumulator<In>;
+      const T value = HasValue(args.comparison) ? static_cast<T>(args.a.As<In>()) : T{0};
+      const auto interval = MakeInterval(args.comparison, value);
       whole.a = Value::Of(interval.low);
       whole.b = Value::Of(interval.high);
       whole.outside = interval.outside;

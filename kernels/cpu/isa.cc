@@ -27,7 +27,7 @@ std::vector<Isa> Detect() {
 #if defined(__x86_64__)
   std::vector<Isa> isas = {{"sse2", &sse2::kKernels}};
   const bool has_bits = __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi");
-  if (!has_bits || !__builtin_cpu_supports("avx2")) return isas;
+  if (!has_bits || !__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c")) return isas;
   isas.push_back({"avx2", &avx2::kKernels});
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl")) {

@@ -41,7 +41,7 @@ T Combine(const Kernels& kernels, const ReduceArgs& args, T start, T neutral) {
 template <class T>
 ReduceState StateBehind(const Kernels& kernels, const ReduceArgs& args, const ReduceState& state) {
   if (!args.IsWide()) {
-    const T value = Combine(kernels, args, state.value.As<T>(), Neutral(args.op, args.output()).As<T>());
+    const T value = Combine(kernels, args, state.value.As<T>(), Neutral(args.op, args.StateDType()).As<T>());
     return {Value::Of(Canonical(value)), state.position};
   }
   const auto start = state.value.As<double>();
@@ -67,7 +67,7 @@ ReduceState FindExtremum(const Kernels& kernels, const ReduceArgs& args, const R
   VisitDType(args.dtype, [&](auto tag) {
     using In = typename decltype(tag)::type;
     for (const uint64_t index : indices) {
-      const T item = static_cast<T>(static_cast<const In*>(args.in)[index]);
+      const auto item = static_cast<T>(static_cast<const In*>(args.in)[index]);
       if (O::Beats(item, value)) {
         value = item;
         position = args.first_item + index + 1;
@@ -84,15 +84,15 @@ ReduceState FindExtremum(const Kernels& kernels, const ReduceArgs& args, const R
 
 void ReduceToValue(const Kernels& kernels, const ReduceArgs& args) {
   ReduceState state;
-  VisitDType(args.output(),
-             [&](auto tag) { state = StateBehind<typename decltype(tag)::type>(kernels, args, args.init); });
+  VisitAccumulator(args.output(),
+                   [&](auto tag) { state = StateBehind<typename decltype(tag)::type>(kernels, args, args.init); });
   const Value value = ResultOf(args.output(), args.precision, state);
   std::memcpy(args.values, &value, SizeOf(args.output()));
 }
 
 Work RunReduce(const Kernels& kernels, const ReduceArgs& args) {
   const ReduceState state = args.state_in != nullptr ? *args.state_in : args.init;
-  VisitDType(args.output(), [&](auto tag) {
+  VisitAccumulator(args.output(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     VisitFunction<T>(args.op, [&](auto op) {
       if constexpr (kIsExtremum<decltype(op)>) {

@@ -18,8 +18,6 @@ namespace {
 constexpr uint64_t kMaxShortRowItems = 128;
 // A segment that long has work for all cores by itself.
 constexpr uint64_t kLongSegmentParts = 64;
-// Rows of a block that is transposed: a strip of columns then.
-constexpr uint64_t BlockRows(size_t item_bytes) { return kStripBytes / item_bytes; }
 
 uint64_t NumBytes(const ScanArgs& args) { return args.num_items * args.num_arrays * ItemBytes(args); }
 
@@ -66,7 +64,7 @@ void TransposeBlock(const Kernels& kernels, DType dtype, const void* in, void* o
   }
 }
 
-// Scans num_rows short rows as columns.
+// Scans num_rows short rows, at most a strip of columns, as such.
 void ScanShortRows(const Kernels& kernels, const ScanArgs& args, uint64_t first_row, uint64_t num_rows) {
   const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
   const uint64_t length = args.num_items;
@@ -74,6 +72,7 @@ void ScanShortRows(const Kernels& kernels, const ScanArgs& args, uint64_t first_
   alignas(64) std::byte results[kMaxShortRowItems * kStripBytes];
   const uint64_t first = first_row * length;
   TransposeBlock(kernels, args.dtype, Advance(args.in, first * in_bytes), elements, num_rows, length);
+  const Value start = ToAccumulator(args.init, args.output());
   const uint64_t begin = args.reverse ? (length - 1) * num_rows : 0;
   const auto pitch = static_cast<int64_t>(num_rows);
   kernels.columns->scan[static_cast<int>(args.dtype)][static_cast<int>(args.output())][static_cast<int>(args.op)](
@@ -83,11 +82,11 @@ void ScanShortRows(const Kernels& kernels, const ScanArgs& args, uint64_t first_
        .num_columns = num_rows,
        .pitch = args.reverse ? -pitch : pitch,
        .exclusive = args.kind == ScanKind::kExclusive,
-       .start = &args.init.bits});
+       .start = &start.bits});
   TransposeBlock(kernels, args.output(), results, Advance(args.out, first * out_bytes), length, num_rows);
 }
 
-// Reduces num_rows short rows as columns.
+// Reduces num_rows short rows as columns, as ScanShortRows.
 void ReduceShortRows(const Kernels& kernels, const ReduceArgs& args, uint64_t first_row, uint64_t num_rows) {
   alignas(64) std::byte elements[kMaxShortRowItems * kStripBytes];
   TransposeBlock(kernels, args.dtype, ArrayOf(args, first_row).in, elements, num_rows, args.num_items);
@@ -129,7 +128,7 @@ Work RunRowScan(const Kernels& kernels, const ScanArgs& args) {
   const uint64_t row_bytes = args.num_items * item_bytes;
   const bool has_columns = args.op != Op::kLinearRecurrence && !args.IsWide();  // That short rows could be.
   if (args.num_items <= kMaxShortRowItems && args.num_arrays > 1 && has_columns) {
-    ForRows(args.num_arrays, BlockRows(item_bytes),
+    ForRows(args.num_arrays, StripColumns(args.dtype, args.output()),
             [&](uint64_t first_row, uint64_t num_rows) { ScanShortRows(kernels, args, first_row, num_rows); });
   } else if (row_bytes <= kPartBytes) {
     ForRows(args.num_arrays, kPartBytes / row_bytes,
@@ -161,7 +160,7 @@ Work RunRowReduce(const Kernels& kernels, const ReduceArgs& args) {
     const Value empty = EmptyValue(args);
     for (uint64_t row = 0; row < args.num_arrays; ++row) std::memcpy(ArrayOf(args, row).values, &empty, out_bytes);
   } else if (args.num_items <= kMaxShortRowItems && args.num_arrays > 1 && !args.IsWide()) {
-    ForRows(args.num_arrays, BlockRows(std::max(in_bytes, out_bytes)),
+    ForRows(args.num_arrays, StripColumns(args.dtype, args.output()),
             [&](uint64_t first_row, uint64_t num_rows) { ReduceShortRows(kernels, args, first_row, num_rows); });
   } else if (row_bytes <= kPartBytes) {
     ForRows(args.num_arrays, kPartBytes / row_bytes, [&](uint64_t first_row, uint64_t num_rows) {

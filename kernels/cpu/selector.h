@@ -24,7 +24,7 @@ void VisitSelector(const CompactArgs& args, F&& f) {
   VisitDType(args.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto* in = static_cast<const T*>(args.in);
-    const T value = args.value.As<T>();
+    const auto value = static_cast<Accumulator<T>>(args.value.As<T>());
     switch (args.comparison) {
       case Comparison::kLess:
         return f([=](uint64_t i) { return in[i] < value; });
@@ -39,10 +39,10 @@ void VisitSelector(const CompactArgs& args, F&& f) {
       case Comparison::kNotEqual:
         return f([=](uint64_t i) { return in[i] != value; });
       case Comparison::kIsNan:
-        return f([=](uint64_t i) { return IsNan(in[i]); });
+        return f([=](uint64_t i) { return IsNan(static_cast<Accumulator<T>>(in[i])); });
       case Comparison::kIsFinite:
         return f([=](uint64_t i) {
-          if constexpr (kIsFloating<T>) return std::isfinite(in[i]);
+          if constexpr (kIsFloating<T>) return std::isfinite(static_cast<Accumulator<T>>(in[i]));
           return true;
         });
     }

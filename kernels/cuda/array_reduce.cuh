@@ -21,7 +21,8 @@ namespace prefixd::cuda {
 template <class In, class Out>
 struct ArrayReduceParams {
   ReduceParams<In, Out> each;  // num_items: of an array. num_tiles: the tickets, of whole blocks.
-  unsigned char* values;       // An item of each.result_bytes for each array.
+  unsigned char* values;       // An item for each array.
+  int value_bytes;             // The size of an item of values.
   Value empty;                 // The value of an array without elements.
   const uint64_t* offsets;     // ReduceArgs::offsets of segments. Null: arrays have one length.
   uint64_t num_arrays;
@@ -34,8 +35,8 @@ struct ArrayReduceParams {
 
 template <class In, class Out>
 __device__ void StoreBits(const ArrayReduceParams<In, Out>& p, uint64_t array, uint64_t bits) {
-  unsigned char* const to = p.values + array * p.each.result_bytes;
-  switch (p.each.result_bytes) {
+  unsigned char* const to = p.values + array * p.value_bytes;
+  switch (p.value_bytes) {
     case 1:
       *to = static_cast<unsigned char>(bits);
       break;
@@ -56,7 +57,11 @@ __device__ void StoreValue(const ArrayReduceParams<In, Out>& p, uint64_t array, 
   if constexpr (kOp == Op::kWideSum) {
     StoreBits(p, array, ValueOf(Operator<kOp, Out>::Store(item)).bits);
   } else {
-    StoreBits(p, array, StateBehind<kOp>(p.each, p.each.init, item, 0).value.bits);
+    const Value value = StateBehind<kOp>(p.each, p.each.init, item, 0).value;
+    if constexpr (kIsNarrowFloat<In>) {
+      if (p.value_bytes == sizeof(In)) return StoreBits(p, array, In(ValueAs<float>(value)).bits);
+    }
+    StoreBits(p, array, value.bits);
   }
 }
 
@@ -112,6 +117,7 @@ template <class In, class Out, Op kOp>
 ArrayReduceParams<In, Out> ArrayParamsOf(const ReduceArgs& args) {
   return {.each = ReduceParamsOf<In, Out, kOp>(args),
           .values = static_cast<unsigned char*>(args.values),
+          .value_bytes = static_cast<int>(SizeOf(args.output())),
           .empty = EmptyValue(args),
           .offsets = args.offsets,
           .num_arrays = args.num_arrays,

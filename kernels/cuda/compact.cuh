@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/cuda/glue.cuh"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/ring_compact.cuh"
 #include "kernels/cuda/select.cuh"
@@ -16,13 +17,14 @@ namespace prefixd::cuda {
 inline constexpr uint64_t kRingCompactMinBytes = uint64_t{256} << 10;
 
 template <class T, Selector kSelector>
-cudaError_t LaunchCompactBy(CompactParams<T>& params, uint64_t num_arrays, LaunchContext* context) {
+cudaError_t LaunchCompactBy(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context) {
+  CompactParams<T> params = MakeCompactParams<T>(args, h_num_kept);
   if constexpr (kSelector != Selector::kBitMask && sizeof(T) >= 4) {
     using Shape = RingCompactShape<T, kSelector>;
     using Shared = RingCompactShared<T, kSelector>;
-    if (num_arrays == 1 && params.values != nullptr && params.indices_u32 == nullptr && params.indices_u64 == nullptr &&
-        params.num_items * sizeof(T) >= kRingCompactMinBytes && IsBulkAligned(params.in) &&
-        IsBulkAligned(params.mask) && context->bulk_shared_bytes >= sizeof(Shared)) {
+    if (args.num_arrays == 1 && params.values != nullptr && params.indices_u32 == nullptr &&
+        params.indices_u64 == nullptr && params.num_items * sizeof(T) >= kRingCompactMinBytes &&
+        IsBulkAligned(params.in) && IsBulkAligned(params.mask) && context->bulk_shared_bytes >= sizeof(Shared)) {
       const cudaError_t error =
           PrepareTickets<CountSum::Item>(Shape::kTicketItems, /*ticket_states=*/1, context, &params);
       if (error != cudaSuccess) return error;
@@ -34,8 +36,8 @@ cudaError_t LaunchCompactBy(CompactParams<T>& params, uint64_t num_arrays, Launc
   using Shape = TileCompactShape<T>;
   const cudaError_t error = PrepareTickets<CountSum::Item>(Shape::kTileItems, /*ticket_states=*/1, context, &params);
   if (error != cudaSuccess) return error;
-  if (num_arrays > 1) {
-    return Launch(TileCompactKernel<T, kSelector, true>, static_cast<uint32_t>(num_arrays), Shape::kThreads,
+  if (args.num_arrays > 1) {
+    return Launch(TileCompactKernel<T, kSelector, true>, static_cast<uint32_t>(args.num_arrays), Shape::kThreads,
                   context->stream, params);
   }
   const auto num_blocks =
@@ -45,14 +47,14 @@ cudaError_t LaunchCompactBy(CompactParams<T>& params, uint64_t num_arrays, Launc
 
 template <class T>
 cudaError_t LaunchCompact(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context) {
-  CompactParams<T> params = MakeCompactParams<T>(args, h_num_kept);
+  using Bits = BitsOf<T>;  // A mask does not look at elements.
   switch (args.selector) {
     case Selector::kPredicate:
-      return LaunchCompactBy<T, Selector::kPredicate>(params, args.num_arrays, context);
+      return LaunchCompactBy<T, Selector::kPredicate>(args, h_num_kept, context);
     case Selector::kByteMask:
-      return LaunchCompactBy<T, Selector::kByteMask>(params, args.num_arrays, context);
+      return LaunchCompactBy<Bits, Selector::kByteMask>(args, h_num_kept, context);
     case Selector::kBitMask:
-      return LaunchCompactBy<T, Selector::kBitMask>(params, args.num_arrays, context);
+      return LaunchCompactBy<Bits, Selector::kBitMask>(args, h_num_kept, context);
   }
   FatalValue("LaunchCompact", args.selector);
 }

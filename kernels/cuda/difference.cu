@@ -36,7 +36,7 @@ struct alignas(kVectorBytes) Vector {
 template <class T>
 __device__ T Subtract(T a, T b) {
   if constexpr (kIsFloating<T>) {
-    return Canonical(a - b);
+    return Canonical(static_cast<T>(Accumulator<T>{a} - Accumulator<T>{b}));
   } else {
     return static_cast<T>(a - b);
   }
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kThreads) DifferenceKernel(const DifferencePar
     if (!kReverse && lane == 0 && i > 0) beside_warp = params.in[i - 1];
     if (kReverse && lane == kWarpLanes - 1 && i + V::kItems < n) beside_warp = params.in[i + V::kItems];
     // Narrow types travel between lanes as words.
-    using Word = std::conditional_t<sizeof(T) < 4, uint32_t, T>;
+    using Word = std::conditional_t<kIsFloating<T>, Accumulator<T>, std::conditional_t<sizeof(T) == 8, T, uint32_t>>;
     const auto mine = static_cast<Word>(in.items[kReverse ? 0 : V::kItems - 1]);
     T beside = static_cast<T>(kReverse ? __shfl_down_sync(~0u, mine, 1) : __shfl_up_sync(~0u, mine, 1));
     if (lane == (kReverse ? kWarpLanes - 1 : 0)) beside = beside_warp;

@@ -66,6 +66,14 @@ __device__ FillVector<T> Items(const FillParams<T>& p, uint64_t first) {
     } else if constexpr (std::is_same_v<T, double>) {
       const uint64_t low = uint64_t{bits.y} << 32 | bits.x, high = uint64_t{bits.w} << 32 | bits.z;
       v = {{static_cast<double>(low >> 11) * 0x1p-53, static_cast<double>(high >> 11) * 0x1p-53}};
+    } else if constexpr (kIsNarrowFloat<T>) {
+      constexpr int kDigits = std::numeric_limits<T>::digits;
+      const uint32_t words[4] = {bits.x, bits.y, bits.z, bits.w};
+#pragma unroll
+      for (int j = 0; j < kItems; ++j) {
+        const uint32_t item = words[j / 2] >> (j % 2 * 16) & 0xffff;
+        v.items[j] = T(static_cast<float>(item >> (16 - kDigits)) * (1.0f / (1 << kDigits)));
+      }
     } else {
       memcpy(&v, &bits, sizeof(v));
     }

@@ -29,9 +29,10 @@ using BitsOf = std::conditional_t<
 template <class T>
 using BitsOrFloat = std::conditional_t<kIsFloating<T>, T, BitsOf<T>>;
 
-// The type in which T wraps round, at least unsigned: narrower integers would become signed ones, which overflow.
+// The type to compute in. Integers wrap round, at least in 32 bits: narrower ones would become signed, and overflow.
 template <class T>
-using Wraps = std::conditional_t<kIsFloating<T>, T, std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;
+using Wraps =
+    std::conditional_t<kIsFloating<T>, Accumulator<T>, std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;
 
 }  // namespace prefixd::cuda
 

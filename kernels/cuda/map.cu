@@ -25,7 +25,8 @@ struct Abs {
   static constexpr int kNumInputs = 1;
   __device__ T operator()(T x) const {
     if constexpr (kIsFloating<T>) {
-      return Canonical(std::is_same_v<T, float> ? fabsf(x) : fabs(x));
+      const Accumulator<T> wide = x;
+      return Canonical(static_cast<T>(std::is_same_v<T, double> ? fabs(wide) : fabsf(wide)));
     } else {
       const auto bits = static_cast<Wraps<T>>(x);
       return static_cast<T>(x < 0 ? 0 - bits : bits);
@@ -38,8 +39,8 @@ struct Compare {
   using In = T;
   using Out = uint8_t;
   static constexpr int kNumInputs = 1;
-  Interval<T> interval;
-  __device__ uint8_t operator()(T x) const {
+  Interval<Accumulator<T>> interval;
+  __device__ uint8_t operator()(Accumulator<T> x) const {
     return ((interval.low <= x) & (x <= interval.high)) != interval.outside ? 1 : 0;
   }
 };
@@ -69,7 +70,7 @@ cudaError_t LaunchMap(const MapArgs& args, LaunchContext* context) {
     case MapOp::kCompare:
       return VisitDType(args.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        const T value = HasValue(args.comparison) ? args.a.As<T>() : T{0};
+        const Accumulator<T> value = HasValue(args.comparison) ? args.a.As<T>() : T{};
         return LaunchMapOf(args, Compare<T>{MakeInterval(args.comparison, value)}, context);
       });
     default:

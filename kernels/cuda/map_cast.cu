@@ -32,7 +32,9 @@ struct Cast {
   static constexpr int kNumInputs = 1;
   __device__ Out operator()(In x) const {
     if constexpr (kIsFloating<In> && !kIsFloating<Out>) {
-      return Saturated<Out>(x);
+      return Saturated<Out>(Accumulator<In>{x});
+    } else if constexpr (kIsNarrowFloat<Out>) {
+      return Out(Accumulator<In>{x});  // Also from its own type: a NaN becomes canonical.
     } else {
       return Canonical(static_cast<Out>(x));
     }

@@ -63,7 +63,7 @@ struct Divide {
   static constexpr int kNumInputs = 2;
   __device__ T operator()(T x, T y) const {
     if constexpr (kIsFloating<T>) {
-      return Canonical(x / y);
+      return Canonical(static_cast<T>(Accumulator<T>{x} / Accumulator<T>{y}));
     } else if constexpr (sizeof(T) <= 2) {
       // Half a unit farther from zero, a quotient is at least half of 1 / y away from any whole number. The fast
       // division is off by two units in the last place, which is less for every x and y of 16 bits.

@@ -21,7 +21,7 @@
 namespace prefixd::cuda {
 
 // For a value that leaves the device: a NaN becomes the canonical quiet NaN of its type. (The NaN that the hardware
-// makes, 0x7fffffff for float, is a different one.)
+// makes, 0x7fffffff for float, is a different one.) Conversions to f16 and bf16 have made it so already.
 template <class T>
 __device__ T Canonical(T v) {
   if constexpr (std::is_same_v<T, float>) {
@@ -93,7 +93,8 @@ Out NeutralOf() {
 
 // Floats by an operator that rounds: the bits depend on the order.
 template <Op kOp, class Out>
-requires(kIsFloating<Out> && (kOp == Op::kSum || kOp == Op::kProd || kOp == Op::kLogAddExp)) struct Operator<kOp, Out> {
+requires(std::is_floating_point_v<Out> &&
+         (kOp == Op::kSum || kOp == Op::kProd || kOp == Op::kLogAddExp)) struct Operator<kOp, Out> {
   using Item = Out;
   static constexpr bool kAnyOrder = false;
 
@@ -115,7 +116,7 @@ requires(kIsFloating<Out> && (kOp == Op::kSum || kOp == Op::kProd || kOp == Op::
 
 // Floating-point min and max, computed on integers that order alike; a NaN beats everything.
 template <Op kOp, class Out>
-requires(kIsFloating<Out> && (kOp == Op::kMin || kOp == Op::kMax)) struct OrderKeys {
+requires(std::is_floating_point_v<Out> && (kOp == Op::kMin || kOp == Op::kMax)) struct OrderKeys {
   using Item = decltype(OrderKey(Out{}));
   static constexpr bool kAnyOrder = true;
   static constexpr Item kNan = kOp == Op::kMin ? std::numeric_limits<Item>::min() : std::numeric_limits<Item>::max();
@@ -155,6 +156,34 @@ requires(kOp == Op::kMin || kOp == Op::kMax) struct Operator<kOp, float> {
     return Keys::Store(Keys::Combine(Keys::Load(left), Keys::Load(right)));
 #endif
   }
+};
+
+// Two neighbours in memory, each rounded to T once: by one instruction for both, and one for their NaNs.
+template <class T>
+__device__ uint32_t RoundedPair(float first, float second) {
+#if __CUDA_ARCH__ >= 900
+  uint32_t pair;
+  if constexpr (std::is_same_v<T, Float16>) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  } else {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  }
+  // A NaN is 0x7fff here. As signed integers all numbers are below the canonical one.
+  constexpr uint32_t kNan = std::is_same_v<T, Float16> ? 0x7e007e00 : 0x7fc07fc0;
+  return __vmins2(pair, kNan);
+#else
+  return T(first).bits | uint32_t{T(second).bits} << 16;
+#endif
+}
+
+// f16 and bf16: elements are widened to f32 and combined as such, and each result is rounded once. Carries are not.
+template <Op kOp, class Out>
+requires kIsNarrowFloat<Out>
+struct Operator<kOp, Out> : Operator<kOp, float> {
+  using Item = float;
+  using Carry = float;
+
+  static __device__ Out Store(Item item) { return Out(item); }
 };
 
 // Whether signed and unsigned integers give the same bits.

@@ -70,7 +70,9 @@ template <class In, class Out>
 cudaError_t LaunchReduce(const ReduceArgs& args, LaunchContext* context) {
   return VisitOp<Out>(args.op, [&](auto tag) {
     constexpr Op kOp = decltype(tag)::kValue;
-    if constexpr (kWidensElements<kOp> && !std::is_same_v<In, Out>) {
+    if constexpr (kIsNarrowFloat<In>) {
+      return LaunchReduceOf<In, Accumulator<In>, kOp>(args, context);  // For both types of results.
+    } else if constexpr (kWidensElements<kOp> && !std::is_same_v<In, Out>) {
       return LaunchReduceOf<In, Out, kOp>(args, context);
     } else {
       using T = WrappingType<In, kOp>;

@@ -42,7 +42,7 @@ ReduceParams<In, Out> ReduceParamsOf(const ReduceArgs& args) {
           .neutral = NeutralOf<kOp, Out>(),
           .aligned = false,
           .is_signed = IsSigned(args.dtype),
-          .result_bytes = static_cast<int>(SizeOf(args.output())),
+          .result_bytes = static_cast<int>(SizeOf(AccumulatorOf(args.output()))),
           .init = args.init,
           .state_in = args.state_in,
           .state_out = args.state_out,

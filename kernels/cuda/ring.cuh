@@ -106,15 +106,9 @@ struct RingShape {
 };
 
 // The items of a run in the ring: four, as in kernels/NUMERICS.md, or 16 bytes of narrow integers, whose order is free.
-// Narrow floats do not compile: their order is not free, and the kernels unpack words as integers.
 template <class T>
 constexpr int RingRunItems() {
-  if constexpr (sizeof(T) >= 4) {
-    return kRunItems;
-  } else {
-    static_assert(!kIsFloating<T>, "the ring has no runs for narrow floats");
-    return 16 / sizeof(T);
-  }
+  return kIsFloating<T> || sizeof(T) >= 4 ? kRunItems : 16 / static_cast<int>(sizeof(T));
 }
 
 // A RingShape, measured in the parts of kernels/NUMERICS.md. kRun: the number of items of a run, which may differ from

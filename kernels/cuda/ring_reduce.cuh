@@ -151,7 +151,7 @@ class RingReduce {
 
   // The value of the lane's run of a leaf in shared memory.
   static __device__ Item WholeRun(const In* s_leaf) {
-    if constexpr (sizeof(In) < 4) {
+    if constexpr (!kIsFloating<In> && sizeof(In) < 4) {
       uint32_t words[kPackedWords];
       LoadRun(reinterpret_cast<const uint32_t*>(s_leaf) + kPackedWords * LaneOfWarp(), words);
       return PackedValue<kOp, In, Out>(words);

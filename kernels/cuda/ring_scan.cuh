@@ -4,7 +4,7 @@
 //   load       takes tickets, and loads their stages
 //   reduce     4 warps: compute the values of a stage's leaves
 //   publish    one warp: joins the leaves to the tile's value, which other blocks wait for, and to each leaf's prefix
-//   look back  2 to 8 warps: find what stands before the tile
+//   look back  2 to 12 warps: find what stands before the tile
 //   scan       8 warps: turn a stage into its results; they begin before the tile's prefix is known, and finish after
 // The reduce warps and the scan warps both reduce each stage. So a tile is published many stages before it is scanned,
 // and no look-back has to wait for the tile.
@@ -18,13 +18,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 #include "kernels/association.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/look_back.cuh"
 #include "kernels/cuda/operators.cuh"
 #include "kernels/cuda/ring.cuh"
+#include "kernels/cuda/ring_scan_shape.cuh"
 #include "kernels/cuda/scan_leaf.cuh"
 #include "kernels/cuda/scan_run.cuh"
 #include "kernels/cuda/tile_io.cuh"
@@ -32,42 +32,14 @@
 
 namespace prefixd::cuda {
 
-// The sizes of a stage and a ticket, from Tiles, and how many warps have the roles.
-//   kLookBackWarps   about as many as groups are published while every other block takes one ticket
-//   kStageArrays     a stage has elements of so many arrays
-template <class Tiles, int kNumScanWarps, int kNumLookBackWarps, int kStageArrays = 1>
-struct RingScanShape : Tiles {
-  static constexpr int kReduceWarps = 4;
-  static constexpr int kScanWarps = kNumScanWarps;
-  static constexpr int kReduceRows = Tiles::kStageLeaves / kReduceWarps;
-  static constexpr int kScanRows = Tiles::kStageLeaves / kScanWarps;
-  // Warps by role.
-  static constexpr int kPublishWarp = kReduceWarps + kScanWarps;
-  static constexpr int kLookBackWarp = kPublishWarp + 1;
-  static constexpr int kLookBackWarps = kNumLookBackWarps;
-  static constexpr int kLoadWarp = kLookBackWarp + kLookBackWarps;
-  static constexpr int kThreads = (kLoadWarp + 1) * kWarpThreads;
-
-  static constexpr int kPacedLoads = 48 * 1024 / (Tiles::kStageBytes * kStageArrays);
-};
-
-// What a stage and a ticket hold; all sizes are by measurement. A run has RingRunItems items. Where results have the
-// type of the elements, a stage is 16 KiB. Where results are wider, a stage is whole tiles and the ring is shorter,
-// since writing the results takes most of the time.
-template <class In, class Out>
-using RingScanTiles =
-    std::conditional_t<std::is_same_v<In, Out>, RingTileShape<RingShape<In, 13>, RingRunItems<In>()>,
-                       std::conditional_t<sizeof(In) == 4, RingTileShape<RingShape<In, 10, kTileItems * sizeof(In)>>,
-                                          RingTileShape<RingShape<In, 10, 2 * kTileItems * sizeof(In), 1>>>>;
-
 // The elements in the stages, and how they get there and to the lanes: those of one array. Operators whose elements
 // stand in several arrays have their own.
 template <Op kOp, class In, class Out>
 struct RingElements {
   using Params = ScanParams<In, Out>;
-  using Shape = RingScanShape<RingScanTiles<In, Out>, 8, sizeof(Out) == 8 ? 6 : 8>;
+  using Tiles = RingScanTilesOf<In, Out>;
+  using Shape = RingScanShape<typename Tiles::Type, 8, Tiles::kLookBackWarps>;
   using Run = ScanRun<Operator<kOp, Out>, In, Out>;
-  static_assert(std::is_same_v<In, Out> || sizeof(In) == 4 || !kIsFloating<In>, "no shape was made for this type");
 
   In items[Shape::kStages][Shape::kStageItems];
 

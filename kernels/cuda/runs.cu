@@ -51,12 +51,14 @@ __global__ void __launch_bounds__(kWarps* kWarpThreads) FindRunsKernel(const Run
 #pragma unroll
     for (int i = 0; i < 4; ++i) rows[row].items[i] = item + i < p.num_items ? keys[item + i] : Key{};
   }
-  Key before_row = LaneOfWarp() == 0 && 0 < first && first <= p.num_items ? keys[first - 1] : Key{};
+  Accumulator<Key> before_row = LaneOfWarp() == 0 && 0 < first && first <= p.num_items ? keys[first - 1] : Key{};
   uint32_t lanes_word = 0;
 #pragma unroll
   for (int row = 0; row < kRows; ++row) {
-    const Key(&items)[4] = rows[row].items;
-    Key before = ShuffleFrom(items[3], LaneOfWarp() - 1);
+    Accumulator<Key> items[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) items[i] = rows[row].items[i];
+    Accumulator<Key> before = ShuffleFrom(items[3], LaneOfWarp() - 1);
     if (LaneOfWarp() == 0) before = before_row;
     before_row = ShuffleFrom(items[3], kWarpThreads - 1);
 #pragma unroll

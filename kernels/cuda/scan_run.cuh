@@ -51,8 +51,13 @@ struct ScanRun {
   }
 
   __device__ void GetResults(Result (&results)[4]) const {
+    if constexpr (kIsNarrowFloat<Out>) {
+      const uint32_t pairs[2] = {RoundedPair<Out>(items[0], items[1]), RoundedPair<Out>(items[2], items[3])};
+      memcpy(results, pairs, sizeof(pairs));
+    } else {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) results[i] = Operator::Store(items[i]);
+      for (int i = 0; i < 4; ++i) results[i] = Operator::Store(items[i]);
+    }
   }
 };
 
@@ -150,7 +155,7 @@ requires(!kIsFloating<In> && sizeof(In) < 4 && sizeof(Out) >= 4) struct ScanRun<
 // Stores four results of each lane, lane after lane, to global memory by whole sectors. All lanes of the warp call it.
 template <class T>
 __device__ void StoreRow(T* row, const T (&results)[4]) {
-  if constexpr (sizeof(T) == 4) {
+  if constexpr (sizeof(T) <= 4) {
     reinterpret_cast<Vector<T, 4>*>(row)[LaneOfWarp()] = {{results[0], results[1], results[2], results[3]}};
   } else {
     // Two stores of 16 bytes: neighbouring lanes swap halves, and store the even lane's results, then the odd lane's.

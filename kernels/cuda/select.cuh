@@ -3,6 +3,7 @@
 #define PREFIXD_KERNELS_CUDA_SELECT_CUH_
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/cuda/look_back.cuh"
 #include "kernels/device.h"
@@ -10,8 +11,9 @@
 
 namespace prefixd::cuda {
 
+// f16 and bf16 are compared as f32.
 template <class T>
-__device__ bool Contains(const Interval<T>& interval, T element) {
+__device__ bool Contains(const Interval<T>& interval, std::type_identity_t<T> element) {
   return (interval.low <= element) & (element <= interval.high);
 }
 
@@ -20,7 +22,7 @@ struct CompactParams {
   const T* in;
   const uint8_t* mask;
   uint64_t mask_bytes;  // The bytes of one array's mask.
-  Interval<T> kept;
+  Interval<Accumulator<T>> kept;
   bool invert;  // Keep what is not selected. With a predicate, kept.outside is already part of it.
   uint64_t num_items;
   uint32_t num_tiles;
@@ -38,7 +40,8 @@ CompactParams<T> MakeCompactParams(const CompactArgs& args, uint64_t* h_num_kept
   const bool is_u32 = args.index_dtype == DType::kU32;
   // A comparison without a value does not look at args.value.
   const bool has_value = args.comparison != Comparison::kIsNan && args.comparison != Comparison::kIsFinite;
-  const Interval<T> kept = MakeInterval(args.comparison, has_value ? args.value.As<T>() : T{0});
+  const Accumulator<T> value = has_value ? args.value.As<T>() : T{};
+  const Interval<Accumulator<T>> kept = MakeInterval(args.comparison, value);
   return {.in = static_cast<const T*>(args.in),
           .mask = static_cast<const uint8_t*>(args.mask),
           .mask_bytes = MaskBytes(args),

@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(TileCompactShape<T>::kThreads, TileCompactShap
 #pragma unroll
     for (int row = 0; row < Shape::kRows; ++row) {
       const uint64_t item = tile_begin + first_position + row * kWarpThreads;
-      elements[row] = needs_elements && item < p.num_items ? p.in[item] : T{0};
+      elements[row] = needs_elements && item < p.num_items ? p.in[item] : T{};
     }
     uint32_t kept[Shape::kRows];
     uint32_t warp_count = 0;

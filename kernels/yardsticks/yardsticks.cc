@@ -39,6 +39,7 @@ std::vector<AlgorithmInfo> YardstickAlgorithms() {
        .depth = "log n",
        .traffic = "n and what is kept",
        .launches = "2 and more",
+       .serves = kCubCompactsServe,
        .source = kCub},
   };
   const std::vector<AlgorithmInfo> textbooks = TextbookAlgorithms();
@@ -47,20 +48,24 @@ std::vector<AlgorithmInfo> YardstickAlgorithms() {
 }
 
 cudaError_t LaunchYardstick(const ScanArgs& args, LaunchContext* context, uint64_t* num_launches) {
-  return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) {
+  return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) -> cudaError_t {
     using In = typename decltype(in)::type;
     using Out = typename decltype(out)::type;
-    if (args.algorithm.strategy == Strategy::kCub) return LaunchCubScan<In, Out>(args, context, num_launches);
+    if constexpr (kCubServes(kDTypeOf<In>, kDTypeOf<Out>, Op::kSum)) {
+      if (args.algorithm.strategy == Strategy::kCub) return LaunchCubScan<In, Out>(args, context, num_launches);
+    }
     if constexpr (kIsInTextbooks<In, Out>) return LaunchTextbookScan<In>(args, context, num_launches);
     FatalValue("LaunchYardstick of a scan", args.algorithm.strategy);
   });
 }
 
 cudaError_t LaunchYardstick(const ReduceArgs& args, LaunchContext* context, uint64_t* num_launches) {
-  return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) {
+  return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) -> cudaError_t {
     using In = typename decltype(in)::type;
     using Out = typename decltype(out)::type;
-    if (args.algorithm.strategy == Strategy::kCub) return LaunchCubReduce<In, Out>(args, context, num_launches);
+    if constexpr (kCubServes(kDTypeOf<In>, kDTypeOf<Out>, Op::kSum)) {
+      if (args.algorithm.strategy == Strategy::kCub) return LaunchCubReduce<In, Out>(args, context, num_launches);
+    }
     if constexpr (kIsInTextbooks<In, Out>) return LaunchTextbookReduce<In>(args, context, num_launches);
     FatalValue("LaunchYardstick of a reduce", args.algorithm.strategy);
   });
@@ -68,10 +73,12 @@ cudaError_t LaunchYardstick(const ReduceArgs& args, LaunchContext* context, uint
 
 cudaError_t LaunchYardstick(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context,
                             uint64_t* num_launches) {
-  return VisitDType(args.dtype, [&](auto tag) {
+  return VisitDType(args.dtype, [&](auto tag) -> cudaError_t {
     using T = typename decltype(tag)::type;
-    if (args.algorithm.strategy == Strategy::kCub) {
-      return LaunchCubCompact<T>(args, h_num_kept, context, num_launches);
+    if constexpr (kCubCompactsServe(kDTypeOf<T>, kDTypeOf<T>, Op::kSum)) {
+      if (args.algorithm.strategy == Strategy::kCub) {
+        return LaunchCubCompact<T>(args, h_num_kept, context, num_launches);
+      }
     }
     if constexpr (kIsInTextbooks<T, T>) return LaunchTextbookCompact<T>(args, h_num_kept, context, num_launches);
     FatalValue("LaunchYardstick of a compact", args.algorithm.strategy);

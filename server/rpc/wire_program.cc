@@ -18,12 +18,6 @@
 namespace prefixd {
 namespace {
 
-absl::StatusOr<DType> DecodeServedDType(int value, std::string_view field) {
-  PREFIXD_ASSIGN_OR_RETURN(const DType dtype, DecodeEnum<DType>(value, field));
-  if (!IsSupported(dtype)) return NotImplemented(field, StrCat("dtype ", Name(dtype)));
-  return dtype;
-}
-
 absl::StatusOr<Comparison> DecodeComparison(int value, std::string_view field) {
   if (value == v1::COMPARISON_IN_RANGE) return NotImplemented(field, "a range");
   return DecodeEnum<Comparison>(value, field);
@@ -100,7 +94,7 @@ absl::StatusOr<ProgramStep> Decode(const v1::CompactStep& wire) {
 }
 
 absl::StatusOr<ProgramStep> Decode(const v1::FillStep& wire) {
-  PREFIXD_ASSIGN_OR_RETURN(const DType dtype, DecodeServedDType(wire.dtype(), "dtype"));
+  PREFIXD_ASSIGN_OR_RETURN(const DType dtype, DecodeDType(wire.dtype(), "dtype"));
   const absl::StatusOr<FillSpec> spec = FromWire(wire.content(), dtype);
   if (!spec.ok()) return InPart(spec.status(), "content");
   ProgramStep step = {.operation = *spec, .writes = {{Role::kOut, wire.out()}}};
@@ -121,7 +115,7 @@ absl::StatusOr<ProgramStep> Decode(const v1::CopyStep& wire) { return OneArray(w
 
 absl::StatusOr<ProgramStep> Decode(const v1::CastStep& wire) {
   MapSpec spec = MapOf(MapOp::kCast);
-  PREFIXD_ASSIGN_OR_RETURN(spec.cast_dtype, DecodeServedDType(wire.dtype(), "dtype"));
+  PREFIXD_ASSIGN_OR_RETURN(spec.cast_dtype, DecodeDType(wire.dtype(), "dtype"));
   return OneArray(wire.values(), wire.out(), spec);
 }
 
@@ -240,7 +234,7 @@ std::string OperationField(const v1::Step& step) {
 absl::StatusOr<ProgramInput> Decode(v1::ProgramInput* wire) {
   ProgramInput input = {.name = wire->name()};
   if (wire->dtype() != v1::DTYPE_UNSPECIFIED) {
-    PREFIXD_ASSIGN_OR_RETURN(input.dtype, DecodeServedDType(wire->dtype(), "dtype"));
+    PREFIXD_ASSIGN_OR_RETURN(input.dtype, DecodeDType(wire->dtype(), "dtype"));
   }
   switch (wire->values().source_case()) {
     case v1::Operand::kArray:

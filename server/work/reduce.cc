@@ -12,7 +12,8 @@ bool HasManyValues(const ReduceSpec& spec) { return spec.axis || spec.segmented;
 // The state in front of the first element.
 ReduceState StartOf(const ReduceSpec& spec) {
   if (spec.precision == Precision::kNative) {
-    return spec.init ? ReduceState{*spec.init, 0} : ReduceState{Neutral(spec.op, spec.output())};
+    if (!spec.init) return {Neutral(spec.op, AccumulatorOf(spec.output()))};
+    return {ToAccumulator(*spec.init, spec.output()), 0};
   }
   if (!spec.init) return {Neutral(spec.op, DType::kF64)};
   const double init = spec.dtype == DType::kF32 ? spec.init->As<float>() : spec.init->As<double>();

@@ -8,8 +8,13 @@ namespace {
 bool HasManyArrays(const ScanSpec& spec) { return spec.axis || spec.segmented; }
 bool IsWhole(const ScanSpec& spec) { return HasManyArrays(spec) || spec.include_initial; }
 
-// With the initial value an exclusive scan has its results, and the carry behind them is one more.
-ScanKind KindOf(const ScanSpec& spec) { return spec.include_initial ? ScanKind::kExclusive : spec.kind; }
+// With the initial value an exclusive scan has its results, and the carry behind them is one more. Where a carry is no
+// result, because it has more bits, an inclusive scan has all results but the initial value.
+bool CarryIsResult(const ScanSpec& spec) { return CarryBytes(spec.output(), spec.precision) == SizeOf(spec.output()); }
+ScanKind KindOf(const ScanSpec& spec) {
+  if (!spec.include_initial) return spec.kind;
+  return CarryIsResult(spec) ? ScanKind::kExclusive : ScanKind::kInclusive;
+}
 
 class ScanWork final : public Work {
  public:
@@ -39,19 +44,28 @@ class ScanWork final : public Work {
 
   absl::Status Enqueue(Lane& lane, const WorkArrays& arrays) const override {
     const LaneBatch batch = BatchOf(scan_.axis, arrays);
-    const ScanKind kind = KindOf(scan_);
+    const Value init = scan_.init.value_or(
+        ScanStart(scan_.op, scan_.output(), scan_.include_initial ? ScanKind::kExclusive : scan_.kind));
     std::byte* out = arrays.values;
     std::byte* carry_out = arrays.carry_out;
     if (scan_.include_initial) {
-      const uint64_t item_bytes = shape().value_bytes;
-      carry_out = scan_.reverse ? out : out + arrays.num_items * item_bytes;
-      if (scan_.reverse) out += item_bytes;
+      std::byte* const front = out;
+      std::byte* const behind = out + arrays.num_items * shape().value_bytes;
+      const bool is_result = CarryIsResult(scan_);
+      std::byte* const apart = scan_.reverse == is_result ? front : behind;  // The result that the scan does not write.
+      if (apart == front) out += shape().value_bytes;
+      if (is_result) {
+        carry_out = apart;
+      } else {
+        PREFIXD_RETURN_IF_ERROR(lane.Fill(
+            {.dtype = scan_.output(), .kind = FillKind::kConstant, .value = init, .out = apart, .num_items = 1}));
+      }
     }
     return lane.Scan({.dtype = scan_.dtype,
                       .out_dtype = scan_.out_dtype,
                       .op = scan_.op,
                       .precision = scan_.precision,
-                      .kind = kind,
+                      .kind = KindOf(scan_),
                       .reverse = scan_.reverse,
                       .algorithm = scan_.algorithm,
                       .in = arrays.in,
@@ -62,7 +76,7 @@ class ScanWork final : public Work {
                       .offsets = arrays.offsets,
                       .coefficients = arrays.coefficients,
                       .coefficient = scan_.coefficient.value_or(Value()),
-                      .init = scan_.init.value_or(ScanStart(scan_.op, scan_.output(), kind)),
+                      .init = init,
                       .carry_in = arrays.carry_in,
                       .carry_out = carry_out});
   }

@@ -107,9 +107,11 @@ void AddSelectors(Suite& suite) {
 
 template <class T, Selector kSelector>
 void AddEveryForm(Suite& suite) {
-  AddCase<T, kSelector, false, false, Beside::kLoop>(suite);
-  AddCase<T, kSelector, true, false, Beside::kLoop>(suite);
-  AddCase<T, kSelector, false, true, Beside::kLoop>(suite);
+  if constexpr (kHasPeers<T>) {
+    AddCase<T, kSelector, false, false, Beside::kLoop>(suite);
+    AddCase<T, kSelector, true, false, Beside::kLoop>(suite);
+    AddCase<T, kSelector, false, true, Beside::kLoop>(suite);
+  }
 }
 
 template <class T, Beside kBeside = Beside::kAll>
@@ -146,6 +148,11 @@ void AddDifferenceCase(Suite& suite) {
   suite.Add(made);
 }
 
+template <class T>
+void AddLoopsDifference(Suite& suite) {
+  if constexpr (kHasPeers<T>) AddDifferenceCase<T, Beside::kLoop>(suite);
+}
+
 }  // namespace
 
 void AddEveryCompact(Suite& suite) {
@@ -158,7 +165,7 @@ void AddEveryCompact(Suite& suite) {
 }
 
 void AddEveryDifference(Suite& suite) {
-#define PREFIXD_ADD(name, type) AddDifferenceCase<type, Beside::kLoop>(suite);
+#define PREFIXD_ADD(name, type) AddLoopsDifference<type>(suite);
   PREFIXD_FOR_EACH_DTYPE(PREFIXD_ADD)
 #undef PREFIXD_ADD
 }

@@ -40,6 +40,7 @@ Data::Data(uint64_t num_items, uint64_t seed)
       bits(num_items * sizeof(uint64_t)),
       f32(num_items * sizeof(float)),
       f64(num_items * sizeof(double)),
+      f16(num_items * sizeof(Float16)),
       f32_factors(num_items * sizeof(float)),
       f64_factors(num_items * sizeof(double)),
       i32_factors(num_items * sizeof(int32_t)),
@@ -55,6 +56,7 @@ Data::Data(uint64_t num_items, uint64_t seed)
     bits.As<uint64_t>()[i] = random;
     f32.As<float>()[i] = static_cast<float>(number);
     f64.As<double>()[i] = number;
+    f16.As<Float16>()[i] = Float16(number);
     f32_factors.As<float>()[i] = Factor(i, random >> 63 != 0);
     f64_factors.As<double>()[i] = f32_factors.As<float>()[i];
     i32_factors.As<uint32_t>()[i] = static_cast<uint32_t>(random) | 1;

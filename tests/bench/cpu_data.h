@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "kernels/types.h"
+
 namespace prefixd::bench {
 
 // Anonymous memory, touched. Gives itself back. Ends the process if there is none.
@@ -43,6 +45,7 @@ struct Data {
   Memory bits;  // As many u64: the integers of every type are what it begins with.
   Memory f32;
   Memory f64;
+  Memory f16;            // The numbers of f32, which it has.
   Memory f32_factors;    // 1 and -1, and in every 128 items a 2 and later a half: products are exact and stay small.
   Memory f64_factors;    // The same numbers.
   Memory i32_factors;    // Odd: products do not vanish.
@@ -58,7 +61,10 @@ struct Data {
       return f32.As<T>();
     } else if constexpr (std::is_same_v<T, double>) {
       return f64.As<T>();
+    } else if constexpr (std::is_same_v<T, Float16>) {
+      return f16.As<T>();
     } else {
+      static_assert(!kIsFloating<T>);
       return bits.As<T>();
     }
   }

@@ -25,6 +25,10 @@ namespace prefixd::bench {
 constexpr uint64_t kGrainItems = uint64_t{1} << 16;
 using Range = tbb::blocked_range<uint64_t>;
 
+// Whether the loops here compute with T: what users of floats of 16 bits write is a loop of f32.
+template <class T>
+constexpr bool kHasPeers = !kIsNarrowFloat<T>;
+
 // An integer type in which arithmetic wraps, and of which the low bits are right.
 template <class T>
 using Wrapping = std::common_type_t<std::make_unsigned_t<T>, unsigned>;

@@ -70,7 +70,7 @@ void AddCase(Suite& suite, Place place = Place::kOutOfPlace) {
 
 template <Op kOp, class In, class Out>
 void AddEveryKind(Suite& suite) {
-  if constexpr (IsSupported(Primitive::kScan, kDTypeOf<In>, kDTypeOf<Out>, kOp)) {
+  if constexpr (kHasPeers<In> && IsSupported(Primitive::kScan, kDTypeOf<In>, kDTypeOf<Out>, kOp)) {
     AddCase<ScanOf<In, Out, kOp>, Beside::kLoop>(suite);
     AddCase<ScanOf<In, Out, kOp, ScanKind::kExclusive>, Beside::kLoop>(suite);
     AddCase<ScanOf<In, Out, kOp, ScanKind::kInclusive, true>, Beside::kLoop>(suite);
@@ -116,6 +116,7 @@ void AddScanCases(Suite& suite) {
   AddCase<ScanOf<int16_t, int32_t, Op::kSum>>(suite);
   AddCase<ScanOf<int32_t, int64_t, Op::kSum>>(suite);
   AddCase<ScanOf<float, double, Op::kSum>>(suite);
+  AddCase<ScanOf<Float16, float, Op::kSum>>(suite);
 }
 
 }  // namespace prefixd::bench

@@ -47,8 +47,8 @@ __global__ void Fill(T* out, size_t n) {
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     z ^= z >> 31;
     // Around 0: half of the elements are positive, and sums stay finite.
-    if constexpr (std::is_floating_point_v<T>) {
-      out[i] = static_cast<T>(static_cast<int64_t>(z) >> 40) * T{0x1p-23};
+    if constexpr (prefixd::kIsFloating<T>) {
+      out[i] = static_cast<T>(static_cast<prefixd::Accumulator<T>>(static_cast<int64_t>(z) >> 40) * 0x1p-23f);
     } else {
       out[i] = static_cast<T>(z);
     }
@@ -137,7 +137,7 @@ class Bench {
     Free(d_in, d_out);
   }
 
-  // Sums in the elements' precision and in more, and sums of exponentials.
+  // Sums in the elements' precision and in more, or where there is no more minima, and sums of exponentials.
   template <class T>
   void RunFloats(size_t n, const char* name) {
     T* d_in;
@@ -150,7 +150,8 @@ class Bench {
       ScanAndReduce(d_in, d_out, n, op, precision, std::string(how) + " " + name);
     };
     run(Op::kSum, prefixd::Precision::kNative, "plain sum");
-    run(Op::kSum, prefixd::Precision::kWide, "wide sum");
+    if (!prefixd::kIsNarrowFloat<T>) run(Op::kSum, prefixd::Precision::kWide, "wide sum");
+    if (prefixd::kIsNarrowFloat<T>) run(Op::kMin, prefixd::Precision::kNative, "min");
     run(Op::kLogAddExp, prefixd::Precision::kNative, "log_add_exp");
     Free(d_in, d_out);
   }
@@ -237,23 +238,27 @@ class Bench {
       Line(std::string("compact by ") + (masked ? "mask " : "predicate ") + name, n,
            n * sizeof(T) * 1.5 + (masked ? n : 0), [&] { Check(lane_->Compact(args)); });
     }
-    auto* d_count = static_cast<uint64_t*>(d_scratch_);
-    void* d_temp = d_count + 32;
-    size_t temp_bytes = kScratchBytes - 32 * sizeof(uint64_t);
-    if (Wanted("cub")) {
-      PrintCub("cub select if", name, n, n * sizeof(T) * 1.5, [&] {
-        Check(cub::DeviceSelect::If(d_temp, temp_bytes, d_in, d_out, d_count, static_cast<int64_t>(n), IsPositive{}));
-      });
-      PrintCub("cub select flagged", name, n, n * sizeof(T) * 1.5 + n, [&] {
-        Check(cub::DeviceSelect::Flagged(d_temp, temp_bytes, d_in, d_mask, d_out, d_count, static_cast<int64_t>(n)));
-      });
-    }
+    if constexpr (!prefixd::kIsNarrowFloat<T>) CompactByCub(d_in, d_out, d_mask, n, name);
     Check(cudaFree(d_mask));
     Free(d_in, d_out);
   }
 
  private:
   static constexpr size_t kScratchBytes = size_t{64} << 20;
+
+  template <class T>
+  void CompactByCub(const T* d_in, T* d_out, const uint8_t* d_mask, size_t n, const char* name) {
+    if (!Wanted("cub")) return;
+    auto* d_count = static_cast<uint64_t*>(d_scratch_);
+    void* d_temp = d_count + 32;
+    size_t temp_bytes = kScratchBytes - 32 * sizeof(uint64_t);
+    PrintCub("cub select if", name, n, n * sizeof(T) * 1.5, [&] {
+      Check(cub::DeviceSelect::If(d_temp, temp_bytes, d_in, d_out, d_count, static_cast<int64_t>(n), IsPositive{}));
+    });
+    PrintCub("cub select flagged", name, n, n * sizeof(T) * 1.5 + n, [&] {
+      Check(cub::DeviceSelect::Flagged(d_temp, temp_bytes, d_in, d_mask, d_out, d_count, static_cast<int64_t>(n)));
+    });
+  }
 
   // Both kinds of scan, and the reduce.
   template <class T>
@@ -377,12 +382,18 @@ int main(int argc, char** argv) {
   bench.RunWide<float, double>(n, "f32 to f64");
   bench.RunFloats<float>(n, "f32");
   bench.RunFloats<double>(n, "f64");
+  bench.RunFloats<prefixd::Float16>(n, "f16");
+  bench.RunFloats<prefixd::BFloat16>(n, "bf16");
+  bench.RunWide<prefixd::Float16, float>(n, "f16 to f32");
+  bench.RunWide<prefixd::BFloat16, float>(n, "bf16 to f32");
   bench.Run<float>(size_t{1} << 30, "f32");
   bench.Run<uint8_t>((size_t{1} << 32) + 17, "u8");
   bench.RunDifference<float>(n, "f32");
   bench.RunDifference<double>(n, "f64");
+  bench.RunDifference<prefixd::Float16>(n, "f16");
   bench.RunDifference<int16_t>(n, "i16");
   bench.RunDifference<uint8_t>(n, "u8");
   bench.RunCompact<float>(n, "f32");
   bench.RunCompact<int64_t>(n, "i64");
+  bench.RunCompact<prefixd::Float16>(n, "f16");
 }

@@ -49,7 +49,7 @@ TEST(ParseMix, OperationsWithWeights) {
 TEST(ParseMix, WhatIsNoneIsNamed) {
   for (const std::string_view text :
        {"", "scan", "scan:f32", "scan:f32:", "scan:f32:0", "scan:f32:1..4", "scan:f32:4=", "scan:f32:4=0",
-        "scan:f32:4=1000001", "scan:f32:4=1=2", "scan:f32:4:5", "sort:f32:4", "scan:f99:4", "scan:f16:4", "SCAN:f32:4",
+        "scan:f32:4=1000001", "scan:f32:4=1=2", "scan:f32:4:5", "sort:f32:4", "scan:f99:4", "scan:F16:4", "SCAN:f32:4",
         "scan:f32:2^41", "scan:f32:4,"}) {
     EXPECT_EQ(ParseMix(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }

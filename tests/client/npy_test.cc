@@ -103,6 +103,7 @@ TEST(NpyDictionary, SurvivesGarbage) {
 }
 
 TEST(NpyDType, KnownAndUnknown) {
+  EXPECT_EQ(*NpyDType("<f2"), DType::kF16);
   EXPECT_EQ(*NpyDType("<f4"), DType::kF32);
   EXPECT_EQ(*NpyDType("<f8"), DType::kF64);
   EXPECT_EQ(*NpyDType("<i4"), DType::kI32);

@@ -30,6 +30,22 @@ TEST(ParseNumber, Accepts) {
   EXPECT_TRUE(std::signbit(ParseNumber(DType::kF64, "-0")->As<double>()));
   EXPECT_TRUE(std::isnan(ParseNumber(DType::kF32, "NaN")->As<float>()));
   EXPECT_EQ(ParseNumber(DType::kF32, "-Infinity")->As<float>(), -INFINITY);
+  EXPECT_EQ(ParseNumber(DType::kF16, "+1.5")->bits, 0x3e00u);
+  EXPECT_EQ(ParseNumber(DType::kBF16, "-inf")->bits, 0xff80u);
+  EXPECT_EQ(ParseNumber(DType::kBF16, "-NaN")->bits, 0x7fc0u);
+}
+
+// A digit far behind decides what an f64 would call the middle of two values.
+TEST(ParseNumber, RoundsOnce) {
+  const std::string middle = "1.00048828125";  // 1 + 2^-11.
+  const std::string below = "1.000488281249999999999999999999999999";
+  EXPECT_EQ(ParseNumber(DType::kF16, middle)->bits, 0x3c00u);
+  EXPECT_EQ(ParseNumber(DType::kF16, middle + "0000000000000000000000001")->bits, 0x3c01u);
+  EXPECT_EQ(ParseNumber(DType::kF16, "-" + middle + "0000000000000000000000001")->bits, 0xbc01u);
+  EXPECT_EQ(ParseNumber(DType::kF16, "1.00146484375")->bits, 0x3c02u);  // The next middle.
+  EXPECT_EQ(ParseNumber(DType::kF16, "1.001464843749999999999999999999999999")->bits, 0x3c01u);
+  EXPECT_EQ(ParseNumber(DType::kF16, below)->bits, 0x3c00u);
+  EXPECT_EQ(ParseNumber(DType::kBF16, "1.00390625000000000000000000000000001")->bits, 0x3f81u);
 }
 
 TEST(ParseNumber, Refuses) {
@@ -58,6 +74,14 @@ TEST(ParseNumber, KnowsTheRange) {
   EXPECT_EQ(ParseNumber(DType::kF32, "+1e-44")->As<float>(), 1e-44f);
   EXPECT_TRUE(std::signbit(ParseNumber(DType::kF64, "-1e-400")->As<double>()));
   EXPECT_FALSE(ParseNumber(DType::kF64, "1e-400x").ok());
+  EXPECT_THAT(ParseNumber(DType::kF16, "65520").status().message(), HasSubstr("out of the range of f16"));
+  EXPECT_FALSE(ParseNumber(DType::kF16, "-1e400").ok());
+  EXPECT_FALSE(ParseNumber(DType::kBF16, "3.4e38").ok());
+  EXPECT_EQ(ParseNumber(DType::kF16, "65519.999")->bits, 0x7bffu);
+  EXPECT_EQ(ParseNumber(DType::kF16, "-1e-400")->bits, 0x8000u);
+  EXPECT_EQ(ParseNumber(DType::kF16, "2.9e-8")->bits, 0u);
+  EXPECT_EQ(ParseNumber(DType::kF16, "3e-8")->bits, 1u);
+  EXPECT_FALSE(ParseNumber(DType::kF16, "1x").ok());
 }
 
 template <class T>
@@ -90,7 +114,26 @@ TEST(FormatNumber, ReadsBackBitForBit) {
   }
 }
 
+template <class T>
+void ExpectAllRoundTrip() {
+  for (int bits = 0; bits < 1 << 16; ++bits) {
+    const T number = T::FromBits(static_cast<uint16_t>(bits));
+    if (!std::isnan(number)) ExpectRoundTrip(number);
+  }
+}
+
+TEST(FormatNumber, EveryValueOf16BitsReadsBack) {
+  ExpectAllRoundTrip<Float16>();
+  ExpectAllRoundTrip<BFloat16>();
+}
+
 TEST(FormatNumber, IsShortAndPlain) {
+  EXPECT_EQ(FormatNumber(DType::kF16, Value::Of(Float16(0.1f))), "0.1");
+  EXPECT_EQ(FormatNumber(DType::kF16, Value::Of(Float16(2049.0f))), "2048");
+  EXPECT_EQ(FormatNumber(DType::kF16, Value::Of(Float16(-0.0f))), "-0");
+  EXPECT_EQ(FormatNumber(DType::kBF16, Value::Of(BFloat16(0.3f))), "0.3");
+  EXPECT_EQ(FormatNumber(DType::kBF16, Value::Of(-std::numeric_limits<BFloat16>::infinity())), "-inf");
+  EXPECT_EQ(FormatNumber(DType::kBF16, Value::Of(std::numeric_limits<BFloat16>::quiet_NaN())), "nan");
   EXPECT_EQ(FormatNumber(DType::kF32, Value::Of(0.1f)), "0.1");
   EXPECT_EQ(FormatNumber(DType::kF64, Value::Of(-0.0)), "-0");
   EXPECT_EQ(FormatNumber(DType::kF64, Value::Of(-std::nan(""))), "nan");

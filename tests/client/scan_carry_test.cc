@@ -75,7 +75,7 @@ class ScanCarryTest : public ResidentTest {
     std::vector<T> values = Values<T>(2 * Below(Below(4) == 0 ? 200'000 : 3'000) + 1);
     if constexpr (kIsFloating<T>) {
       if (op == Op::kProd) {  // None leaves the range.
-        for (T& value : values) value = 1 + value / 1000;
+        for (T& value : values) value = static_cast<T>(1 + value / 1000);
       }
     }
     std::vector<size_t> cuts(Below(5));

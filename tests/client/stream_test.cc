@@ -149,7 +149,7 @@ TEST(ScanStream, NoServer) {
 
 TEST(ScanStream, ValueOfATypeThisClientDoesNotKnow) {
   Client client("127.0.0.1:1");
-  const auto stream = client.OpenScan({.dtype = DType::kBF16, .init = Value{}});
+  const auto stream = client.OpenCompact({.dtype = static_cast<DType>(kNumDTypes), .predicate = Predicate{}});
   EXPECT_EQ(stream.status().code(), absl::StatusCode::kUnimplemented);
 }
 

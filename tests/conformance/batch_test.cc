@@ -70,7 +70,7 @@ TEST_P(BatchTest, ScanAsAlone) {
 TEST_P(BatchTest, ReduceAsAlone) {
   VisitOutput(GetParam().dtype, GetParam().out_dtype, [&](auto in_tag, auto out_tag) {
     using T = typename decltype(in_tag)::type;
-    using Out = typename decltype(out_tag)::type;
+    using Result = Accumulator<typename decltype(out_tag)::type>;
     for (const Shape shape : Shapes()) {
       if (!Takes(0)) continue;
       SCOPED_TRACE(testing::Message() << shape);
@@ -84,7 +84,7 @@ TEST_P(BatchTest, ReduceAsAlone) {
       args.op = GetParam().op;
       args.num_items = shape.num_items;
       args.first_item = 7;
-      args.init = {Neutral(args.op, args.output()), ReduceState::kNothing};
+      args.init = {Neutral(args.op, args.StateDType()), ReduceState::kNothing};
       for (uint64_t a = 0; a < shape.num_arrays; ++a) {
         args.in = d_in.data() + a * shape.num_items;
         args.state_out = d_alone.data() + a;
@@ -98,7 +98,8 @@ TEST_P(BatchTest, ReduceAsAlone) {
       ASSERT_TRUE(d_together.Read(&together));
       ASSERT_TRUE(d_alone.Read(&alone));
       for (size_t a = 0; a < alone.size(); ++a) {
-        ASSERT_TRUE(SameBits(together[a].value.template As<Out>(), alone[a].value.template As<Out>())) << "array " << a;
+        ASSERT_TRUE(SameBits(together[a].value.template As<Result>(), alone[a].value.template As<Result>()))
+            << "array " << a;
         ASSERT_EQ(together[a].position, alone[a].position) << "array " << a;
       }
     }

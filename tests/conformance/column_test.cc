@@ -153,8 +153,8 @@ TEST_P(MatrixReduceTest, AsAlone) {
       auto items = MakeInput<T>(GetParam().op, data, matrix.size() + 1, random());
       ReduceArgs args = {.dtype = GetParam().dtype, .out_dtype = GetParam().out_dtype, .op = GetParam().op};
       args.num_items = matrix.num_rows;
-      args.init.value = Neutral(args.op, args.output());
-      if (random().OneIn(2)) args.init = {Value::Of(static_cast<Out>(items.back())), 0};
+      args.init.value = Neutral(args.op, args.StateDType());
+      if (random().OneIn(2)) args.init = {Value::Of(static_cast<Accumulator<Out>>(items.back())), 0};
       items.pop_back();
       DeviceArray<T> d_items(lane(), items, random().OneIn(2) ? 0 : 1);
       DeviceArray<T> d_columns(lane(), ByColumn(items, matrix), random().OneIn(2) ? 0 : 1);
@@ -187,7 +187,9 @@ TEST_P(MatrixReduceTest, AsAlone) {
       ASSERT_TRUE(d_states.Read(&alone));
       ASSERT_TRUE(d_items.IsUntouched());
       for (uint64_t column = 0; column < matrix.num_columns; ++column) {
-        const Out want = (matrix.num_rows == 0 ? EmptyValue(args) : alone[column].value).template As<Out>();
+        const Value value =
+            matrix.num_rows == 0 ? EmptyValue(args) : ResultOf(args.output(), args.precision, alone[column]);
+        const Out want = value.template As<Out>();
         ASSERT_TRUE(SameBits(one_by_one[column], want))
             << "one by one, array " << column << " is " << Show(one_by_one[column]) << ", alone " << Show(want);
         ASSERT_TRUE(SameBits(interleaved[column], want))

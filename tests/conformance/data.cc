@@ -29,7 +29,7 @@ T Slope(Op op, size_t i, size_t num_items, Random& random) {
   auto height = from_middle * 2 + static_cast<int64_t>(random.Below(4));
   auto top = int64_t{1} << 23;
   if constexpr (sizeof(T) < 4) {  // As gentle as it has to be.
-    top = std::numeric_limits<T>::max();
+    top = (int64_t{1} << std::numeric_limits<T>::digits) - 1;
     height = height * top / static_cast<int64_t>(num_items + 4);
   }
   return static_cast<T>(op == Op::kMin ? height : top - height);
@@ -64,8 +64,8 @@ T MakeInteger(Op op, Data data, size_t i, size_t num_items, Random& random) {
 template <class T>
 T RandomNan(Random& random) {
   for (;;) {
-    const T nan =
-        std::bit_cast<T>(RandomBits<BitsOf<T>>(random) | std::bit_cast<BitsOf<T>>(std::numeric_limits<T>::infinity()));
+    const auto infinity = std::bit_cast<BitsOf<T>>(std::numeric_limits<T>::infinity());
+    const T nan = std::bit_cast<T>(static_cast<BitsOf<T>>(RandomBits<BitsOf<T>>(random) | infinity));
     if (std::isnan(nan)) return nan;
   }
 }
@@ -93,21 +93,29 @@ T PickSpecial(unsigned kinds, Random& random) {
       case 4:
         return -T{0};
       default:
-        return RandomSign<T>(random) * std::numeric_limits<T>::denorm_min() * static_cast<T>(1 + random.Below(1000));
+        return static_cast<T>(RandomSign<T>(random) * std::numeric_limits<T>::denorm_min() *
+                              static_cast<T>(1 + random.Below(1000)));
     }
   }
 }
 
 template <class T>
 T MakeFinite(Op op, size_t num_items, Random& random) {
+  const T sign = RandomSign<T>(random);
   switch (op) {
-    case Op::kSum:
-      return RandomSign<T>(random) *
-             static_cast<T>(std::ldexp(1 + random.Uniform(), static_cast<int>(random.Below(40)) - 20));
+    case Op::kSum: {
+      // Few sums of f16 may be infinite.
+      const int exponent = std::is_same_v<T, Float16> ? static_cast<int>(random.Below(20)) - 16
+                                                      : static_cast<int>(random.Below(40)) - 20;
+      return static_cast<T>(sign * std::ldexp(1 + random.Uniform(), exponent));
+    }
     case Op::kProd: {
       // The logarithm of the product walks at random: steps small enough that it stays within a factor of e^10 or so.
-      const double spread = std::min(0.5, 2 / std::sqrt(static_cast<double>(num_items) + 1));
-      return RandomSign<T>(random) * static_cast<T>(1 + spread * (2 * random.Uniform() - 1));
+      // Narrow floats have no such steps for many items, so most of them are 1.
+      const auto num_factors = static_cast<double>(kIsNarrowFloat<T> ? std::min<size_t>(num_items, 500) : num_items);
+      if (random.Uniform() * static_cast<double>(num_items) >= num_factors) return sign;
+      const double spread = std::min(0.5, 2 / std::sqrt(num_factors + 1));
+      return static_cast<T>(sign * (1 + spread * (2 * random.Uniform() - 1)));
     }
     case Op::kLogAddExp:  // As logarithms of probabilities are, but for some that are far below the others.
       return static_cast<T>((random.OneIn(8) ? 90 : 12) * (random.Uniform() - 1) + 3);
@@ -128,18 +136,18 @@ void FillExact(Op op, Random& random, std::vector<T>& out) {
   }
   // Half of the arrays lie among the denormals, which must not be flushed to zero.
   const bool denormal = random.OneIn(2);
-  const T scale = denormal ? std::numeric_limits<T>::denorm_min() : T{1};
+  const auto scale = static_cast<Accumulator<T>>(denormal ? std::numeric_limits<T>::denorm_min() : T{1});
   const size_t denormal_factor = denormal && !out.empty() ? random.Below(out.size()) : out.size();
   int exponent = 0;
   for (size_t i = 0; i < out.size(); ++i) {
     switch (op) {
       case Op::kSum:
-        // At most 2^20 elements of at most 8 make 2^23: representable, in any order.
-        out[i] = random.OneIn(8) ? -T{0} : (static_cast<T>(random.Below(17)) - T{8}) * scale;
+        // At most 2^20 elements of at most 8 make 2^23: representable in f32, in any order.
+        out[i] = random.OneIn(8) ? -T{0} : static_cast<T>((static_cast<T>(random.Below(17)) - T{8}) * scale);
         break;
       case Op::kProd: {
         if (i == denormal_factor) {
-          out[i] = std::numeric_limits<T>::denorm_min() * static_cast<T>(1 + random.Below(100));
+          out[i] = static_cast<T>(std::numeric_limits<T>::denorm_min() * static_cast<T>(1 + random.Below(100)));
           break;
         }
         // The exponent walks within +-20, so that the product of any stretch stays within +-40. Beside a denormal only
@@ -147,12 +155,12 @@ void FillExact(Op op, Random& random, std::vector<T>& out) {
         const int step = denormal ? 0 : static_cast<int>(random.Below(3)) - 1;
         const int bounded = std::abs(exponent + step) > 20 ? 0 : step;
         exponent += bounded;
-        out[i] = RandomSign<T>(random) * static_cast<T>(std::ldexp(1.0, bounded));
+        out[i] = static_cast<T>(RandomSign<T>(random) * std::ldexp(1.0, bounded));
         break;
       }
       default:
-        // Within 24 bits: exact in f32.
-        out[i] = Slope<T>(op, i, out.size(), random) * scale;
+        // Within the bits of the fraction: exact.
+        out[i] = static_cast<T>(Slope<T>(op, i, out.size(), random) * scale);
     }
   }
 }

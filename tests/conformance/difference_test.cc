@@ -7,12 +7,11 @@
 namespace prefixd::conformance {
 namespace {
 
-// a - b as the contract has it: integers wrap, a NaN comes out canonical.
+// a - b as the contract has it: integers wrap, f16 and bf16 are subtracted as floats, a NaN comes out canonical.
 template <class T>
 T Minus(T a, T b) {
   if constexpr (kIsFloating<T>) {
-    const T difference = a - b;
-    return difference == difference ? difference : std::numeric_limits<T>::quiet_NaN();
+    return Canonical(static_cast<T>(static_cast<Accumulator<T>>(a) - static_cast<Accumulator<T>>(b)));
   } else {
     return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
   }
@@ -174,14 +173,16 @@ TEST_P(DifferenceTest, Batches) {
   });
 }
 
-// The difference of a scan is what was scanned: bit for bit for integers, and for floats where no sum rounds.
+// The difference of a scan is what was scanned: bit for bit for integers, and for floats where no sum rounds. Sums of
+// narrow floats soon do, so theirs are of differences of small numbers.
 TEST_P(DifferenceTest, UndoesAScan) {
   WithType([&](auto zero) {
     using T = decltype(zero);
     for (const bool reverse : {false, true}) {
       for (const size_t size : {size_t{0}, size_t{1}, size_t{1000}, ManyTilesSize() / 4}) {
         const Data data = kIsFloating<T> ? Data::kExact : Data::kRandom;
-        const std::vector<T> in = MakeInput<T>(Op::kSum, data, size, random());
+        std::vector<T> in = MakeInput<T>(Op::kSum, data, size, random());
+        if constexpr (kIsNarrowFloat<T>) in = Differences(in, T{0}, reverse);
         const T init = kIsFloating<T> ? T{0} : T{5};
         DeviceArray<T> d_in(lane(), in);
         auto d_scanned = DeviceArray<T>::Poisoned(lane(), size);
@@ -227,7 +228,7 @@ TEST_P(DifferenceTest, BadArgumentsAreRefused) {
     args.carry_in = d_array.data();
     EXPECT_EQ(lane().Difference(args).code(), absl::StatusCode::kInvalidArgument) << "a batch with a carry";
     args.num_arrays = 1;
-    args.dtype = DType::kF16;
+    args.dtype = static_cast<DType>(kNumDTypes);
     EXPECT_EQ(lane().Difference(args).code(), absl::StatusCode::kUnimplemented);
     args.dtype = kDTypeOf<T>;
     args.algorithm = {Strategy::kCub};

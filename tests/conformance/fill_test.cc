@@ -46,6 +46,8 @@ T RandomItem(uint64_t seed, uint64_t index) {
     const uint64_t at = first_byte + byte;
     bits = static_cast<BitsOf<T>>(bits | uint64_t{words[at / 4] >> (at % 4 * 8) & 0xff} << (8 * byte));
   }
+  if constexpr (std::is_same_v<T, Float16>) return T(std::ldexp(bits >> 5, -11));
+  if constexpr (std::is_same_v<T, BFloat16>) return T(std::ldexp(bits >> 8, -8));
   if constexpr (std::is_same_v<T, float>) return static_cast<float>(std::ldexp(bits >> 8, -24));
   if constexpr (std::is_same_v<T, double>) return std::ldexp(static_cast<double>(bits >> 11), -53);
   return std::bit_cast<T>(bits);
@@ -59,8 +61,9 @@ T Item(const FillArgs& args, uint64_t index) {
       return Canonical(value);
     case FillKind::kIota: {
       if constexpr (kIsFloating<T>) {
-        const T product = static_cast<T>(static_cast<long double>(index)) * step;
-        return Canonical(static_cast<T>(value + product));
+        using A = Accumulator<T>;
+        const A product = static_cast<A>(static_cast<long double>(index)) * static_cast<A>(step);
+        return Canonical(static_cast<T>(static_cast<A>(value) + product));
       } else {
         return static_cast<T>(static_cast<uint64_t>(value) + index * static_cast<uint64_t>(step));
       }
@@ -219,8 +222,8 @@ TEST_P(FillTest, BadArgumentsAreRefused) {
     EXPECT_NE(status.message().find(AbslView(text)), absl::string_view::npos) << status;
   };
   FillArgs args = good;
-  args.dtype = DType::kBF16;
-  refuses(args, absl::StatusCode::kUnimplemented, "fill does not serve bf16");
+  args.dtype = static_cast<DType>(kNumDTypes);
+  refuses(args, absl::StatusCode::kUnimplemented, "fill does not serve");
   args = good;
   args.kind = static_cast<FillKind>(kNumFillKinds);
   refuses(args, absl::StatusCode::kInvalidArgument, "kind is 3");

@@ -10,6 +10,21 @@ namespace {
 
 // ---- What is right -------------------------------------------------------------------------------------------------
 // Long double holds every value of every type exactly.
+template <class T>
+T Nearest(long double x) {
+  if constexpr (!kIsNarrowFloat<T>) {
+    return static_cast<T>(x);
+  } else {
+    using Limits = std::numeric_limits<T>;
+    if (x == 0 || !std::isfinite(x)) return static_cast<T>(static_cast<float>(x));
+    const int exponent = std::max(std::ilogb(x), std::ilogb(static_cast<float>(Limits::min())));
+    const long double unit = std::ldexp(1.0L, exponent - Limits::digits + 1);  // Between neighbours.
+    const long double nearest = std::nearbyint(x / unit) * unit;
+    if (std::fabs(nearest) > Limits::max()) return x > 0 ? Limits::infinity() : -Limits::infinity();
+    return static_cast<T>(static_cast<float>(nearest));  // Both are exact.
+  }
+}
+
 template <class Out, class In>
 Out CastTo(In x) {
   using Limits = std::numeric_limits<Out>;
@@ -20,7 +35,7 @@ Out CastTo(In x) {
     if (whole >= static_cast<long double>(Limits::max())) return Limits::max();
     return static_cast<Out>(whole);
   } else if constexpr (kIsFloating<Out>) {
-    return Canonical(static_cast<Out>(static_cast<long double>(x)));
+    return Canonical(Nearest<Out>(static_cast<long double>(x)));
   } else {
     return static_cast<Out>(static_cast<uint64_t>(x));
   }
@@ -46,13 +61,16 @@ T AbsOf(T x) {
   return x < T{0} ? static_cast<T>(uint64_t{0} - static_cast<uint64_t>(x)) : x;
 }
 
-// What becomes of one item. y: the other array's.
+// What becomes of one item. other: the other array's.
 template <class Out, class T>
-Out MapItem(const MapArgs& args, T x, T y) {
-  const auto result = [&]() -> T {
+Out MapItem(const MapArgs& args, T item, T other) {
+  // Items of f16 and bf16 are those of f32, whose result is rounded.
+  const auto x = static_cast<Accumulator<T>>(item), y = static_cast<Accumulator<T>>(other);
+  const auto a = static_cast<Accumulator<T>>(args.a.As<T>()), b = static_cast<Accumulator<T>>(args.b.As<T>());
+  const auto result = [&]() -> Accumulator<T> {
     switch (args.op) {
       case MapOp::kAffine:
-        return AffineOf(x, args.a.As<T>(), args.b.As<T>());
+        return AffineOf(x, a, b);
       case MapOp::kAbs:
         return AbsOf(x);
       case MapOp::kAdd:
@@ -72,10 +90,11 @@ Out MapItem(const MapArgs& args, T x, T y) {
         throw std::logic_error("no such operator");
     }
   };
-  if (args.op == MapOp::kCast) return CastTo<Out>(x);
-  if (args.op == MapOp::kCompare) return Holds(args.comparison, x, args.a.As<T>()) ? 1 : 0;
-  if (args.op == MapOp::kCompareArrays) return Holds(args.comparison, x, y) ? 1 : 0;
-  return std::bit_cast<Out>(static_cast<BitsOf<Out>>(std::bit_cast<BitsOf<T>>(Canonical(result()))));
+  if (args.op == MapOp::kCast) return CastTo<Out>(item);
+  if (args.op == MapOp::kCompare) return static_cast<Out>(Holds(args.comparison, x, a) ? 1 : 0);
+  if (args.op == MapOp::kCompareArrays) return static_cast<Out>(Holds(args.comparison, x, y) ? 1 : 0);
+  const T mapped = Canonical(static_cast<T>(result()));
+  return std::bit_cast<Out>(static_cast<BitsOf<Out>>(std::bit_cast<BitsOf<T>>(mapped)));
 }
 
 // ---- The values ----------------------------------------------------------------------------------------------------
@@ -94,14 +113,30 @@ T PickInteger(Random& random) {
                      static_cast<T>(Limits::max() - 1),
                      Limits::max() / 2};
   if (random.OneIn(3)) return picks[random.Below(std::size(picks))];
+  if constexpr (sizeof(T) >= 4) {  // Beside the middle of two neighbours of bf16, which an f32 takes them for.
+    const uint64_t middle = (257 + 2 * random.Below(128)) << random.Below(8 * sizeof(T) - 9);
+    if (random.OneIn(4)) return static_cast<T>(middle + random.Below(3) - 1);
+  }
   // As many small values as large ones.
   return static_cast<T>(RandomBits<T>(random) >> random.Below(8 * sizeof(T)));
+}
+
+// The middle of two neighbours of N, or beside it, where it would be the middle if it was rounded twice.
+template <class N, class T>
+T PickMiddle(Random& random) {
+  const N below = RandomBits<N>(random);
+  const double a = below, b = N::FromBits(static_cast<uint16_t>(below.bits + 1));
+  const auto middle = static_cast<T>((a + b) / 2);
+  return random.OneIn(3) ? middle : std::nextafter(middle, static_cast<T>(random.OneIn(2) ? a : b));
 }
 
 template <class T>
 T PickFloat(Random& random) {
   using Limits = std::numeric_limits<T>;
-  const auto sign = random.OneIn(2) ? T{1} : T{-1};
+  if constexpr (!kIsNarrowFloat<T>) {
+    if (random.OneIn(6)) return random.OneIn(2) ? PickMiddle<Float16, T>(random) : PickMiddle<BFloat16, T>(random);
+  }
+  const auto sign = static_cast<Accumulator<T>>(random.OneIn(2) ? 1 : -1);
   if (random.OneIn(4)) return RandomBits<T>(random);  // Any NaN is among them.
   if (random.OneIn(4)) {
     const T picks[] = {T{0},
@@ -113,16 +148,20 @@ T PickFloat(Random& random) {
                        Limits::denorm_min(),
                        Limits::min(),
                        Limits::max(),
-                       std::bit_cast<T>(static_cast<BitsOf<T>>(1) + std::bit_cast<BitsOf<T>>(Limits::infinity()))};
-    return sign * picks[random.Below(std::size(picks))];
+                       std::bit_cast<T>(static_cast<BitsOf<T>>(1 + std::bit_cast<BitsOf<T>>(Limits::infinity())))};
+    return static_cast<T>(sign * picks[random.Below(std::size(picks))]);
   }
   if (random.OneIn(3)) {  // Around the limits of integers.
-    const T limit = std::ldexp(T{1}, static_cast<int>(random.Below(66)));
+    const auto limit = static_cast<T>(std::ldexp(1.0, static_cast<int>(random.Below(66))));
     const T steps[] = {T{0}, T(0.5), T(0.999), T{1}, T{-1}, T(-0.5)};
-    const T beside = random.OneIn(2) ? std::nextafter(limit, random.OneIn(2) ? T{0} : Limits::max()) : limit;
-    return sign * (beside + steps[random.Below(std::size(steps))]);
+    // As integers the bits of floats have the order of their values.
+    const auto step = static_cast<BitsOf<T>>(random.OneIn(2) ? 0 : random.OneIn(2) ? 1 : -1);
+    const auto beside = std::bit_cast<T>(static_cast<BitsOf<T>>(std::bit_cast<BitsOf<T>>(limit) + step));
+    return static_cast<T>(sign * (beside + steps[random.Below(std::size(steps))]));
   }
-  return sign * static_cast<T>(std::ldexp(random.Uniform(), static_cast<int>(random.Below(70)) - 2));
+  // Few of f16 are infinite.
+  const int exponents = std::is_same_v<T, Float16> ? 20 : 70;
+  return static_cast<T>(sign * std::ldexp(random.Uniform(), static_cast<int>(random.Below(exponents)) - 2));
 }
 
 template <class T>
@@ -262,7 +301,7 @@ TEST_P(MapTest, ManyTiles) {
 TEST_P(MapTest, EveryQuotientOfNarrowIntegers) {
   WithType([&](auto zero) {
     using T = decltype(zero);
-    if constexpr (sizeof(T) <= 2) {
+    if constexpr (sizeof(T) <= 2 && !kIsFloating<T>) {
       std::vector<T> in, other;
       constexpr int kValues = 1 << (8 * sizeof(T));
       for (int y = 0; y < kValues; y += sizeof(T) == 1 || y < 40 || y > kValues - 40 ? 1 : 2999) {
@@ -272,6 +311,23 @@ TEST_P(MapTest, EveryQuotientOfNarrowIntegers) {
         }
       }
       ASSERT_TRUE(PassesFor({.op = MapOp::kDivide, .dtype = GetParam().dtype}, in, other, Place::kApart));
+    }
+  });
+}
+
+// Every value of 16 bits through every operator of one array.
+TEST_P(MapTest, EveryNarrowFloat) {
+  WithType([&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (kIsNarrowFloat<T>) {
+      std::vector<T> in;
+      for (int bits = 0; bits < 1 << 16; ++bits) in.push_back(T::FromBits(static_cast<uint16_t>(bits)));
+      for (MapArgs args : EveryMap(GetParam().dtype)) {
+        args.a = Value::Of(Pick<T>(random()));
+        args.b = Value::Of(Pick<T>(random()));
+        if (NumInputs(args.op) == 2) continue;
+        ASSERT_TRUE(PassesFor(args, in, in, Place::kApart));
+      }
     }
   });
 }
@@ -309,11 +365,11 @@ TEST_P(MapTest, BadArgumentsAreRefused) {
             .out = d_items.data() + 16,
             .num_items = 8};
   };
-  args.dtype = DType::kF16;
-  refuses(absl::StatusCode::kUnimplemented, "map does not serve f16 as dtype");
+  args.dtype = static_cast<DType>(kNumDTypes);
+  refuses(absl::StatusCode::kUnimplemented, "as dtype: use another");
   args.op = MapOp::kCast;
-  args.cast_dtype = DType::kBF16;
-  refuses(absl::StatusCode::kUnimplemented, "map does not serve bf16 as cast_dtype");
+  args.cast_dtype = static_cast<DType>(kNumDTypes);
+  refuses(absl::StatusCode::kUnimplemented, "as cast_dtype: use another");
   args.op = static_cast<MapOp>(kNumMapOps);
   refuses(absl::StatusCode::kInvalidArgument, "op is 11");
   args.op = MapOp::kCompare;

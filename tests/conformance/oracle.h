@@ -8,6 +8,9 @@
 // addition is off by half an epsilon, so an element may pass 128 + n / 512 of them: a few dozen in its tile of at least
 // 512 elements, and one for each tile, joined one after the other. Its product may be off by n * epsilon: every
 // multiplication counts.
+//
+// Elements of f16 and bf16 are combined as floats, and each result is rounded to them: the loops are of the
+// accumulator's type, and what they expect becomes an Expected of the output type at the end.
 #ifndef PREFIXD_TESTS_CONFORMANCE_ORACLE_H_
 #define PREFIXD_TESTS_CONFORMANCE_ORACLE_H_
 
@@ -45,14 +48,17 @@ bool SameBits(T a, T b) {
 
 template <class T>
 T CanonicalNan() {
-  constexpr uint64_t kBits = sizeof(T) == 8 ? 0x7ff8000000000000 : 0x7fc00000;
+  constexpr uint64_t kBits = std::is_same_v<T, double>    ? 0x7ff8000000000000
+                             : std::is_same_v<T, float>   ? 0x7fc00000
+                             : std::is_same_v<T, Float16> ? 0x7e00
+                                                          : 0x7fc0;
   return std::bit_cast<T>(static_cast<BitsOf<T>>(kBits));
 }
 
 // Replaces any NaN by the only NaN that leaves a device. Any other value stays as it is.
 template <class T>
 T Canonical(T v) {
-  if constexpr (std::is_floating_point_v<T>) return std::isnan(v) ? CanonicalNan<T>() : v;
+  if constexpr (kIsFloating<T>) return std::isnan(v) ? CanonicalNan<T>() : v;
   return v;
 }
 
@@ -63,10 +69,30 @@ struct Expected {
 
   bool Admits(T got) const {
     if (SameBits(got, value)) return true;
-    if constexpr (!std::is_floating_point_v<T>) return false;
+    if constexpr (!kIsFloating<T>) return false;
     return error > 0 && std::fabs(static_cast<long double>(got) - value) <= error;  // False for a NaN.
   }
+
+  // What is expected where the value is rounded to an output type.
+  template <class Out>
+  Expected<Out> As() const {
+    Expected<Out> rounded{.value = Canonical(static_cast<Out>(value)), .error = error};
+    if constexpr (!std::is_same_v<Out, T>) {
+      using Limits = std::numeric_limits<Out>;
+      // Values that are off by the error may be rounded to neighbours.
+      if (error > 0)
+        rounded.error += Limits::epsilon() * std::fabs(static_cast<long double>(value)) + Limits::denorm_min();
+    }
+    return rounded;
+  }
 };
+
+template <class Out, class T>
+std::vector<Expected<Out>> As(const std::vector<Expected<T>>& values) {
+  std::vector<Expected<Out>> rounded;
+  for (const Expected<T>& value : values) rounded.push_back(value.template As<Out>());
+  return rounded;
+}
 
 // The order in which an algorithm combines floating-point sums and products. kOurs: that of kernels/NUMERICS.md.
 enum class Order { kOurs, kLeftFold, kItsOwn };
@@ -137,6 +163,7 @@ inline long double WideLogAddExp(long double a, long double b) {
 // a op b, computed in T.
 template <class T>
 T Apply(Op op, T a, T b) {
+  static_assert(!kIsNarrowFloat<T>, "items of f16 and bf16 are combined as floats");
   if (op == Op::kMin || op == Op::kMax) return IsBetter(op, b, a) ? b : a;
   if constexpr (std::is_floating_point_v<T>) {
     if (op == Op::kLogAddExp) return LogAddExp(a, b);
@@ -295,10 +322,10 @@ bool Holds(Comparison comparison, T x, T value) {
     case Comparison::kNotEqual:
       return !(x == value);
     case Comparison::kIsNan:
-      if constexpr (std::is_floating_point_v<T>) return std::isnan(x);
+      if constexpr (kIsFloating<T>) return std::isnan(x);
       return false;
     case Comparison::kIsFinite:
-      if constexpr (std::is_floating_point_v<T>) return !std::isnan(x) && !std::isinf(x);
+      if constexpr (kIsFloating<T>) return !std::isnan(x) && !std::isinf(x);
       return true;
   }
   return false;

@@ -130,6 +130,14 @@ testing::AssertionResult RunCase(Lane& lane, DType dtype, const RecurrenceCase& 
   return dtype == DType::kF32 ? RunCase<float>(lane, c, random) : RunCase<double>(lane, c, random);
 }
 
+std::vector<DTypeParam> EveryRecurrenceDType(const std::string& device) {
+  std::vector<DTypeParam> params = EveryDType(device);
+  std::erase_if(params, [](const DTypeParam& param) {
+    return !IsRecurrence(Primitive::kScan, param.dtype, param.dtype, Op::kLinearRecurrence);
+  });
+  return params;
+}
+
 using RecurrenceTest = DeviceTest<DTypeParam>;
 using RecurrenceErrorTest = DeviceTest<DeviceParam>;
 
@@ -232,7 +240,7 @@ TEST_P(RecurrenceErrorTest, SaysWhatIsWrong) {
               testing::HasSubstr("coefficients"));
 }
 
-PREFIXD_ON_EVERY_DEVICE(RecurrenceTest, EveryFloatingDType);
+PREFIXD_ON_EVERY_DEVICE(RecurrenceTest, EveryRecurrenceDType);
 PREFIXD_ON_EVERY_DEVICE(RecurrenceErrorTest, EveryDevice);
 
 }  // namespace

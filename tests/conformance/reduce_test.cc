@@ -39,18 +39,19 @@ testing::AssertionResult Admits(const ExpectedState<T>& want, const ReduceState&
 }
 
 // What stands in front where the caller gave no init.
-ReduceState NoInit(Op op, DType dtype) { return {Neutral(op, dtype), kNothing}; }
+ReduceState NoInit(Op op, DType dtype) { return {Neutral(op, AccumulatorOf(dtype)), kNothing}; }
 
 template <class In, class Out>
 testing::AssertionResult RunCase(Lane& lane, Op op, ReduceCase c, Random& random) {
   // The powers of two of an exact product stay small in every stretch of it, but not where its factors are picked from
   // here and there.
   if (op == Op::kProd && c.data == Data::kExact && OrderOf(c.algorithm) == Order::kItsOwn) c.data = Data::kRandom;
+  using Result = Accumulator<Out>;
   std::vector<In> in = MakeInput<In>(op, c.data, c.num_items + 1, random);
   const ReduceState start =
-      c.has_init ? ReduceState{Value::Of(MakeStart<In, Out>(op, in.back(), random)), 0} : NoInit(op, kDTypeOf<Out>);
+      c.has_init ? ReduceState{Value::Of(MakeStart<In, Result>(op, in.back(), random)), 0} : NoInit(op, kDTypeOf<Out>);
   in.pop_back();
-  const auto want = Reduce(op, Converted<Out>(in), c.first_item, start.value.As<Out>(), start.position,
+  const auto want = Reduce(op, Converted<Result>(in), c.first_item, start.value.As<Result>(), start.position,
                            c.data == Data::kExact, OrderOf(c.algorithm));
 
   DeviceArray<In> d_in(lane, in, c.offset);
@@ -125,7 +126,7 @@ TEST_P(ReduceTest, ManyTiles) {
 TEST_P(ReduceTest, ChunksCarryOn) {
   VisitOutput(GetParam().dtype, GetParam().out_dtype, [&](auto in_tag, auto out_tag) {
     using In = typename decltype(in_tag)::type;
-    using Out = typename decltype(out_tag)::type;
+    using Out = Accumulator<typename decltype(out_tag)::type>;
     for (int round = 0; round < 12; ++round) {
       if (!Takes(0)) continue;
       const Op op = GetParam().op;
@@ -201,30 +202,44 @@ class ExtremumTest : public DeviceTest<DTypeParam> {
   }
 };
 
+// States hold an element as what it is combined in.
+template <class T>
+ReduceState StateOf(T value, uint64_t position) {
+  return {Value::Of(static_cast<Accumulator<T>>(value)), position};
+}
+
 template <class T>
 void ExpectState(const ReduceState& got, T value, uint64_t position) {
-  EXPECT_TRUE(SameBits(got.value.As<T>(), value)) << Show(got.value.As<T>()) << ", expected " << Show(value);
+  const auto want = static_cast<Accumulator<T>>(value), result = got.value.As<Accumulator<T>>();
+  EXPECT_TRUE(SameBits(result, want)) << Show(result) << ", expected " << Show(want);
   EXPECT_EQ(got.position, position);
+}
+
+template <class T>
+std::vector<T> Items(std::initializer_list<int> values) {
+  std::vector<T> items;
+  for (const int value : values) items.push_back(static_cast<T>(value));
+  return items;
 }
 
 TEST_P(ExtremumTest, FirstOfTies) {
   VisitDType(GetParam().dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    ExpectState<T>(ReduceOf<T>(Op::kMin, {3, 1, 2, 1}, NoInit(Op::kMin, GetParam().dtype), 8), 1, 10);
-    ExpectState<T>(ReduceOf<T>(Op::kMax, {3, 1, 3, 1}), 3, 1);
+    ExpectState(ReduceOf(Op::kMin, Items<T>({3, 1, 2, 1}), NoInit(Op::kMin, GetParam().dtype), 8), T{1}, 10);
+    ExpectState(ReduceOf(Op::kMax, Items<T>({3, 1, 3, 1})), T{3}, 1);
     for (const size_t size : Sizes()) {
       if (size < 2) continue;
       const size_t first = random().Below(size - 1);
       const size_t second = first + 1 + random().Below(size - first - 1);
       SCOPED_TRACE(testing::Message() << size << " items, ties at " << first << " and " << second);
       std::vector<T> in(size, T{5});
-      in[first] = in[second] = 2;
-      ExpectState<T>(ReduceOf<T>(Op::kMin, in), 2, first + 1);
-      in[first] = in[second] = 7;
-      ExpectState<T>(ReduceOf<T>(Op::kMax, in), 7, first + 1);
+      in[first] = in[second] = T{2};
+      ExpectState(ReduceOf(Op::kMin, in), T{2}, first + 1);
+      in[first] = in[second] = T{7};
+      ExpectState(ReduceOf(Op::kMax, in), T{7}, first + 1);
       std::ranges::fill(in, T{5});
-      ExpectState<T>(ReduceOf<T>(Op::kMin, in), 5, 1);
-      ExpectState<T>(ReduceOf<T>(Op::kMax, in), 5, 1);
+      ExpectState(ReduceOf(Op::kMin, in), T{5}, 1);
+      ExpectState(ReduceOf(Op::kMax, in), T{5}, 1);
     }
   });
 }
@@ -232,11 +247,11 @@ TEST_P(ExtremumTest, FirstOfTies) {
 TEST_P(ExtremumTest, InitWinsTiesAndLosesToBetter) {
   VisitDType(GetParam().dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const ReduceState init = {Value::Of(T{4}), 0};
-    ExpectState<T>(ReduceOf<T>(Op::kMin, {6, 4, 5}, init), 4, 0);
-    ExpectState<T>(ReduceOf<T>(Op::kMin, {6, 3, 3}, init), 3, 2);
-    ExpectState<T>(ReduceOf<T>(Op::kMax, {2, 4, 3}, init), 4, 0);
-    ExpectState<T>(ReduceOf<T>(Op::kMax, {2, 9, 9}, init), 9, 2);
+    const ReduceState init = StateOf(T{4}, 0);
+    ExpectState(ReduceOf(Op::kMin, Items<T>({6, 4, 5}), init), T{4}, 0);
+    ExpectState(ReduceOf(Op::kMin, Items<T>({6, 3, 3}), init), T{3}, 2);
+    ExpectState(ReduceOf(Op::kMax, Items<T>({2, 4, 3}), init), T{4}, 0);
+    ExpectState(ReduceOf(Op::kMax, Items<T>({2, 9, 9}), init), T{9}, 2);
   });
 }
 
@@ -247,7 +262,7 @@ TEST_P(ExtremumTest, TheIdentityItselfHasAPosition) {
     for (const Op op : {Op::kMin, Op::kMax}) {
       const T identity = Identity(op, GetParam().dtype).template As<T>();
       for (const size_t size : Sizes()) {
-        if (size > 0) ExpectState<T>(ReduceOf<T>(op, std::vector<T>(size, identity)), identity, 1);
+        if (size > 0) ExpectState(ReduceOf(op, std::vector<T>(size, identity)), identity, 1);
       }
     }
   });
@@ -257,9 +272,9 @@ TEST_P(ExtremumTest, NothingComesFromNowhere) {
   VisitDType(GetParam().dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (const Op op : {Op::kMin, Op::kMax}) {
-      ExpectState<T>(ReduceOf<T>(op, {}), Identity(op, GetParam().dtype).template As<T>(), kNothing);
-      ExpectState<T>(ReduceOf<T>(op, {}, {Value::Of(T{4}), 0}), 4, 0);
-      ExpectState<T>(ReduceOf<T>(op, {}, {Value::Of(T{4}), 17}), 4, 17);
+      ExpectState(ReduceOf<T>(op, {}), Identity(op, GetParam().dtype).template As<T>(), kNothing);
+      ExpectState(ReduceOf<T>(op, {}, StateOf(T{4}, 0)), T{4}, 0);
+      ExpectState(ReduceOf<T>(op, {}, StateOf(T{4}, 17)), T{4}, 17);
     }
   });
 }
@@ -270,20 +285,20 @@ class FloatingExtremumTest : public ExtremumTest {};
 TEST_P(FloatingExtremumTest, NanAndZeros) {
   VisitDType(GetParam().dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (kIsFloating<T>) {
       const T nan = CanonicalNan<T>();
       const T inf = std::numeric_limits<T>::infinity();
       for (const Op op : {Op::kMin, Op::kMax}) {
-        ExpectState<T>(ReduceOf<T>(op, {1, inf, -inf, -nan, 2, nan}), nan, 4);
-        ExpectState<T>(ReduceOf<T>(op, {1, nan, 2}, {Value::Of(-nan), 0}), nan, 0);
+        ExpectState(ReduceOf<T>(op, {T{1}, inf, -inf, -nan, T{2}, nan}), nan, 4);
+        ExpectState(ReduceOf<T>(op, {T{1}, nan, T{2}}, StateOf(-nan, 0)), nan, 0);
         std::vector<T> in(3000, T{1});
         in[2999] = nan;
-        ExpectState<T>(ReduceOf<T>(op, in), nan, 3000);
+        ExpectState(ReduceOf(op, in), nan, 3000);
       }
-      ExpectState<T>(ReduceOf<T>(Op::kMin, {T{0}, T{0}, -T{0}, -T{0}}), -T{0}, 3);
-      ExpectState<T>(ReduceOf<T>(Op::kMax, {-T{0}, T{0}, -T{0}, T{0}}), T{0}, 2);
-      ExpectState<T>(ReduceOf<T>(Op::kMin, {-T{0}}, {Value::Of(T{0}), 0}), -T{0}, 1);
-      ExpectState<T>(ReduceOf<T>(Op::kMax, {-T{0}}, {Value::Of(T{0}), 0}), T{0}, 0);
+      ExpectState(ReduceOf<T>(Op::kMin, {T{0}, T{0}, -T{0}, -T{0}}), -T{0}, 3);
+      ExpectState(ReduceOf<T>(Op::kMax, {-T{0}, T{0}, -T{0}, T{0}}), T{0}, 2);
+      ExpectState(ReduceOf<T>(Op::kMin, {-T{0}}, StateOf(T{0}, 0)), -T{0}, 1);
+      ExpectState(ReduceOf<T>(Op::kMax, {-T{0}}, StateOf(T{0}, 0)), T{0}, 0);
     }
   });
 }

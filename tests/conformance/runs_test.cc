@@ -97,7 +97,7 @@ TEST_P(RunsTest, BeginAnywhere) {
 TEST_P(RunsTest, SaysWhatIsWrong) {
   WithType([&](auto zero) {
     using T = decltype(zero);
-    DeviceArray<T> d_keys(lane(), {1, 2, 3});
+    DeviceArray<T> d_keys(lane(), {T{1}, T{2}, T{3}});
     DeviceArray<uint64_t> d_x(lane(), std::vector<uint64_t>(1000));
     const RunsArgs good = {.dtype = kDTypeOf<T>,
                            .keys = d_keys.data(),

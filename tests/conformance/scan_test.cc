@@ -32,12 +32,14 @@ std::ostream& operator<<(std::ostream& os, const ScanCase& c) {
 
 template <class In, class Out>
 testing::AssertionResult RunCase(Lane& lane, Op op, const ScanCase& c, Random& random) {
+  using Carry = Accumulator<Out>;
   std::vector<In> in = MakeInput<In>(op, c.data, c.num_items + 1, random);
-  const Out start =
+  const Out init =
       c.has_init ? MakeStart<In, Out>(op, in.back(), random) : ScanStart(op, kDTypeOf<Out>, c.kind).template As<Out>();
   in.pop_back();
+  const auto start = static_cast<Carry>(init);
   const auto want =
-      Scan(op, c.kind, c.reverse, Converted<Out>(in), start, c.data == Data::kExact, OrderOf(c.algorithm));
+      Scan(op, c.kind, c.reverse, Converted<Carry>(in), start, c.data == Data::kExact, OrderOf(c.algorithm));
 
   DeviceArray<In> d_in(lane, in, c.in_offset);
   auto d_own_out = DeviceArray<Out>::Poisoned(lane, in.size(), c.out_offset);
@@ -46,9 +48,9 @@ testing::AssertionResult RunCase(Lane& lane, Op op, const ScanCase& c, Random& r
     if (c.in_place) d_out = &d_in;
   }
   const bool in_place = d_out != &d_own_out;
-  DeviceArray<Out> d_carry_in(lane, {start});
-  auto d_own_carry_out = DeviceArray<Out>::Poisoned(lane, 1);
-  DeviceArray<Out>& d_carry_out = c.carry_out == ScanCase::kAliased ? d_carry_in : d_own_carry_out;
+  DeviceArray<Carry> d_carry_in(lane, {start});
+  auto d_own_carry_out = DeviceArray<Carry>::Poisoned(lane, 1);
+  DeviceArray<Carry>& d_carry_out = c.carry_out == ScanCase::kAliased ? d_carry_in : d_own_carry_out;
 
   ScanArgs args;
   args.dtype = kDTypeOf<In>;
@@ -60,14 +62,14 @@ testing::AssertionResult RunCase(Lane& lane, Op op, const ScanCase& c, Random& r
   args.in = d_in.data();
   args.out = d_out->data();
   args.num_items = in.size();
-  args.init = Value::Of(c.through_carry_in ? Poison<Out>() : start);
+  args.init = Value::Of(c.through_carry_in ? Poison<Out>() : init);
   if (c.through_carry_in) args.carry_in = d_carry_in.data();
   if (c.carry_out != ScanCase::kNone) args.carry_out = d_carry_out.data();
   if (absl::Status status = lane.Scan(args); !status.ok()) return testing::AssertionFailure() << status;
 
   std::vector<Out> got;
   if (auto guards = d_out->Read(&got); !guards) return guards << " (out)";
-  if (auto admitted = AllAdmitted("out", got, want); !admitted) return admitted;
+  if (auto admitted = AllAdmitted("out", got, As<Out>(want)); !admitted) return admitted;
   if (!in_place) {
     if (auto untouched = d_in.IsUntouched(); !untouched) return untouched;
   }
@@ -75,8 +77,9 @@ testing::AssertionResult RunCase(Lane& lane, Op op, const ScanCase& c, Random& r
   if (c.carry_out == ScanCase::kOwn) {
     if (auto untouched = d_carry_in.IsUntouched(); !untouched) return untouched << " (carry_in)";
   }
-  if (auto guards = d_carry_out.Read(&got); !guards) return guards << " (carry_out)";
-  return want.back().Admits(got[0]) ? testing::AssertionSuccess() : Mismatch("carry_out", 0, got[0], want.back());
+  std::vector<Carry> carry;
+  if (auto guards = d_carry_out.Read(&carry); !guards) return guards << " (carry_out)";
+  return want.back().Admits(carry[0]) ? testing::AssertionSuccess() : Mismatch("carry_out", 0, carry[0], want.back());
 }
 
 testing::AssertionResult RunCase(Lane& lane, const OpParam& param, const ScanCase& c, Random& random) {
@@ -136,10 +139,10 @@ TEST_P(ScanTest, ManyTiles) {
 // Scans an array chunk by chunk, carrying on the device. `next_chunk` says how long the chunk at `begin` is.
 template <class In, class Out, class NextChunk>
 void ScanInChunks(Lane& lane, Op op, ScanKind kind, bool reverse, const std::vector<In>& in, Out start,
-                  NextChunk next_chunk, std::vector<Out>* out, Out* carry) {
+                  NextChunk next_chunk, std::vector<Out>* out, Accumulator<Out>* carry) {
   DeviceArray<In> d_in(lane, in);
   auto d_out = DeviceArray<Out>::Poisoned(lane, in.size());
-  auto d_carry = DeviceArray<Out>::Poisoned(lane, 1);
+  auto d_carry = DeviceArray<Accumulator<Out>>::Poisoned(lane, 1);
   for (size_t begin = 0; begin < in.size();) {
     const size_t num_items = next_chunk(begin);
     const size_t first = reverse ? in.size() - begin - num_items : begin;
@@ -159,7 +162,7 @@ void ScanInChunks(Lane& lane, Op op, ScanKind kind, bool reverse, const std::vec
     begin += num_items;
   }
   ASSERT_TRUE(d_out.Read(out));
-  std::vector<Out> last;
+  std::vector<Accumulator<Out>> last;
   ASSERT_TRUE(d_carry.Read(&last));
   *carry = last[0];
 }
@@ -181,21 +184,22 @@ TEST_P(ScanTest, ChunksCarryOn) {
       const auto start = MakeStart<In, Out>(op, in.back(), random());
       in.pop_back();
 
-      std::vector<Expected<Out>> want(size);
-      Out want_carry = start;
+      using Carry = Accumulator<Out>;
+      std::vector<Expected<Carry>> want(size);
+      auto want_carry = static_cast<Carry>(start);
       const auto next_chunk = [&](size_t begin) {  // One empty chunk in eight or so.
         const size_t num_items = std::min(size - begin, random().OneIn(8) ? 0 : 1 + random().Below(size));
         const size_t first = reverse ? size - begin - num_items : begin;
-        const std::vector<Out> chunk(in.begin() + first, in.begin() + first + num_items);
+        const std::vector<Carry> chunk(in.begin() + first, in.begin() + first + num_items);
         const auto scanned = Scan(op, kind, reverse, chunk, want_carry, data == Data::kExact);
         std::copy_n(scanned.begin(), num_items, want.begin() + first);
         want_carry = scanned.back().value;
         return num_items;
       };
       std::vector<Out> got;
-      Out carry{};
+      Carry carry{};
       ScanInChunks(lane(), op, kind, reverse, in, start, next_chunk, &got, &carry);
-      ASSERT_TRUE(AllAdmitted("out", got, want));
+      ASSERT_TRUE(AllAdmitted("out", got, As<Out>(want)));
       ASSERT_TRUE(SameBits(carry, want_carry)) << Show(carry) << ", expected " << Show(want_carry);
     }
   });
@@ -217,14 +221,15 @@ TEST_P(ScanTest, CutsBetweenGroupsChangeNothing) {
       std::vector<In> in = MakeInput<In>(op, Data::kRandom, size + 1, random());
       const auto start = MakeStart<In, Out>(op, in.back(), random());
       in.pop_back();
-      const auto want = Scan(op, kind, false, Converted<Out>(in), start, false);
+      using Carry = Accumulator<Out>;
+      const auto want = Scan(op, kind, false, Converted<Carry>(in), static_cast<Carry>(start), false);
       const auto next_chunk = [&](size_t begin) {
         return std::min(size - begin, (1 + (share ? 0 : random().Below(2))) * static_cast<size_t>(kGroupItems));
       };
       std::vector<Out> got;
-      Out carry{};
+      Carry carry{};
       ScanInChunks(lane(), op, kind, false, in, start, next_chunk, &got, &carry);
-      ASSERT_TRUE(AllAdmitted("out", got, want));
+      ASSERT_TRUE(AllAdmitted("out", got, As<Out>(want)));
       ASSERT_TRUE(want.back().Admits(carry));
     }
   });
@@ -266,7 +271,7 @@ TEST_P(ScanExampleTest, SmallArrays) {
 template <class In, class Out>
 std::vector<Out> WideScanOf(Lane& lane, Op op, const std::vector<In>& in, Out start) {
   std::vector<Out> got;
-  Out carry{};
+  Accumulator<Out> carry{};
   ScanInChunks(
       lane, op, ScanKind::kInclusive, false, in, start, [&](size_t begin) { return in.size() - begin; }, &got, &carry);
   return got;
@@ -315,6 +320,29 @@ TEST_P(ScanExampleTest, NarrowTypesWrapInThemselves) {
   EXPECT_EQ(ScanOf<int16_t>(lane(), Op::kSum, ScanKind::kInclusive, true, {1, 32767}, 0), I16({-32768, 32767}));
   EXPECT_EQ(ScanOf<int16_t>(lane(), Op::kProd, ScanKind::kInclusive, false, {-32768, -1, 2}, 1),
             I16({-32768, -32768, 0}));
+}
+
+template <class T>
+std::vector<T> NarrowItems(std::initializer_list<float> values) {
+  std::vector<T> items;
+  for (const float value : values) items.push_back(static_cast<T>(value));
+  return items;
+}
+
+// What no result of theirs could hold counts in the next one.
+TEST_P(ScanExampleTest, NarrowFloatsAreRoundedAtTheEnd) {
+  // 2048 + 1 is no f16, and neither is 65504 + 32 a finite one.
+  EXPECT_TRUE(AreSame(ScanOf<Float16>(lane(), Op::kSum, ScanKind::kInclusive, false,
+                                      NarrowItems<Float16>({2048, 1, 1, 65504, -65504}), Float16(0)),
+                      NarrowItems<Float16>({2048, 2048, 2050, INFINITY, 2050})));
+  EXPECT_TRUE(AreSame(WideScanOf<Float16, float>(lane(), Op::kSum, NarrowItems<Float16>({2048, 1, 1, 65504}), 0),
+                      {2048, 2049, 2050, 67554}));
+  // 256 + 1 is no bf16; nor is the product of 1.0078125 and itself.
+  EXPECT_TRUE(AreSame(ScanOf<BFloat16>(lane(), Op::kSum, ScanKind::kInclusive, false,
+                                       NarrowItems<BFloat16>({256, 1, 1, 0x1p100F}), BFloat16(0)),
+                      NarrowItems<BFloat16>({256, 256, 258, 0x1p100F})));
+  EXPECT_TRUE(AreSame(WideScanOf<BFloat16, float>(lane(), Op::kProd, NarrowItems<BFloat16>({0x1.02p0F, 0x1.02p0F}), 1),
+                      {0x1.02p0F, 0x1.0404p0F}));
 }
 
 // Without an init an inclusive sum of -0 is -0, and an exclusive one starts with +0.

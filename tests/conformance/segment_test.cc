@@ -114,8 +114,8 @@ TEST_P(SegmentReduceTest, AsAlone) {
       const Data data = random().OneIn(2) ? Data::kSpecial : Data::kRandom;
       auto items = MakeInput<T>(GetParam().op, data, offsets.back() + 1, random());
       ReduceArgs args = {.dtype = GetParam().dtype, .out_dtype = GetParam().out_dtype, .op = GetParam().op};
-      args.init.value = Neutral(args.op, args.output());
-      if (random().OneIn(2)) args.init = {Value::Of(static_cast<Out>(items.back())), 0};
+      args.init.value = Neutral(args.op, args.StateDType());
+      if (random().OneIn(2)) args.init = {Value::Of(static_cast<Accumulator<Out>>(items.back())), 0};
       items.pop_back();
       DeviceArray<T> d_items(lane(), items, random().OneIn(2) ? 0 : 1);
       DeviceArray<uint64_t> d_offsets(lane(), offsets);
@@ -148,7 +148,8 @@ TEST_P(SegmentReduceTest, AsAlone) {
       ASSERT_TRUE(d_offsets.IsUntouched());
       for (uint64_t segment = 0; segment < num_segments; ++segment) {
         const bool is_empty = offsets[segment] == offsets[segment + 1];
-        const Out want = (is_empty ? EmptyValue(args) : alone[segment].value).template As<Out>();
+        const Value value = is_empty ? EmptyValue(args) : ResultOf(args.output(), args.precision, alone[segment]);
+        const Out want = value.template As<Out>();
         ASSERT_TRUE(SameBits(values[segment], want))
             << "segment " << segment << " of " << offsets[segment + 1] - offsets[segment] << " items from "
             << offsets[segment] << " is " << Show(values[segment]) << ", alone " << Show(want);

@@ -23,15 +23,18 @@ template <class T>
 testing::AssertionResult CheckScan(Lane& lane, const Algorithm& algorithm, const ScanCall& call, Data data,
                                    size_t num_items, Random& random) {
   std::vector<T> in = MakeInput<T>(call.op, data, num_items + 1, random);
-  const T start = in.back();
+  using Carry = Accumulator<T>;
+  const T init = in.back();
   in.pop_back();
-  const auto want = Scan(call.op, call.kind, call.reverse, in, start, data == Data::kExact, OrderOf(algorithm));
+  const auto start = static_cast<Carry>(init);
+  const auto want =
+      Scan(call.op, call.kind, call.reverse, Converted<Carry>(in), start, data == Data::kExact, OrderOf(algorithm));
   DeviceArray<T> d_in(lane, in);
   auto d_own_out = DeviceArray<T>::Poisoned(lane, num_items);
   DeviceArray<T>& d_out = call.in_place ? d_in : d_own_out;
-  DeviceArray<T> d_carry_in(lane, {start});
-  auto d_own_carry = DeviceArray<T>::Poisoned(lane, 1);
-  DeviceArray<T>& d_carry_out = call.carry == ScanCall::kAliased ? d_carry_in : d_own_carry;
+  DeviceArray<Carry> d_carry_in(lane, {start});
+  auto d_own_carry = DeviceArray<Carry>::Poisoned(lane, 1);
+  DeviceArray<Carry>& d_carry_out = call.carry == ScanCall::kAliased ? d_carry_in : d_own_carry;
   ScanArgs args;
   args.dtype = kDTypeOf<T>;
   args.op = call.op;
@@ -41,15 +44,16 @@ testing::AssertionResult CheckScan(Lane& lane, const Algorithm& algorithm, const
   args.in = d_in.data();
   args.out = d_out.data();
   args.num_items = num_items;
-  args.init = Value::Of(call.carry == ScanCall::kNone ? start : Poison<T>());
+  args.init = Value::Of(call.carry == ScanCall::kNone ? init : Poison<T>());
   if (call.carry != ScanCall::kNone) {
     args.carry_in = d_carry_in.data();
     args.carry_out = d_carry_out.data();
   }
   if (absl::Status status = lane.Scan(args); !status.ok()) return testing::AssertionFailure() << status;
-  std::vector<T> got, carry;
+  std::vector<T> got;
+  std::vector<Carry> carry;
   if (auto guards = d_out.Read(&got); !guards) return guards;
-  if (auto admitted = AllAdmitted("out", got, want); !admitted) return admitted;
+  if (auto admitted = AllAdmitted("out", got, As<T>(want)); !admitted) return admitted;
   if (!call.in_place) {
     if (auto untouched = d_in.IsUntouched(); !untouched) return untouched;
   }

@@ -94,8 +94,8 @@ TEST_P(TransposeTest, BadArgumentsAreRefused) {
     EXPECT_NE(status.message().find(AbslView(text)), absl::string_view::npos) << status;
   };
   TransposeArgs args = good;
-  args.dtype = DType::kF16;
-  refuses(args, absl::StatusCode::kUnimplemented, "transpose does not serve f16");
+  args.dtype = static_cast<DType>(kNumDTypes);
+  refuses(args, absl::StatusCode::kUnimplemented, "transpose does not serve");
   args = good;
   args.in = nullptr;
   refuses(args, absl::StatusCode::kInvalidArgument, "in is null");

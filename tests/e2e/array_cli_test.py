@@ -11,7 +11,8 @@ import numpy as np
 from harness import BIN_DIR, LIMIT_SECONDS, E2ETest, Server, server_environment, wait_until
 
 NUMPY = {"i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16,
-         "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64, "f32": np.float32, "f64": np.float64}
+         "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64, "f16": np.float16,
+         "f32": np.float32, "f64": np.float64}
 ELSEWHERE = "arrays/0123456789abcdef-0123456789abcdef0123456789abcdef"
 
 

@@ -14,7 +14,7 @@ import unittest
 
 import numpy as np
 
-from foreign_client_test import DTYPES, reason, scan_request
+from foreign_client_test import DTYPES, FLOATS, reason, scan_request
 from harness import Server, grpc, temporary_folder, wait_until
 from resident import Arrays, ResidentTest, operand, place
 from prefixd.v1 import (admin_pb2, admin_pb2_grpc, arrays_pb2, primitives_pb2, programs_pb2, programs_pb2_grpc,
@@ -70,8 +70,8 @@ class ContentsTest(ResidentTest):
                 x[first:first + count] = 5
                 np.testing.assert_array_equal(self.arrays.read(place(name)), x)
                 self.fill(place(name), iota=arrays_pb2.Iota(start=types_pb2.Scalar(int64_value=3)))
-                expected = (np.arange(n, dtype=np.uint64) + 3).astype(dtype) if dtype not in (
-                    np.float32, np.float64) else np.arange(n, dtype=dtype) + dtype(3)
+                made_in = np.float32 if dtype == np.float16 else dtype if dtype in FLOATS else np.uint64
+                expected = (np.arange(n, dtype=made_in) + made_in(3)).astype(dtype)
                 np.testing.assert_array_equal(self.arrays.read(place(name)), expected)
                 self.arrays.delete(name)
 

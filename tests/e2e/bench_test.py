@@ -300,11 +300,12 @@ class BenchTest(E2ETest):
                 self.assertEqual(refused.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
                 self.assertEqual(reason_and_field(refused.exception), (why, next(iter(fields))))
 
-    def test_a_type_that_is_not_served_is_skipped(self):
-        request = pb.RunBenchmarkRequest(primitives=[pb.PRIMITIVE_SCAN], dtypes=[t.DTYPE_F16], num_items=[1])
+    def test_what_is_not_served_is_skipped(self):
+        request = pb.RunBenchmarkRequest(primitives=[pb.PRIMITIVE_SCAN], dtypes=[t.DTYPE_F16, t.DTYPE_BF16, t.DTYPE_U8],
+                                         ops=[t.OP_AND], num_items=[1])
         responses = list(self.stub().RunBenchmark(request))
-        self.assertEqual([r.WhichOneof("outcome") for r in responses], ["skipped"])
-        self.assertIn("f16", responses[0].skipped)
+        self.assertEqual([r.WhichOneof("outcome") for r in responses], ["skipped", "skipped", "measurement"])
+        self.assertIn("and of f16", responses[0].skipped)
 
 
 # The large size comes first: after a small one that took long, it would be skipped for its time.

@@ -8,16 +8,21 @@ import numpy as np
 from harness import BIN_DIR, E2ETest
 
 NUMPY = {"i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16,
-         "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64, "f32": np.float32, "f64": np.float64}
+         "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64, "f16": np.float16,
+         "f32": np.float32, "f64": np.float64}
 WIDER = {"i8": ("i32", "i64"), "u8": ("u32", "u64"), "i16": ("i32", "i64"), "u16": ("u32", "u64"), "i32": ("i64",),
-         "u32": ("u64",), "f32": ("f64",)}
+         "u32": ("u64",), "f16": ("f32",), "f32": ("f64",)}
 SCAN = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
         "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 
 def small_numbers(dtype, count, seed):
-    """Small integers, so that floating-point sums are exact and comparable bit for bit."""
-    return np.random.default_rng(seed).integers(0, 50, count).astype(dtype)
+    """Small integers, so that floating-point sums are exact, of f16 in f32, and comparable bit for bit."""
+    return np.random.default_rng(seed).integers(0, 10 if dtype == np.float16 else 50, count).astype(dtype)
+
+
+def made_in(dtype):
+    return np.float32 if dtype == np.float16 else dtype
 
 
 class CliTest(E2ETest):
@@ -37,9 +42,10 @@ class CliTest(E2ETest):
                 np.save(self.folder / "x.npy", values)
                 with self.subTest(dtype=name, op=op):
                     self.ctl("scan", "--op", op, self.folder / "x.npy", self.folder / "y.npy")
-                    np.testing.assert_array_equal(np.load(self.folder / "y.npy"), ufunc.accumulate(values, dtype=dtype))
+                    want = ufunc.accumulate(values, dtype=made_in(dtype)).astype(dtype)
+                    np.testing.assert_array_equal(np.load(self.folder / "y.npy"), want)
                     value = self.ctl_json("reduce", "--op", op, self.folder / "x.npy")
-                    self.assertEqual(value["value"], ufunc.reduce(values, dtype=dtype).item())
+                    self.assertEqual(dtype(value["value"]), ufunc.reduce(values, dtype=made_in(dtype)).astype(dtype))
                     self.assertEqual(value["count"], len(values))
 
     def test_out_type(self):
@@ -53,9 +59,10 @@ class CliTest(E2ETest):
                     self.ctl("scan", "--out-type", out, self.folder / "x.npy", self.folder / "y.npy")
                     got = np.load(self.folder / "y.npy")
                     self.assertEqual(got.dtype, NUMPY[out])
-                    np.testing.assert_array_equal(got, np.cumsum(x, dtype=NUMPY[out]))
+                    want = np.cumsum(x, dtype=made_in(NUMPY[out])).astype(NUMPY[out])
+                    np.testing.assert_array_equal(got, want)
                     value = self.ctl_json("reduce", "--out-type", out, self.folder / "x.npy")["value"]
-                    self.assertEqual(value, np.sum(x, dtype=NUMPY[out]).item())
+                    self.assertEqual(NUMPY[out](value), want[-1])
             for out in NUMPY:
                 if out != name and out not in WIDER.get(name, ()):
                     offered = ", ".join((name, *WIDER.get(name, ())))

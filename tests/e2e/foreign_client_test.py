@@ -17,7 +17,14 @@ from prefixd.v1 import admin_pb2, admin_pb2_grpc, primitives_pb2, primitives_pb2
 DTYPES = {np.int8: types_pb2.DTYPE_I8, np.uint8: types_pb2.DTYPE_U8, np.int16: types_pb2.DTYPE_I16,
           np.uint16: types_pb2.DTYPE_U16,
           np.int32: types_pb2.DTYPE_I32, np.uint32: types_pb2.DTYPE_U32, np.int64: types_pb2.DTYPE_I64,
-          np.uint64: types_pb2.DTYPE_U64, np.float32: types_pb2.DTYPE_F32, np.float64: types_pb2.DTYPE_F64}
+          np.uint64: types_pb2.DTYPE_U64, np.float16: types_pb2.DTYPE_F16, np.float32: types_pb2.DTYPE_F32,
+          np.float64: types_pb2.DTYPE_F64}
+FLOATS = (np.float16, np.float32, np.float64)
+
+
+def sums(x, dtype):
+    """Running sums of integers in a type; of f16 they are made in f32, and rounded once."""
+    return np.cumsum(x, dtype=np.float32 if dtype == np.float16 else dtype).astype(dtype)
 
 
 def scan_request(x, op=types_pb2.OP_SUM, **spec):
@@ -72,7 +79,7 @@ class ForeignClientTest(E2ETest):
             x = (np.arange(1000) % 100).astype(dtype)
             with self.subTest(dtype=dtype):
                 reply = self.stub.Scan(scan_request(x))
-                np.testing.assert_array_equal(np.frombuffer(reply.values.inline.data, dtype), np.cumsum(x, dtype=dtype))
+                np.testing.assert_array_equal(np.frombuffer(reply.values.inline.data, dtype), sums(x, dtype))
                 self.assertEqual(reply.timing.num_items, 1000)
                 self.assertTrue(reply.timing.HasField("kernel_ns"))
 
@@ -80,7 +87,7 @@ class ForeignClientTest(E2ETest):
         admin = admin_pb2_grpc.AdminServiceStub(self.channel)
         info = admin.GetServerInfo(admin_pb2.GetServerInfoRequest())
         listed = {(c.dtype, c.out_dtype) for c in info.capabilities if c.primitive == admin_pb2.PRIMITIVE_SCAN}
-        self.assertEqual(len(listed), 21)
+        self.assertEqual(len(listed), 25)
         for dtype, number in DTYPES.items():
             x = np.array([100, 100, 100, 7], dtype)
             for out, out_number in DTYPES.items():
@@ -88,7 +95,7 @@ class ForeignClientTest(E2ETest):
                     request = scan_request(x, out_dtype=out_number)
                     if (number, out_number) in listed:
                         data = self.stub.Scan(request).values.inline.data
-                        np.testing.assert_array_equal(np.frombuffer(data, out), np.cumsum(x, dtype=out))
+                        np.testing.assert_array_equal(np.frombuffer(data, out), sums(x, out))
                     else:
                         self.assert_refused(lambda r=request: self.stub.Scan(r), grpc.StatusCode.INVALID_ARGUMENT,
                                             "UNSUPPORTED_COMBINATION")
@@ -181,7 +188,8 @@ class ForeignClientTest(E2ETest):
             ("narrower", scan_request(x, out_dtype=types_pb2.DTYPE_I16), invalid, "UNSUPPORTED_COMBINATION"),
             ("other sign", scan_request(x, out_dtype=types_pb2.DTYPE_U64), invalid, "UNSUPPORTED_COMBINATION"),
             ("unknown out dtype", scan_request(x, out_dtype=99), invalid, "UNKNOWN_ENUM"),
-            ("f16", scan_request(x, dtype=types_pb2.DTYPE_F16), code.UNIMPLEMENTED, "NOT_IMPLEMENTED"),
+            ("f16 as bf16", scan_request(f32.astype(np.float16), out_dtype=types_pb2.DTYPE_BF16), invalid,
+             "UNSUPPORTED_COMBINATION"),
             ("no array's name", resident, invalid, "ARRAY_NAME"),
             ("reply", scan_request(np.ones(1 << 19, dtype=np.int32)), code.OUT_OF_RANGE, "REPLY_TOO_LARGE"),
             ("wider reply", scan_request(np.ones((1 << 17) + 1, np.uint8), out_dtype=types_pb2.DTYPE_U64),

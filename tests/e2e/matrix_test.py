@@ -7,7 +7,7 @@ import unittest
 import numpy as np
 
 from arrays_test import refusal, usage
-from foreign_client_test import DTYPES, scan_request
+from foreign_client_test import DTYPES, FLOATS, scan_request
 from google.protobuf import json_format
 from bench_test import obey_interrupts
 from harness import BIN_DIR, Server, grpc, wait_until
@@ -54,7 +54,7 @@ class MatrixTest(ResidentTest):
                         got = self.scanned(x, op=MAX, axis=axis, row_items=columns)
                         np.testing.assert_array_equal(got, np.maximum.accumulate(x, axis=axis))
                         got = self.scanned(x, axis=axis, row_items=columns)
-                        if dtype in (np.float32, np.float64):
+                        if dtype in FLOATS:
                             alone = x if axis == 1 else x.T
                             alone = np.stack([self.scanned(np.ascontiguousarray(one)) for one in alone[:40]])
                             got = (got if axis == 1 else got.T)[:40]
@@ -127,7 +127,7 @@ class MatrixTest(ResidentTest):
                         got = self.reduced(x, op=MAX, axis=axis, row_items=columns)
                         np.testing.assert_array_equal(got, x.max(axis))
                         got = self.reduced(x, axis=axis, row_items=columns)
-                        if dtype in (np.float32, np.float64):
+                        if dtype in FLOATS:
                             alone = x if axis == 1 else x.T
                             for one, value in list(zip(alone, got))[:40]:
                                 self.assertEqual(self.scanned(np.ascontiguousarray(one))[-1], value)

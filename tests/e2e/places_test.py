@@ -6,14 +6,14 @@ import unittest
 
 import numpy as np
 
-from foreign_client_test import DTYPES, reason
+from foreign_client_test import DTYPES, FLOATS, reason
 from harness import grpc
 from resident import ResidentTest, operand, place
 from prefixd.v1 import arrays_pb2, primitives_pb2, types_pb2
 
-FLOATS = (np.float32, np.float64)
 OUTPUTS = {np.int8: (np.int32, np.int64), np.uint8: (np.uint32, np.uint64), np.int16: (np.int32, np.int64),
-           np.uint16: (np.uint32, np.uint64), np.int32: (np.int64,), np.uint32: (np.uint64,), np.float32: (np.float64,)}
+           np.uint16: (np.uint32, np.uint64), np.int32: (np.int64,), np.uint32: (np.uint64,), np.float16: (np.float32,),
+           np.float32: (np.float64,)}
 ROUNDS = int(os.environ.get("PREFIXD_PLACES_ROUNDS", "120"))
 GROUP = 131_072
 

@@ -6,13 +6,12 @@ import unittest
 import numpy as np
 
 from arrays_test import refusal, usage
-from foreign_client_test import DTYPES
+from foreign_client_test import DTYPES, FLOATS
 from google.protobuf import json_format
 from harness import E2ETest, Server, grpc, wait_until
 from resident import TYPES, Arrays, operand, place
 from prefixd.v1 import primitives_pb2, programs_pb2, programs_pb2_grpc, types_pb2
 
-FLOATS = (np.float32, np.float64)
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 
 
@@ -126,12 +125,13 @@ class ProgramsTest(E2ETest):
                 {"x": place(self.arrays.upload(x)), "y": place(self.arrays.upload(y)),
                  "order": place(self.arrays.upload(indices))}, steps, {name: {"new_array": {}} for name in names})
             got = self.results(response)
+            made_in = np.float32 if dtype == np.float16 else dtype
             scattered = np.zeros_like(x)
             scattered[indices] = x
             with np.errstate(all="ignore"):
                 expected = {"add": x + y, "subtract": x - y, "multiply": x * y, "minimum": np.minimum(x, y),
                             "maximum": np.maximum(x, y), "abs": np.abs(x), "copied": x,
-                            "affine": x * dtype(3) + dtype(7), "cast": x.astype(np.float64),
+                            "affine": (x.astype(made_in) * made_in(3) + made_in(7)).astype(dtype), "cast": x.astype(np.float64),
                             "large": (x > 1).astype(np.uint8), "less": (x < y).astype(np.uint8), "gathered": x[indices],
                             "scattered": scattered, "turned": x.reshape(rows, -1).T.ravel() if n else x}
             for name in names:

@@ -6,9 +6,10 @@ import numpy as np
 
 from foreign_client_test import DTYPES
 from harness import E2ETest, grpc
-from prefixd.v1 import arrays_pb2, arrays_pb2_grpc, primitives_pb2_grpc
+from prefixd.v1 import arrays_pb2, arrays_pb2_grpc, primitives_pb2_grpc, types_pb2
 
 TYPES = {number: np.dtype(dtype) for dtype, number in DTYPES.items()}
+TYPES[types_pb2.DTYPE_BF16] = np.dtype(np.uint16)  # NumPy has none: its bits.
 MESSAGE_BYTES = 1 << 20
 
 

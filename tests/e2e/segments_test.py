@@ -7,7 +7,7 @@ import unittest
 import numpy as np
 
 from arrays_test import refusal
-from foreign_client_test import DTYPES, scan_request
+from foreign_client_test import DTYPES, FLOATS, scan_request
 from harness import grpc
 from programs_test import program
 from resident import ResidentTest, operand, place
@@ -50,7 +50,7 @@ class SegmentsTest(ResidentTest):
                     got = self.reduced(reduce_request(x, offsets), dtype)
                     self.assertEqual(got.size, num_segments)
                     parts = np.split(x, offsets[1:-1].astype(np.int64))
-                    if dtype not in (np.float32, np.float64):
+                    if dtype not in FLOATS:
                         np.testing.assert_array_equal(got, [part.sum(dtype=dtype) for part in parts])
                         continue
                     for part, value in list(zip(parts, got))[:50]:

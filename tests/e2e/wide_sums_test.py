@@ -106,6 +106,19 @@ class WideSumsTest(ResidentTest):
                     part = x[300 * row:300 * (row + 1)]
                     self.assertEqual(got[300 * row + 299], exact(np.append(part, dtype(2.0**-30))))
 
+    def test_initial_values_in_front(self):
+        for dtype, num_items, reverse in itertools.product(FLOATS, (0, 1, 5000), (False, True)):
+            with self.subTest(dtype=dtype, num_items=num_items, reverse=reverse, seed=self.seed):
+                x = self.some(dtype, num_items)
+                request = wide(x, include_initial=True, reverse=reverse)
+                request.spec.init.double_value = 2.0**-30
+                got = self.scanned(request, dtype)
+                request.spec.include_initial, request.spec.kind = False, types_pb2.SCAN_KIND_EXCLUSIVE
+                exclusive = self.scanned(request, dtype)
+                first, rest = (got[-1], got[:-1]) if not reverse else (got[0], got[1:])
+                self.assertEqual(rest.tobytes(), exclusive.tobytes())
+                self.assertEqual(first, exact(np.append(x, dtype(2.0**-30))))
+
     def test_resident_arrays_and_programs(self):
         x = self.some(np.float64, 1_000_003)
         name = place(self.arrays.upload(x))
@@ -131,8 +144,8 @@ class WideSumsTest(ResidentTest):
                                 (wide(x, op=types_pb2.OP_MAX), "UNSUPPORTED_COMBINATION"),
                                 (wide(x, out_dtype=types_pb2.DTYPE_F64), "UNSUPPORTED_COMBINATION")):
             self.assertEqual(refusal(self.stub.Scan, request)[:2], (INVALID, reason))
-        for request in (wide(x, axis=0, row_items=5), wide(x, include_initial=True)):
-            self.assertEqual(refusal(self.stub.Scan, request)[:2], (UNIMPLEMENTED, "NOT_IMPLEMENTED"))
+        request = wide(x, axis=0, row_items=5)
+        self.assertEqual(refusal(self.stub.Scan, request)[:2], (UNIMPLEMENTED, "NOT_IMPLEMENTED"))
         request = self.reduce_request(x, precision=WIDE, axis=0, row_items=5)
         self.assertEqual(refusal(self.stub.Reduce, request)[:2], (UNIMPLEMENTED, "NOT_IMPLEMENTED"))
 

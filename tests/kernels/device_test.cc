@@ -304,7 +304,7 @@ TEST_F(ValidateTest, Operators) {
     EXPECT_EQ(ErrorField(status), "spec.op");
     EXPECT_THAT(std::string(status.message()), HasSubstr("xor of f64"));
   }
-  compact_.dtype = DType::kF16;
+  compact_.dtype = static_cast<DType>(kNumDTypes);
   EXPECT_TRUE(absl::IsUnimplemented(Validate(compact_)));
   EXPECT_EQ(ErrorField(Validate(compact_)), "spec.dtype");
 }

@@ -76,9 +76,9 @@ std::vector<Combination> EveryCombination() {
 
 // A prefix of any type, in front of the first item.
 std::vector<unsigned char> Start(DType out, Op op) {
-  return VisitDType(out, [&](auto tag) {
+  return VisitDType(AccumulatorOf(out), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T neutral = Neutral(op, out).template As<T>();
+    const T neutral = Neutral(op, AccumulatorOf(out)).template As<T>();
     const Prefix<T> prefix = PrefixOf(neutral, neutral);
     std::vector<unsigned char> bytes(sizeof(prefix));
     std::memcpy(bytes.data(), &prefix, sizeof(prefix));
@@ -122,7 +122,7 @@ TEST_P(SimdTest, StreamsAndShiftsChangeNoBitOfAScan) {
 // Random floats, of which one in `rarity` is a NaN of any kind, an infinity or a zero of either sign.
 template <class T>
 std::vector<T> SpecialItems(size_t num_items, unsigned rarity, std::mt19937_64* random) {
-  constexpr T kSpecial[] = {
+  const T special[] = {
       std::numeric_limits<T>::quiet_NaN(), -std::numeric_limits<T>::quiet_NaN(), T{0}, T(-0.0), T{0}, T(-0.0),
       std::numeric_limits<T>::infinity(),  -std::numeric_limits<T>::infinity()};
   // Without NaNs, which end the search, half of the time.
@@ -130,9 +130,7 @@ std::vector<T> SpecialItems(size_t num_items, unsigned rarity, std::mt19937_64* 
   std::vector<T> items(num_items);
   for (T& item : items) {
     const auto size = static_cast<T>((*random)() % 1000 + 1);
-    item = (*random)() % rarity == 0 ? kSpecial[first + (*random)() % (8 - first)]
-           : (*random)() % 2 == 0    ? size
-                                     : -size;
+    item = (*random)() % rarity == 0 ? special[first + (*random)() % (8 - first)] : (*random)() % 2 == 0 ? size : -size;
   }
   return items;
 }
@@ -171,8 +169,11 @@ TEST_P(SimdTest, TheLargestFloatIsFoundAmongNansAndZeros) {
   for (int round = 0; round < 40; ++round) {
     for (const Op op : {Op::kMin, Op::kMax}) {
       for (const unsigned rarity : {1, 7, 200, 5000}) {
-        CheckExtrema<float>(*GetParam().kernels, op, rarity, static_cast<unsigned>(random_()));
-        CheckExtrema<double>(*GetParam().kernels, op, rarity, static_cast<unsigned>(random_()));
+        const auto seed = static_cast<unsigned>(random_());
+        CheckExtrema<Float16>(*GetParam().kernels, op, rarity, seed);
+        CheckExtrema<BFloat16>(*GetParam().kernels, op, rarity, seed);
+        CheckExtrema<float>(*GetParam().kernels, op, rarity, seed);
+        CheckExtrema<double>(*GetParam().kernels, op, rarity, seed);
       }
     }
   }
@@ -195,7 +196,8 @@ TEST_P(SimdTest, PartsAddUpToTheWhole) {
     functions.add(values.data(), IsOrdered(c.out, c.op) ? cut / kTileItems : 1, added.data());
     auto scanned = Start(c.out, c.op);
     functions.scan({in.data(), parts.data(), cut, in.data(), false, false, false}, scanned.data());
-    EXPECT_EQ(std::memcmp(added.data(), scanned.data(), size), 0) << Name(c.in) << Name(c.out) << Name(c.op);
+    EXPECT_EQ(std::memcmp(added.data(), scanned.data(), SizeOf(AccumulatorOf(c.out))), 0)
+        << Name(c.in) << Name(c.out) << Name(c.op);
     functions.scan(
         {in.data() + cut * SizeOf(c.in), parts.data() + cut * size, num_items - cut, in.data(), false, false, false},
         added.data());

@@ -101,7 +101,7 @@ void ForEveryType(F f) {
 
 TEST_F(ThreadsTest, Scan) {
   ForEveryCombination(Primitive::kScan, [&](DType dtype, DType out_dtype, Op op) {
-    std::vector<std::byte> carry(SizeOf(out_dtype));
+    std::vector<std::byte> carry(CarryBytes(out_dtype, Precision::kNative));
     ScanArgs args;
     args.dtype = dtype;
     args.out_dtype = out_dtype;
@@ -126,20 +126,21 @@ TEST_F(ThreadsTest, Scan) {
 
 TEST_F(ThreadsTest, Reduce) {
   ForEveryCombination(Primitive::kReduce, [&](DType dtype, DType out_dtype, Op op) {
-    std::vector<std::byte> results, rest(SizeOf(out_dtype) + sizeof(uint64_t));
     ReduceArgs args;
     args.dtype = dtype;
     args.out_dtype = out_dtype;
     args.op = op;
     args.in = items_.data();
     args.num_items = NumItems(SizeOf(dtype));
-    args.init = {Neutral(op, out_dtype), ReduceState::kNothing};
+    args.init = {Neutral(op, args.StateDType()), ReduceState::kNothing};
+    const size_t value_bytes = SizeOf(args.StateDType());
+    std::vector<std::byte> results, rest(value_bytes + sizeof(uint64_t));
     Compare(StrCat("reduce ", Name(dtype), " to ", Name(out_dtype), " ", Name(op)), &results, &rest, [&] {
       ReduceState state;
       args.state_out = &state;
       const absl::Status status = lane_->Reduce(args);
-      std::memcpy(rest.data(), &state.value.bits, SizeOf(out_dtype));
-      std::memcpy(&rest[SizeOf(out_dtype)], &state.position, sizeof(state.position));
+      std::memcpy(rest.data(), &state.value.bits, value_bytes);
+      std::memcpy(&rest[value_bytes], &state.position, sizeof(state.position));
       return status;
     });
   });

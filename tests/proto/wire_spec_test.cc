@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <limits>
 #include <random>
 #include <type_traits>
@@ -186,12 +188,10 @@ TEST(WireSpec, AFaultIsNamedWithItsReasonAndField) {
     return FromWire(wire).status();
   };
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-  constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
   using Scan = v1::ScanSpec;
   expect(scan([](Scan* s) { s->clear_dtype(); }), kInvalid, "UNKNOWN_ENUM", "spec.dtype");
   expect(scan([](Scan* s) { s->set_dtype(static_cast<v1::DType>(std::numeric_limits<int>::min())); }), kInvalid,
          "UNKNOWN_ENUM", "spec.dtype");
-  expect(scan([](Scan* s) { s->set_dtype(v1::DTYPE_BF16); }), kUnimplemented, "NOT_IMPLEMENTED", "spec.dtype");
   expect(scan([](Scan* s) { s->set_out_dtype(v1::DTYPE_U8); }), kInvalid, "UNSUPPORTED_COMBINATION", "spec.out_dtype");
   expect(scan([](Scan* s) { s->set_op(v1::OP_AND); }), kInvalid, "UNSUPPORTED_COMBINATION", "spec.op");
   for (const v1::DType dtype : {v1::DTYPE_I32, v1::DTYPE_U8}) {
@@ -238,9 +238,14 @@ TEST(WireSpec, AFaultIsNamedWithItsReasonAndField) {
               s->set_op(v1::OP_LOG_ADD_EXP);
               s->set_dtype(v1::DTYPE_I64);
             }).message(),
-            "log_add_exp is not defined on i64: use f32 or f64");
-  EXPECT_EQ(scan([](Scan* s) { s->set_dtype(v1::DTYPE_F16); }).message(),
-            "dtype f16 is not implemented by this server: GetServerInfo lists what is");
+            "log_add_exp is not defined on i64: use a floating-point dtype");
+  EXPECT_EQ(
+      scan([](Scan* s) {
+        s->set_op(v1::OP_LINEAR_RECURRENCE);
+        s->set_dtype(v1::DTYPE_F16);
+      }).message(),
+      "linear_recurrence is an operator of scans of f32 and f64 into the same type, not of a scan of f16 into f16: "
+      "use another, or a cast");
 
   const auto compact = [](auto change) {
     v1::CompactSpec wire = ToWire(CompactSpec{.predicate = Predicate{Comparison::kLess, Value::Of(1.0f)}}).value();
@@ -257,11 +262,28 @@ TEST(WireSpec, AFaultIsNamedWithItsReasonAndField) {
 }
 
 TEST(WireSpec, AClientWithoutValuesOfATypeSaysSo) {
-  const absl::Status status = ToWire(ScanSpec{.dtype = DType::kF16, .init = Value{}}).status();
+  constexpr auto kUnknown = static_cast<DType>(kNumDTypes);
+  const absl::Status status = ToWire(CompactSpec{.dtype = kUnknown, .predicate = Predicate{}}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(status.message(), "this client has no values of type f16");
+  EXPECT_EQ(status.message(), "this client has no values of the type 12");
   // Without one the server is the judge.
-  EXPECT_TRUE(ToWire(ScanSpec{.dtype = DType::kF16}).ok());
+  EXPECT_TRUE(ToWire(CompactSpec{.dtype = kUnknown}).ok());
+}
+
+// On the wire a value of 16 bits is a double; what comes as one is rounded once.
+TEST(WireSpec, InitsOfNarrowFloats) {
+  const ScanSpec spec = {.dtype = DType::kF16, .init = Value::Of(Float16(0.1f))};
+  v1::ScanSpec wire = ToWire(spec).value();
+  EXPECT_EQ(wire.init().double_value(), 0x1.998p-4);
+  EXPECT_EQ(FromWire(wire)->init, spec.init);
+  // Just above the middle of 1 and its neighbour: as an f32 it would be the middle, which is rounded to 1.
+  wire.mutable_init()->set_double_value(1 + 0x1p-11 + 0x1p-40);
+  EXPECT_EQ(FromWire(wire)->init, Value::Of(Float16(1 + 0x1p-10f)));
+  wire.set_dtype(v1::DTYPE_BF16);
+  wire.mutable_init()->set_int64_value((int64_t{1} << 40) + (int64_t{1} << 32) + 1);
+  EXPECT_EQ(FromWire(wire)->init, Value::Of(BFloat16(0x1.02p40f)));
+  wire.mutable_init()->set_double_value(-std::nan(""));
+  EXPECT_EQ(FromWire(wire)->init, Value::Of(BFloat16::FromBits(0x7fc0)));
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ TEST_F(BenchmarkTest, MeasuresEveryCombinationInOrder) {
 
 TEST_F(BenchmarkTest, ACompactKeepsAboutHalf) {
   for (const DType dtype : {DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI32, DType::kU32, DType::kI64,
-                            DType::kU64, DType::kF32, DType::kF64}) {
+                            DType::kU64, DType::kF16, DType::kBF16, DType::kF32, DType::kF64}) {
     BenchmarkSpec spec = ScanOf({10000}, 1);
     spec.primitives = {Primitive::kCompact};
     spec.dtypes = {dtype};

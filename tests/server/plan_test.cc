@@ -273,8 +273,6 @@ const Refusal kRefusals[] = {
      "PROGRAM_SIZE", "steps[3].fill.content.random.first"},
     {"an operator that floats don't have", [](Case* c) { SpecOf<ScanSpec>(c, 0).op = Op::kXor; },
      "UNSUPPORTED_COMBINATION", "steps[0].scan.spec.op"},
-    {"a type that is not served", [](Case* c) { c->arrays.inputs[0].dtype = DType::kF16; }, "NOT_IMPLEMENTED",
-     "inputs[0].dtype", absl::StatusCode::kUnimplemented},
     {"a declared length", [](Case* c) { SpecOf<ScanSpec>(c, 0).num_items = kPlanItems; }, "FIELD_CONFLICT",
      "steps[0].scan.spec.num_items"},
     {"no mask", [](Case* c) { c->program.steps[2].reads.pop_back(); }, "FIELD_CONFLICT", "steps[2].compact.mask"},

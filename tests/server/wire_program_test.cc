@@ -160,8 +160,6 @@ TEST(WireProgram, AFaultIsNamedWithItsReasonAndPath) {
     EXPECT_EQ(ErrorField(status), field) << status;
   };
   expect([](Request* r) { r->mutable_inputs(0)->clear_values(); }, kInvalid, "FIELD_CONFLICT", "inputs[0].values");
-  expect([](Request* r) { r->mutable_inputs(0)->set_dtype(v1::DTYPE_BF16); }, kUnimplemented, "NOT_IMPLEMENTED",
-         "inputs[0].dtype");
   expect([](Request* r) { r->mutable_inputs(0)->set_dtype(static_cast<v1::DType>(99)); }, kInvalid, "UNKNOWN_ENUM",
          "inputs[0].dtype");
   expect([](Request* r) { r->mutable_inputs(0)->mutable_values()->mutable_shared_memory(); }, kUnimplemented,

@@ -3,6 +3,7 @@
 // Columns that stand side by side are lanes side by side, so that everything is vertical. What stands before the next
 // row, kept for each column of a strip, stays in the first-level cache. Four rows, a run, are scanned together.
 #include "kernels/cpu/simd/canonical.h"
+#include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/each_scan.h"
 #include "kernels/cpu/simd/float_operators.h"
 #include "kernels/cpu/simd/kernels.h"
@@ -40,7 +41,7 @@ PREFIXD_INLINE V Get(const T* from) {
 template <class V, class T>
 PREFIXD_INLINE void Put(T* to, V v) {
   static_assert(sizeof(V) % sizeof(T) == 0);
-  __builtin_memcpy(to, &v, sizeof(v));
+  __builtin_memcpy(static_cast<void*>(to), &v, sizeof(v));
 }
 
 // As many items as V has lanes, converted to T, as V.
@@ -51,6 +52,18 @@ PREFIXD_INLINE V GetAs(const In* from) {
     return BitsOf<V>(&item);
   } else {
     return reinterpret_cast<V>(LoadAs<T>(from));
+  }
+}
+
+// Puts results of T, which V are the bits of, as elements of To. Needs: NaNs are canonical.
+template <class T, class V, class To>
+PREFIXD_INLINE void PutAs(To* to, V v) {
+  if constexpr (std::is_same_v<T, To>) {
+    Put(to, v);
+  } else if constexpr (std::is_arithmetic_v<V>) {
+    *to = static_cast<To>(BitsOf<T>(&v));
+  } else {
+    Put(to, Halved<To>(reinterpret_cast<Vector<T>>(v)));
   }
 }
 
@@ -77,7 +90,8 @@ struct Rows {
 template <class In, class Out, Op kOp, bool kExclusive, int kRows, class Key>
 PREFIXD_INLINE void ScanUnorderedRows(const Rows<In, Out>& rows, uint64_t num_columns, Key* before) {
   using O = decltype(OperatorOf<kOp>());
-  const auto keys = KeysOf<kOp, Out>();
+  using T = Accumulator<Out>;
+  const auto keys = KeysOf<kOp, T>();
   ForColumns<Key>(
       num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
         using V = typename decltype(type)::Type;
@@ -85,8 +99,8 @@ PREFIXD_INLINE void ScanUnorderedRows(const Rows<In, Out>& rows, uint64_t num_co
         for (int row = 0; row < kRows; ++row) {
           const In* const in = rows.in + row * rows.pitch + column;
           __builtin_prefetch(in + kRowsAhead * rows.pitch);
-          const V next = O::Of(key, keys.KeyOf(GetAs<V, Out>(in)));
-          Put(rows.out + row * rows.pitch + column, keys.ElementOf(kExclusive ? key : next));
+          const V next = O::Of(key, keys.KeyOf(GetAs<V, T>(in)));
+          PutAs<T>(rows.out + row * rows.pitch + column, keys.ElementOf(kExclusive ? key : next));
           key = next;
         }
         Put(before + column, key);
@@ -95,9 +109,10 @@ PREFIXD_INLINE void ScanUnorderedRows(const Rows<In, Out>& rows, uint64_t num_co
 
 template <class In, class Out, Op kOp, bool kExclusive>
 PREFIXD_INLINE void ScanUnordered(const ColumnPart& part) {
-  using Key = typename decltype(KeysOf<kOp, Out>())::Key;
-  Key before[kMaxColumns<Out>];
-  SetAll(before, part.num_columns, KeysOf<kOp, Out>().KeyOf(BitsOf<Key>(part.start)));
+  using T = Accumulator<Out>;
+  using Key = typename decltype(KeysOf<kOp, T>())::Key;
+  Key before[kMaxColumns<T>];
+  SetAll(before, part.num_columns, KeysOf<kOp, T>().KeyOf(BitsOf<Key>(part.start)));
   Rows<In, Out> rows(part);
   uint64_t left = part.num_rows;
   for (; left >= kRunItems; left -= kRunItems, rows.Skip(kRunItems)) {
@@ -111,7 +126,8 @@ PREFIXD_INLINE void ScanUnordered(const ColumnPart& part) {
 template <class In, class Out, Op kOp, int kRows, class Key>
 PREFIXD_INLINE void ReduceUnorderedRows(const Rows<In, Out>& rows, uint64_t num_columns, Key* before) {
   using O = decltype(OperatorOf<kOp>());
-  const auto keys = KeysOf<kOp, Out>();
+  using T = Accumulator<Out>;
+  const auto keys = KeysOf<kOp, T>();
   ForColumns<Key>(
       num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
         using V = typename decltype(type)::Type;
@@ -119,7 +135,7 @@ PREFIXD_INLINE void ReduceUnorderedRows(const Rows<In, Out>& rows, uint64_t num_
         for (int row = 0; row < kRows; ++row) {
           const In* const in = rows.in + row * rows.pitch + column;
           __builtin_prefetch(in + kRowsAhead * rows.pitch);
-          key = O::Of(key, keys.KeyOf(GetAs<V, Out>(in)));
+          key = O::Of(key, keys.KeyOf(GetAs<V, T>(in)));
         }
         Put(before + column, key);
       });
@@ -127,9 +143,10 @@ PREFIXD_INLINE void ReduceUnorderedRows(const Rows<In, Out>& rows, uint64_t num_
 
 template <class In, class Out, Op kOp>
 PREFIXD_INLINE void ReduceUnordered(const ColumnPart& part) {
-  using Key = typename decltype(KeysOf<kOp, Out>())::Key;
-  const auto keys = KeysOf<kOp, Out>();
-  Key before[kMaxColumns<Out>];
+  using T = Accumulator<Out>;
+  using Key = typename decltype(KeysOf<kOp, T>())::Key;
+  const auto keys = KeysOf<kOp, T>();
+  Key before[kMaxColumns<T>];
   SetAll(before, part.num_columns, keys.KeyOf(BitsOf<Key>(part.start)));
   Rows<In, Out> rows(part);
   uint64_t left = part.num_rows;
@@ -142,7 +159,7 @@ PREFIXD_INLINE void ReduceUnordered(const ColumnPart& part) {
   ForColumns<Key>(
       part.num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
         using V = typename decltype(type)::Type;
-        Put(rows.out + column, keys.ElementOf(Get<V>(before + column)));
+        PutAs<T>(rows.out + column, keys.ElementOf(Get<V>(before + column)));
       });
 }
 
@@ -197,8 +214,8 @@ PREFIXD_INLINE void AddRun(Before<T>* before, uint64_t row, uint64_t column, V s
 }
 
 // Scans a run, or what there is of it.
-template <class In, class T, class O, bool kExclusive, bool kIsWhole>
-PREFIXD_INLINE void ScanRun(const Rows<In, T>& rows, uint64_t first_row, int num_rows, uint64_t num_columns,
+template <class In, class Out, class O, bool kExclusive, bool kIsWhole, class T>
+PREFIXD_INLINE void ScanRun(const Rows<In, Out>& rows, uint64_t first_row, int num_rows, uint64_t num_columns,
                             Before<T>* before) {
   ForColumns<T>(
       num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
@@ -215,7 +232,7 @@ PREFIXD_INLINE void ScanRun(const Rows<In, T>& rows, uint64_t first_row, int num
           const V item = GetAs<V, T>(in);
           run = row == 0 ? item : O::Of(run, item);
           const V value = Canonical(O::Of(groups, O::Of(tiles, O::Of(leaves, O::Of(runs, run)))));
-          Put(rows.out + row * rows.pitch + column, kExclusive ? last : value);
+          PutAs<T>(rows.out + row * rows.pitch + column, kExclusive ? last : value);
           last = value;
         }
         if constexpr (kExclusive) Put(before->last + column, last);
@@ -233,22 +250,22 @@ PREFIXD_INLINE void Begin(const ColumnPart& part, T neutral, Before<T>* before) 
   }
 }
 
-template <class In, class T, class O, bool kExclusive>
+template <class In, class Out, class O, bool kExclusive>
 PREFIXD_INLINE void ScanOrdered(const ColumnPart& part) {
-  Before<T> before;
+  Before<Accumulator<Out>> before;
   Begin(part, O::kNeutral, &before);
-  Rows<In, T> rows(part);
+  Rows<In, Out> rows(part);
   uint64_t row = 0;
   for (; row + kRunItems <= part.num_rows; row += kRunItems, rows.Skip(kRunItems)) {
-    ScanRun<In, T, O, kExclusive, true>(rows, row, kRunItems, part.num_columns, &before);
+    ScanRun<In, Out, O, kExclusive, true>(rows, row, kRunItems, part.num_columns, &before);
   }
   if (row == part.num_rows) return;
-  ScanRun<In, T, O, kExclusive, false>(rows, row, static_cast<int>(part.num_rows - row), part.num_columns, &before);
+  ScanRun<In, Out, O, kExclusive, false>(rows, row, static_cast<int>(part.num_rows - row), part.num_columns, &before);
 }
 
 // Reduces the run that begins at first_row, or what there is of it. The last one of the column gives the results.
-template <class In, class T, class O, bool kIsLast>
-PREFIXD_INLINE void ReduceRun(const Rows<In, T>& rows, uint64_t first_row, int num_rows, uint64_t num_columns,
+template <class In, class Out, class O, bool kIsLast, class T>
+PREFIXD_INLINE void ReduceRun(const Rows<In, Out>& rows, uint64_t first_row, int num_rows, uint64_t num_columns,
                               Before<T>* before) {
   ForColumns<T>(
       num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
@@ -262,30 +279,30 @@ PREFIXD_INLINE void ReduceRun(const Rows<In, T>& rows, uint64_t first_row, int n
         if constexpr (kIsLast) {
           const V leaf = O::Of(Get<V>(before->leaves.tree + column), O::Of(Get<V>(before->runs.tree + column), run));
           const V group = O::Of(Get<V>(before->tiles.tree + column), leaf);
-          Put(rows.out + column, Canonical(O::Of(Get<V>(before->groups + column), group)));
+          PutAs<T>(rows.out + column, Canonical(O::Of(Get<V>(before->groups + column), group)));
         } else {
           AddRun<O>(before, first_row, column, run);
         }
       });
 }
 
-template <class In, class T, class O>
+template <class In, class Out, class O>
 PREFIXD_INLINE void ReduceOrdered(const ColumnPart& part) {
-  Before<T> before;
+  Before<Accumulator<Out>> before;
   Begin(part, O::kNeutral, &before);
-  Rows<In, T> rows(part);
+  Rows<In, Out> rows(part);
   uint64_t row = 0;
   for (; row + kRunItems < part.num_rows; row += kRunItems, rows.in += kRunItems * rows.pitch) {
-    ReduceRun<In, T, O, false>(rows, row, kRunItems, part.num_columns, &before);
+    ReduceRun<In, Out, O, false>(rows, row, kRunItems, part.num_columns, &before);
   }
-  ReduceRun<In, T, O, true>(rows, row, static_cast<int>(part.num_rows - row), part.num_columns, &before);
+  ReduceRun<In, Out, O, true>(rows, row, static_cast<int>(part.num_rows - row), part.num_columns, &before);
 }
 
 // ---- The table -----------------------------------------------------------------------------------------------------
 template <class In, class Out, Op kOp>
 void Scan(const ColumnPart& part) {
   if constexpr (IsOrdered(kDTypeOf<Out>, kOp)) {
-    using O = decltype(FloatOperatorOf<kOp, Out>());
+    using O = decltype(FloatOperatorOf<kOp, Accumulator<Out>>());
     part.exclusive ? ScanOrdered<In, Out, O, true>(part) : ScanOrdered<In, Out, O, false>(part);
   } else {
     part.exclusive ? ScanUnordered<In, Out, kOp, true>(part) : ScanUnordered<In, Out, kOp, false>(part);
@@ -295,7 +312,7 @@ void Scan(const ColumnPart& part) {
 template <class In, class Out, Op kOp>
 void Reduce(const ColumnPart& part) {
   if constexpr (IsOrdered(kDTypeOf<Out>, kOp)) {
-    ReduceOrdered<In, Out, decltype(FloatOperatorOf<kOp, Out>())>(part);
+    ReduceOrdered<In, Out, decltype(FloatOperatorOf<kOp, Accumulator<Out>>())>(part);
   } else {
     ReduceUnordered<In, Out, kOp>(part);
   }

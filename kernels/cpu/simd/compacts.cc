@@ -1,4 +1,5 @@
 // Compact in two steps: a bit for each item, which says whether it is kept; then the items whose bits are set.
+#include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vector.h"
@@ -86,27 +87,27 @@ PREFIXD_INLINE uint64_t BitsWhere(Vector<T> item, Vector<T> value) {
 }
 #endif
 
-template <class T, Comparison kComparison>
+template <class In, Comparison kComparison>
 uint64_t Compare(const void* items, uint64_t num_items, const void* to, bool invert, uint64_t* bits) {
+  using T = Accumulator<In>;
   using C = Compares<kComparison, T>;
   constexpr int kL = kLanes<T>;
-  const auto* const in = static_cast<const T*>(items);
-  T value;
-  __builtin_memcpy(&value, to, sizeof(value));
+  const auto* const in = static_cast<const In*>(items);
+  const auto value = static_cast<T>(BitsOf<In>(to));
   const Vector<T> values = Splat(value);
   const uint64_t turned = invert ? ~uint64_t{0} : 0;
   uint64_t kept = 0;
   uint64_t i = 0;
   for (; i + kWordItems <= num_items; i += kWordItems) {
     uint64_t word = 0;
-    for (int k = 0; k < kWordItems; k += kL) word |= BitsWhere<kComparison, T>(Load(in + i + k), values) << k;
+    for (int k = 0; k < kWordItems; k += kL) word |= BitsWhere<kComparison, T>(LoadAs<T>(in + i + k), values) << k;
     word ^= turned;
     *bits++ = word;
     kept += __builtin_popcountll(word);
   }
   if (i < num_items) {
     uint64_t word = 0;
-    for (uint64_t k = 0; i + k < num_items; ++k) word |= uint64_t{C::Of(in[i + k], value)} << k;
+    for (uint64_t k = 0; i + k < num_items; ++k) word |= uint64_t{C::Of(static_cast<T>(in[i + k]), value)} << k;
     word = (word ^ turned) & LowBits(num_items - i);
     *bits = word;
     kept += __builtin_popcountll(word);

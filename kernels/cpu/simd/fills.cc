@@ -1,5 +1,6 @@
 // Items that their index alone defines: kernels/NUMERICS.md says which.
 #include "kernels/cpu/simd/canonical.h"
+#include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/glue.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/tables.h"
@@ -116,6 +117,37 @@ void Random(const FillPart& part, uint64_t first, uint64_t count, T* to) {
   }
 }
 
+// ---- Floats of 16 bits ---------------------------------------------------------------------------------------------
+// As the constant that rounds to it; as the f32 of an iota, rounded.
+template <class N>
+void NarrowConstant(const FillPart& part, uint64_t /*first*/, uint64_t count, N* to) {
+  const N value(static_cast<float>(As<N>(part.value)));
+  for (uint64_t i = 0; i < count; ++i) to[i] = value;
+}
+
+template <class N>
+void NarrowIota(const FillPart& part, uint64_t first, uint64_t count, N* to) {
+  constexpr uint64_t kItems = 512;
+  float items[kItems];
+  FillPart single = part;
+  single.value = ValueOf(static_cast<float>(As<N>(part.value)));
+  single.step = ValueOf(static_cast<float>(As<N>(part.step)));
+  for (uint64_t i = 0; i < count; i += kItems) {
+    const uint64_t block = count - i < kItems ? count - i : kItems;
+    Iota<float>(single, first + i, block, items);
+    Convert(items, static_cast<int>(block), to + i);
+  }
+}
+
+// The upper bits of random integers, as many as a fraction and its hidden bit are.
+template <class N>
+void NarrowRandom(const FillPart& part, uint64_t first, uint64_t count, N* to) {
+  constexpr int kDigits = N::kFraction + 1;
+  constexpr float kLast = 1.0f / (1 << kDigits);
+  Random<uint16_t>(part, first, count, reinterpret_cast<uint16_t*>(to));
+  for (uint64_t i = 0; i < count; ++i) to[i] = N(static_cast<float>(to[i].bits >> (16 - kDigits)) * kLast);
+}
+
 // ---- The table -----------------------------------------------------------------------------------------------------
 template <class T, void (*kItems)(const FillPart&, uint64_t, uint64_t, T*)>
 void Fill(const FillPart& part) {
@@ -125,15 +157,26 @@ void Fill(const FillPart& part) {
   });
 }
 
+template <class Element>
+constexpr void SetFills(FillTable* table) {
+  const auto set = [table](FillKind kind, void (*fill)(const FillPart&)) {
+    table->of[static_cast<int>(kind)][static_cast<int>(kDTypeOf<Element>)] = fill;
+  };
+  if constexpr (kIsNarrowFloat<Element>) {
+    set(FillKind::kConstant, Fill<Element, NarrowConstant<Element>>);
+    set(FillKind::kIota, Fill<Element, NarrowIota<Element>>);
+    set(FillKind::kRandom, Fill<Element, NarrowRandom<Element>>);
+  } else {
+    using T = BitsOrFloat<Element>;
+    set(FillKind::kConstant, Fill<T, Constant<T>>);
+    set(FillKind::kIota, Fill<T, Iota<T>>);
+    set(FillKind::kRandom, Fill<T, Random<T>>);
+  }
+}
+
 constexpr FillTable MakeTable() {
   FillTable table = {};
-#define PREFIXD_SET(name, type)                                                                            \
-  {                                                                                                        \
-    using T = BitsOrFloat<type>;                                                                           \
-    table.of[static_cast<int>(FillKind::kConstant)][static_cast<int>(DType::name)] = Fill<T, Constant<T>>; \
-    table.of[static_cast<int>(FillKind::kIota)][static_cast<int>(DType::name)] = Fill<T, Iota<T>>;         \
-    table.of[static_cast<int>(FillKind::kRandom)][static_cast<int>(DType::name)] = Fill<T, Random<T>>;     \
-  }
+#define PREFIXD_SET(name, type) SetFills<type>(&table);
   PREFIXD_FOR_EACH_DTYPE(PREFIXD_SET)
 #undef PREFIXD_SET
   return table;

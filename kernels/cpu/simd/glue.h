@@ -32,6 +32,13 @@ PREFIXD_INLINE T As(Value value) {
   return BitsOf<T>(&value.bits);
 }
 
+template <class T>
+PREFIXD_INLINE Value ValueOf(T item) {
+  Value value;
+  __builtin_memcpy(&value.bits, &item, sizeof(item));
+  return value;
+}
+
 // A block of results is computed where the first-level cache has it, and stored from there. So short that the machine
 // computes the next block while it stores this one.
 constexpr uint64_t kStreamBytes = 2048;

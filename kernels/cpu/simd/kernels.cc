@@ -2,6 +2,7 @@
 #include "kernels/cpu/simd/kernels.h"
 
 #include "kernels/cpu/simd/canonical.h"
+#include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vector.h"
 
@@ -16,16 +17,25 @@ template <class V>
 PREFIXD_INLINE V Minus(V a, V b) {
   return Canonical(static_cast<V>(a - b));
 }
+template <class N>
+requires kIsNarrowFloat<N> PREFIXD_INLINE N Minus(N a, N b) { return N(static_cast<float>(a) - static_cast<float>(b)); }
 
 // For the items i of [begin, end), whose neighbours in[i + kNeighbour] exist.
 template <int kNeighbour, bool kStream, class T>
 PREFIXD_INLINE void Subtract(const T* in, T* out, uint64_t begin, uint64_t end) {
-  constexpr int kL = kLanes<T>;
+  constexpr int kL = kLanes<Accumulator<T>>;
   uint64_t i = begin;
   if constexpr (kStream) {
     for (; i < end && !IsAligned(out + i); ++i) out[i] = Minus(in[i], in[i + kNeighbour]);
   }
-  for (; i + kL <= end; i += kL) StoreOrStream<kStream>(out + i, Minus(Load(in + i), Load(in + i + kNeighbour)));
+  for (; i + kL <= end; i += kL) {
+    if constexpr (kIsNarrowFloat<T>) {
+      const auto narrow = Halved<T>(Minus(LoadAs<float>(in + i), LoadAs<float>(in + i + kNeighbour)));
+      __builtin_memcpy(out + i, &narrow, sizeof(narrow));
+    } else {
+      StoreOrStream<kStream>(out + i, Minus(Load(in + i), Load(in + i + kNeighbour)));
+    }
+  }
   for (; i < end; ++i) out[i] = Minus(in[i], in[i + kNeighbour]);
 }
 

@@ -67,10 +67,11 @@ struct ScanPart {
 };
 
 struct ScanFunctions {
-  // Sets values to the value of the items; if ordered, to the values of their tiles in the order of the scan.
+  // Sets values to the value of the items, of AccumulatorOf the output type; if ordered, to the values of their tiles
+  // in the order of the scan.
   void (*reduce)(const ScanPart& part, void* values);
-  // Adds the values of a part to *prefix, a Prefix of the output type; of a recurrence of its Step, and of a wide sum
-  // of what that is made in.
+  // Adds the values of a part to *prefix, a Prefix of their type; of a recurrence of its Step, and of a wide sum of
+  // what that is made in.
   void (*add)(const void* values, uint64_t num_values, void* prefix);
   // Scans behind *prefix and makes it that of what follows. in may be out, if their elements have the same size.
   void (*scan)(const ScanPart& part, void* prefix);
@@ -93,8 +94,12 @@ struct WideSumTable {
 
 // Columns of a matrix whose state while they are scanned takes a part of the first-level cache.
 inline constexpr uint64_t kStripBytes = 1024;
+constexpr uint64_t StripColumns(DType dtype, DType out_dtype) {
+  const size_t in_bytes = SizeOf(dtype), item_bytes = SizeOf(AccumulatorOf(out_dtype));
+  return kStripBytes / (in_bytes > item_bytes ? in_bytes : item_bytes);
+}
 
-// Columns, kStripBytes of output items at most, that are scanned, or reduced, by themselves. In a scan in may be out,
+// Columns, StripColumns of them at most, that are scanned, or reduced, by themselves. In a scan in may be out,
 // if their elements have the same size.
 struct ColumnPart {
   const void* in;  // The first column's first item in the order of the scan,
@@ -103,7 +108,7 @@ struct ColumnPart {
   uint64_t num_columns;
   int64_t pitch;  // Items from a row to the next in the order of the scan.
   bool exclusive;
-  const void* start;  // Its type is the output's.
+  const void* start;  // Its type is that in which elements combine: AccumulatorOf.
 };
 struct ColumnTable {
   void (*scan[kNumDTypes][kNumDTypes][kNumOps])(const ColumnPart& part);
@@ -165,7 +170,7 @@ struct MapPart {
   const void* other;
   void* out;
   uint64_t num_items;
-  Value a;       // kAffine: as MapArgs. kCompare: Interval::low,
+  Value a;       // kAffine: as MapArgs, in AccumulatorOf the dtype. kCompare: Interval::low, in it too,
   Value b;       // Interval::high,
   bool outside;  // and Interval::outside.
 };

@@ -121,26 +121,28 @@ struct Turned {
 
 // The bits of a float as a signed integer of the same order, -0 before +0; the whole order is turned round if mask is
 // -1. A NaN is the largest key in either order, and comes out canonical.
-template <class T>
+template <class F>
 struct FloatKeys {
-  static_assert(kIsSignedLane<T>);
+  using T = Signed<F>;
   using Key = T;
-  static constexpr bool kTriesItems = kVectorBytes < 64;  // AVX-512 compares integers of any length as fast as floats.
+  // AVX-512 compares integers of any length as fast as floats, and all compare those of 16 bits fast.
+  static constexpr bool kTriesItems = kVectorBytes < 64 && !kIsNarrowFloat<F>;
   T mask;
 
   static constexpr T kMagnitude = static_cast<T>(~kTopBit<T>);
-  static constexpr T kNan = sizeof(T) == 4 ? static_cast<T>(0x7fc00000) : static_cast<T>(0x7ff8000000000000);
+  static constexpr T kInfinite = __builtin_bit_cast(T, std::numeric_limits<F>::infinity());
+  static constexpr T kNan = __builtin_bit_cast(T, std::numeric_limits<F>::quiet_NaN());
 
   template <class V>
   PREFIXD_INLINE V KeyOf(V bits) const {
-    const V key = ((bits >> (8 * sizeof(T) - 1)) & kMagnitude) ^ bits ^ mask;
-    return (bits & kMagnitude) > kInfinity<T> ? kMagnitude - (key ^ key) : key;
+    const V key = static_cast<V>(((bits >> (8 * sizeof(T) - 1)) & kMagnitude) ^ bits ^ mask);
+    return (bits & kMagnitude) > kInfinite ? static_cast<V>(kMagnitude - (key ^ key)) : key;
   }
   template <class V>
   PREFIXD_INLINE V ElementOf(V key) const {
-    const V turned = key ^ mask;
-    const V bits = ((turned >> (8 * sizeof(T) - 1)) & kMagnitude) ^ turned;
-    return (bits & kMagnitude) > kInfinity<T> ? kNan - (key ^ key) : bits;
+    const V turned = static_cast<V>(key ^ mask);
+    const V bits = static_cast<V>(((turned >> (8 * sizeof(T) - 1)) & kMagnitude) ^ turned);
+    return (bits & kMagnitude) > kInfinite ? static_cast<V>(kNan - (key ^ key)) : bits;
   }
 
   // Where there is neither a NaN nor a -0, items need no keys: the machine's own comparison is the order. The largest
@@ -153,7 +155,7 @@ struct FloatKeys {
   template <class... V>
   static PREFIXD_INLINE bool NeedKeys(V... bits) {
     const auto needs_key = [](auto v) __attribute__((always_inline)) {
-      const auto item = reinterpret_cast<Vector<FloatOf<T>>>(v);
+      const auto item = reinterpret_cast<Vector<F>>(v);
       return (item != item) | (v == Splat(kTopBit<T>));
     };
     return Bits((needs_key(bits) | ...)) != 0;
@@ -165,7 +167,7 @@ struct FloatKeys {
 template <Op kOp, class T>
 constexpr auto KeysOf() {
   if constexpr (kIsFloating<T>) {
-    return FloatKeys<Signed<T>>{static_cast<Signed<T>>(kOp == Op::kMin ? -1 : 0)};
+    return FloatKeys<T>{static_cast<Signed<T>>(kOp == Op::kMin ? -1 : 0)};
   } else if constexpr (kOp == Op::kMin || kOp == Op::kMax) {
     using K = Ordered<T>;
     const K order = kIsSignedLane<K> == kIsSignedLane<T> ? K{0} : kTopBit<K>;

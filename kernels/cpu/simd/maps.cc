@@ -1,6 +1,7 @@
 // One operator on every item of one array or two: plain loops, of which the compiler makes vectors. So operators have
 // no branches, and compute what they do not need.
 #include "kernels/cpu/simd/canonical.h"
+#include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/glue.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/tables.h"
@@ -184,6 +185,45 @@ void MapTwo(const MapPart& part) {
   for (uint64_t i = 0; i < num_items; ++i) out[i] = F::Of(in[i], other[i]);
 }
 
+// Does with narrow floats what kLoop does with the f32 that they are: block by block, in the first-level cache. Of In,
+// Out and Other's place some are narrow; the others are kLoop's own. A map of two arrays has both of In.
+template <class In, class Out, MapLoop kLoop>
+void MapNarrow(const MapPart& part) {
+  constexpr uint64_t kItems = 512;
+  alignas(64) float in_items[kItems];
+  alignas(64) float other_items[kItems];
+  alignas(64) float out_items[kItems];
+  for (uint64_t i = 0; i < part.num_items; i += kItems) {
+    MapPart block = part;
+    block.num_items = part.num_items - i < kItems ? part.num_items - i : kItems;
+    const int count = static_cast<int>(block.num_items);
+    const auto load = [&](const void* items, float* buffer) __attribute__((always_inline))->const void* {
+      const In* const from = static_cast<const In*>(items) + i;
+      if constexpr (kIsNarrowFloat<In>) {
+        Convert(from, count, buffer);
+        return buffer;
+      } else {
+        return from;
+      }
+    };
+    block.in = load(part.in, in_items);
+    if (part.other != nullptr) block.other = load(part.other, other_items);
+    Out* const to = static_cast<Out*>(part.out) + i;
+    block.out = to;
+    if constexpr (kIsNarrowFloat<Out>) block.out = out_items;
+    kLoop(block);
+    if constexpr (kIsNarrowFloat<Out>) Convert(out_items, count, to);
+  }
+}
+
+// Integers and f64 are rounded once, to the narrow type.
+template <class From, class N>
+void CastToNarrow(const MapPart& part) {
+  const auto* const in = static_cast<const From*>(part.in);
+  auto* const out = static_cast<N*>(part.out);
+  for (uint64_t i = 0; i < part.num_items; ++i) out[i] = static_cast<N>(in[i]);
+}
+
 void StreamMap(MapLoop loop, const MapPart& part, size_t in_bytes, size_t out_bytes) {
   const auto* const in = static_cast<const uint8_t*>(part.in);
   const auto* const other = static_cast<const uint8_t*>(part.other);
@@ -201,10 +241,16 @@ void StreamMap(MapLoop loop, const MapPart& part, size_t in_bytes, size_t out_by
 // Integers are cast alike where the sign shows in no bit: the sign of what comes out, and of what only loses bits.
 template <class In, class Out>
 constexpr MapLoop CastOf() {
-  constexpr bool kIntegers = !std::is_floating_point_v<In> && !std::is_floating_point_v<Out>;
-  using From = std::conditional_t<kIntegers && sizeof(Out) <= sizeof(In), BitsOrFloat<In>, In>;
-  using To = std::conditional_t<kIntegers, BitsOrFloat<Out>, Out>;
-  return MapOne<Cast<From, To>>;
+  if constexpr (kIsNarrowFloat<In> || (kIsNarrowFloat<Out> && std::is_same_v<In, float>)) {
+    return MapNarrow<In, Out, CastOf<float, Accumulator<Out>>()>;
+  } else if constexpr (kIsNarrowFloat<Out>) {
+    return CastToNarrow<In, Out>;
+  } else {
+    constexpr bool kIntegers = !std::is_floating_point_v<In> && !std::is_floating_point_v<Out>;
+    using From = std::conditional_t<kIntegers && sizeof(Out) <= sizeof(In), BitsOrFloat<In>, In>;
+    using To = std::conditional_t<kIntegers, BitsOrFloat<Out>, Out>;
+    return MapOne<Cast<From, To>>;
+  }
 }
 
 template <class T>
@@ -213,30 +259,41 @@ constexpr MapLoop AbsOf() {
   return MapOne<Abs<T>>;
 }
 
-template <class T>
+// A loop on T, through which elements of In go.
+template <class In, class Out, MapLoop kLoop>
+constexpr MapLoop Through() {
+  if constexpr (kIsNarrowFloat<In>) {
+    return MapNarrow<In, Out, kLoop>;
+  } else {
+    return kLoop;
+  }
+}
+
+template <class In>
 constexpr void SetLoops(MapTable* table) {
-  constexpr int kType = static_cast<int>(kDTypeOf<T>);
+  constexpr int kType = static_cast<int>(kDTypeOf<In>);
+  using T = Accumulator<In>;
   using Bits = BitsOrFloat<T>;
-#define PREFIXD_SET_CAST(name, type) table->cast[kType][static_cast<int>(DType::name)] = CastOf<T, type>();
+#define PREFIXD_SET_CAST(name, type) table->cast[kType][static_cast<int>(DType::name)] = CastOf<In, type>();
   PREFIXD_FOR_EACH_DTYPE(PREFIXD_SET_CAST)
 #undef PREFIXD_SET_CAST
   const auto compare = [table](Comparison comparison, MapLoop loop) {
     table->compare_arrays[static_cast<int>(comparison)][kType] = loop;
   };
-  compare(Comparison::kLess, MapTwo<CompareArrays<T, Comparison::kLess>>);
-  compare(Comparison::kLessEqual, MapTwo<CompareArrays<T, Comparison::kLessEqual>>);
-  compare(Comparison::kEqual, MapTwo<CompareArrays<Bits, Comparison::kEqual>>);
-  compare(Comparison::kNotEqual, MapTwo<CompareArrays<Bits, Comparison::kNotEqual>>);
+  compare(Comparison::kLess, Through<In, uint8_t, MapTwo<CompareArrays<T, Comparison::kLess>>>());
+  compare(Comparison::kLessEqual, Through<In, uint8_t, MapTwo<CompareArrays<T, Comparison::kLessEqual>>>());
+  compare(Comparison::kEqual, Through<In, uint8_t, MapTwo<CompareArrays<Bits, Comparison::kEqual>>>());
+  compare(Comparison::kNotEqual, Through<In, uint8_t, MapTwo<CompareArrays<Bits, Comparison::kNotEqual>>>());
   const auto set = [table](MapOp op, MapLoop loop) { table->of[static_cast<int>(op)][kType] = loop; };
-  set(MapOp::kAffine, MapOne<Affine<Bits>>);
-  set(MapOp::kAbs, AbsOf<T>());
-  set(MapOp::kCompare, MapOne<Compare<T>>);
-  set(MapOp::kAdd, MapTwo<Add<Bits>>);
-  set(MapOp::kSubtract, MapTwo<Subtract<Bits>>);
-  set(MapOp::kMultiply, MapTwo<Multiply<Bits>>);
-  set(MapOp::kDivide, MapTwo<Divide<T>>);
-  set(MapOp::kMinimum, MapTwo<Minimum<T>>);
-  set(MapOp::kMaximum, MapTwo<Maximum<T>>);
+  set(MapOp::kAffine, Through<In, In, MapOne<Affine<Bits>>>());
+  set(MapOp::kAbs, Through<In, In, AbsOf<T>()>());
+  set(MapOp::kCompare, Through<In, uint8_t, MapOne<Compare<T>>>());
+  set(MapOp::kAdd, Through<In, In, MapTwo<Add<Bits>>>());
+  set(MapOp::kSubtract, Through<In, In, MapTwo<Subtract<Bits>>>());
+  set(MapOp::kMultiply, Through<In, In, MapTwo<Multiply<Bits>>>());
+  set(MapOp::kDivide, Through<In, In, MapTwo<Divide<T>>>());
+  set(MapOp::kMinimum, Through<In, In, MapTwo<Minimum<T>>>());
+  set(MapOp::kMaximum, Through<In, In, MapTwo<Maximum<T>>>());
 }
 
 constexpr MapTable MakeTable() {

@@ -10,19 +10,20 @@
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
 
-template <Op kOp, class In, class T>
+template <Op kOp, class In, class Out>
 constexpr ScanFunctions FunctionsOf() {
+  using T = Accumulator<Out>;
   using O = decltype(FloatOperatorOf<kOp, T>());
-  return {ReduceOrdered<Elements<In, T>, O>, AddTiles<O, T>, ScanOrdered<Elements<In, T>, O>};
+  return {ReduceOrdered<Elements<In, T>, O>, AddTiles<O, T>, ScanOrdered<Elements<In, T, Out>, O>};
 }
 
-template <class In, class T>
+template <class In, class Out>
 constexpr void SetScans(ScanTable* table) {
-  if constexpr (kIsFloating<T>) {
-    auto& of = table->of[static_cast<int>(kDTypeOf<In>)][static_cast<int>(kDTypeOf<T>)];
-    of[static_cast<int>(Op::kSum)] = FunctionsOf<Op::kSum, In, T>();
-    of[static_cast<int>(Op::kProd)] = FunctionsOf<Op::kProd, In, T>();
-    of[static_cast<int>(Op::kLogAddExp)] = FunctionsOf<Op::kLogAddExp, In, T>();
+  if constexpr (kIsFloating<Out>) {
+    auto& of = table->of[static_cast<int>(kDTypeOf<In>)][static_cast<int>(kDTypeOf<Out>)];
+    of[static_cast<int>(Op::kSum)] = FunctionsOf<Op::kSum, In, Out>();
+    of[static_cast<int>(Op::kProd)] = FunctionsOf<Op::kProd, In, Out>();
+    of[static_cast<int>(Op::kLogAddExp)] = FunctionsOf<Op::kLogAddExp, In, Out>();
   }
 }
 

@@ -3,6 +3,7 @@
 #ifndef PREFIXD_KERNELS_CPU_SIMD_QUADS_H_
 #define PREFIXD_KERNELS_CPU_SIMD_QUADS_H_
 
+#include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/vector.h"
 
@@ -90,13 +91,12 @@ PREFIXD_INLINE void StoreQuad(int q, const V (&v)[4], To* leaf) {
     for (int j = 0; j < 4; ++j) StoreOrStream<kStream>(leaf + PlaceOf<T, kReverse>((4 * q + j) * kL), v[j]);
   } else {
     static_assert(2 * sizeof(To) == sizeof(T));
-    using Half = typename VectorOf<To, kVectorBytes / 2>::type;
+    using Stored = std::conditional_t<kIsNarrowFloat<To>, uint16_t, To>;
     for (int j = 0; j < 4; j += 2) {
-      const Half halves[2] = {__builtin_convertvector(v[kReverse ? j + 1 : j], Half),
-                              __builtin_convertvector(v[kReverse ? j : j + 1], Half)};
-      Vector<To> both;
+      const HalfVector<Stored> halves[2] = {Halved<To>(v[kReverse ? j + 1 : j]), Halved<To>(v[kReverse ? j : j + 1])};
+      Vector<Stored> both;
       __builtin_memcpy(&both, halves, sizeof(both));
-      StoreOrStream<kStream>(leaf + PlaceOf<To, kReverse>((4 * q + j) * kL), both);
+      StoreOrStream<kStream>(reinterpret_cast<Stored*>(leaf + PlaceOf<Stored, kReverse>((4 * q + j) * kL)), both);
     }
   }
 }

@@ -2,6 +2,7 @@
 #ifndef PREFIXD_KERNELS_CPU_SIMD_UNORDERED_REDUCES_H_
 #define PREFIXD_KERNELS_CPU_SIMD_UNORDERED_REDUCES_H_
 
+#include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/lane_operators.h"
 
 namespace prefixd::cpu::PREFIXD_ISA {

@@ -2,6 +2,7 @@
 // Scans in vectors are here; those without are in scan_runs.h, reduces in unordered_reduces.h.
 #include "kernels/cpu/simd/tables.h"
 
+#include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/each_scan.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/lane_operators.h"
@@ -142,7 +143,7 @@ template <class In, class Out, bool kReverse, bool kStream, class O, class Keys>
 typename Keys::Key ScanConverted(const ScanPart& part, typename Keys::Key before, Keys keys) {
   using T = typename Keys::Key;
   constexpr int kItems = 2048 / sizeof(T);  // Short: while one is scanned, loads of the next can begin.
-  alignas(kVectorBytes) Out buffer[kItems];
+  alignas(kVectorBytes) Accumulator<Out> buffer[kItems];
   const auto* const in = static_cast<const In*>(part.in);
   const auto* next = static_cast<const In*>(part.next);
   // Where there is no other part to fetch, this one's items a little ahead: that stages follow each other backwards, in
@@ -155,9 +156,14 @@ typename Keys::Key ScanConverted(const ScanPart& part, typename Keys::Key before
     const uint64_t first = kReverse ? left - count : done;
     Convert(in + first, count, buffer);
     Fetch<kItems * sizeof(In)>(next + first);
-    before =
-        ScanItems<O, Keys, kReverse, kStream>(reinterpret_cast<const T*>(buffer), static_cast<T*>(part.out) + first,
-                                              count, part.exclusive, before, keys, /*next=*/buffer);
+    auto* const items = reinterpret_cast<T*>(buffer);
+    if constexpr (kIsNarrowFloat<Out>) {
+      before = ScanItems<O, Keys, kReverse, false>(items, items, count, part.exclusive, before, keys, /*next=*/buffer);
+      Convert(buffer, count, static_cast<Out*>(part.out) + first);
+    } else {
+      before = ScanItems<O, Keys, kReverse, kStream>(items, static_cast<T*>(part.out) + first, count, part.exclusive,
+                                                     before, keys, /*next=*/buffer);
+    }
   }
   return before;
 }
@@ -170,7 +176,7 @@ typename Keys::Key ScanPartOf(const ScanPart& part, typename Keys::Key before, K
       return ScanRunsByBits<In, Out, kReverse, O>(part, before, keys);
     }
   }
-  if constexpr (std::is_same_v<In, Out>) {
+  if constexpr (std::is_same_v<In, Out> && !kIsNarrowFloat<Out>) {
     return ScanItems<O, Keys, kReverse, kStream>(static_cast<const T*>(part.in), static_cast<T*>(part.out),
                                                  part.num_items, part.exclusive, before, keys, part.next);
   } else {
@@ -181,10 +187,11 @@ typename Keys::Key ScanPartOf(const ScanPart& part, typename Keys::Key before, K
 template <class In, class Out, class O, class Keys>
 void Scan(const ScanPart& part, void* prefix, Keys keys) {
   using T = typename Keys::Key;
-  Out* const last = &static_cast<Prefix<Out>*>(prefix)->last;
+  auto* const last = &static_cast<Prefix<Accumulator<Out>>*>(prefix)->last;
   const T before = keys.KeyOf(BitsOf<T>(last));
   // Vectors of a reverse scan are counted from the end.
-  const bool stream = part.stream && IsAligned(static_cast<T*>(part.out) + (part.reverse ? part.num_items : 0));
+  const bool stream = !kIsNarrowFloat<Out> && part.stream &&
+                      IsAligned(static_cast<Out*>(part.out) + (part.reverse ? part.num_items : 0));
   T key;
   if (part.reverse) {
     key = stream ? ScanPartOf<In, Out, true, true, O>(part, before, keys)
@@ -201,14 +208,14 @@ void Scan(const ScanPart& part, void* prefix, Keys keys) {
 // ---- The tables ----------------------------------------------------------------------------------------------------
 template <class In, class Out, Op kOp>
 void ScanOf(const ScanPart& part, void* prefix) {
-  Scan<In, Out, decltype(OperatorOf<kOp>())>(part, prefix, KeysOf<kOp, Out>());
+  Scan<In, Out, decltype(OperatorOf<kOp>())>(part, prefix, KeysOf<kOp, Accumulator<Out>>());
 }
 
 template <class In, class Out, Op kOp>
 void ReduceOf(const ScanPart& part, void* value) {
   const void* const in = part.in;
   const uint64_t num_items = part.num_items;
-  Out result;
+  Accumulator<Out> result;
   if constexpr (!std::is_same_v<In, Out> && kOp == Op::kSum) {
     result = static_cast<Out>(SumWide(static_cast<const In*>(in), num_items));
   } else if constexpr (!std::is_same_v<In, Out> && kOp == Op::kProd) {
@@ -220,19 +227,19 @@ void ReduceOf(const ScanPart& part, void* value) {
     const T bits = keys.ElementOf(key);
     In item;
     __builtin_memcpy(&item, &bits, sizeof(bits));
-    result = static_cast<Out>(item);
+    result = static_cast<Accumulator<Out>>(item);
   }
   __builtin_memcpy(value, &result, sizeof(result));
 }
 
-template <class Out, Op kOp>
+template <class Value, Op kOp>
 void AddOf(const void* values, uint64_t num_values, void* prefix) {
-  const auto keys = KeysOf<kOp, Out>();
-  using T = typename decltype(KeysOf<kOp, Out>())::Key;
-  Out* const last = &static_cast<Prefix<Out>*>(prefix)->last;
+  const auto keys = KeysOf<kOp, Value>();
+  using T = typename decltype(KeysOf<kOp, Value>())::Key;
+  Value* const last = &static_cast<Prefix<Value>*>(prefix)->last;
   T key = keys.KeyOf(BitsOf<T>(last));
   for (uint64_t i = 0; i < num_values; ++i) {
-    key = decltype(OperatorOf<kOp>())::Of(key, keys.KeyOf(BitsOf<T>(static_cast<const Out*>(values) + i)));
+    key = decltype(OperatorOf<kOp>())::Of(key, keys.KeyOf(BitsOf<T>(static_cast<const Value*>(values) + i)));
   }
   const T bits = keys.ElementOf(key);
   __builtin_memcpy(last, &bits, sizeof(bits));
@@ -248,7 +255,7 @@ constexpr ScanTable MakeScans() {
   ForEachScan([&]<class In, class Out, Op kOp>() {
     if constexpr (!IsOrdered(kDTypeOf<Out>, kOp)) {
       table.of[static_cast<int>(kDTypeOf<In>)][static_cast<int>(kDTypeOf<Out>)][static_cast<int>(kOp)] = {
-          ReduceOf<In, Out, kOp>, AddOf<Out, kOp>, ScanOf<In, Out, kOp>};
+          ReduceOf<In, Out, kOp>, AddOf<Accumulator<Out>, kOp>, ScanOf<In, Out, kOp>};
     }
   });
   return table;

@@ -91,31 +91,12 @@ PREFIXD_INLINE Vector<T> Load(const T* from) {
   return v;
 }
 
-// Loads as many items of In as there are lanes of T, converted.
-template <class T, class In>
-PREFIXD_INLINE Vector<T> LoadAs(const In* from) {
-  if constexpr (std::is_same_v<In, T>) {
-    return Load(from);
-  } else {
-    typedef In Items __attribute__((vector_size(sizeof(In) * kLanes<T>)));
-    Items items;
-    __builtin_memcpy(&items, from, sizeof(items));
-    return __builtin_convertvector(items, Vector<T>);
-  }
-}
-
 // The bits of what is there, of which there are as many.
 template <class T>
 PREFIXD_INLINE T BitsOf(const void* from) {
   T bits;
   __builtin_memcpy(&bits, from, sizeof(bits));
   return bits;
-}
-
-// Copies count items, converted.
-template <class In, class Out>
-__attribute__((noinline)) void Convert(const In* in, int count, Out* out) {
-  for (int i = 0; i < count; ++i) out[i] = static_cast<Out>(in[i]);
 }
 
 template <class V>

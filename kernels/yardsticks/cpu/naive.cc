@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/cpu/operators.h"
+#include "kernels/yardsticks/cpu/textbook_ops.h"
 
 namespace prefixd::cpu {
 namespace {
@@ -22,7 +23,7 @@ T Fold(const std::vector<T>& in, bool reverse, uint64_t num_items, T start, O op
 }  // namespace
 
 Work ScanNaively(const ScanArgs& args) {
-  VisitDType(args.dtype, [&](auto tag) {
+  VisitTextbookOp(args.dtype, args.op, [&](auto tag, auto op) {
     using T = typename decltype(tag)::type;
     T start = args.init.As<T>();
     if (args.carry_in != nullptr) std::memcpy(&start, args.carry_in, sizeof(T));
@@ -30,17 +31,15 @@ Work ScanNaively(const ScanArgs& args) {
     const std::vector<T> in(first, first + args.num_items);  // A copy: in may be out.
     auto* out = static_cast<T*>(args.out);
     const uint64_t own = args.kind == ScanKind::kInclusive ? 1 : 0;
-    VisitFunction<T>(args.op, [&](auto op) {
-      ParallelFor(NumParts(in.size(), kTaskItems), [&](uint64_t task) {
-        const uint64_t begin = task * kTaskItems;
-        for (uint64_t i = begin; i < begin + PartItems(in.size(), kTaskItems, task); ++i) {
-          out[args.reverse ? in.size() - 1 - i : i] = Fold(in, args.reverse, i + own, start, op);
-        }
-      });
-      if (args.carry_out == nullptr) return;
-      const T carry = Fold(in, args.reverse, in.size(), start, op);
-      std::memcpy(args.carry_out, &carry, sizeof(T));
+    ParallelFor(NumParts(in.size(), kTaskItems), [&](uint64_t task) {
+      const uint64_t begin = task * kTaskItems;
+      for (uint64_t i = begin; i < begin + PartItems(in.size(), kTaskItems, task); ++i) {
+        out[args.reverse ? in.size() - 1 - i : i] = Fold(in, args.reverse, i + own, start, op);
+      }
     });
+    if (args.carry_out == nullptr) return;
+    const T carry = Fold(in, args.reverse, in.size(), start, op);
+    std::memcpy(args.carry_out, &carry, sizeof(T));
   });
   if (args.num_items == 0) return {};
   return {.launches = 1, .num_bytes = 2 * args.num_items * SizeOf(args.dtype)};

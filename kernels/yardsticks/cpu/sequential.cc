@@ -10,15 +10,15 @@ namespace prefixd::cpu {
 namespace {
 
 // Returns the value behind the last element. Reads an element before it writes to its place: in may be out.
-template <class In, class T, class O>
+template <class In, class Out, class T, class O>
 T ScanItems(const ScanArgs& args, T start, O op) {
   const auto* in = static_cast<const In*>(args.in);
-  auto* out = static_cast<T*>(args.out);
+  auto* out = static_cast<Out*>(args.out);
   T before = start;
   for (uint64_t i = 0; i < args.num_items; ++i) {
     const uint64_t item = args.reverse ? args.num_items - 1 - i : i;
     const T through = op(before, static_cast<T>(in[item]));
-    out[item] = Canonical(args.kind == ScanKind::kInclusive ? through : before);
+    out[item] = static_cast<Out>(Canonical(args.kind == ScanKind::kInclusive ? through : before));
     before = through;
   }
   return before;
@@ -29,7 +29,7 @@ void ReduceItems(const ReduceArgs& args, ReduceState* state, O op) {
   const auto* in = static_cast<const In*>(args.in);
   T value = state->value.As<T>();
   for (uint64_t i = 0; i < args.num_items; ++i) {
-    const T item = static_cast<T>(in[i]);
+    const auto item = static_cast<T>(in[i]);
     if constexpr (kIsExtremum<O>) {
       const uint64_t position = args.first_item + i + 1;
       if (O::Beats(item, value)) {
@@ -54,10 +54,11 @@ void Copy(const void* from, uint64_t item, void* to, uint64_t place) {
 Work ScanSequentially(const ScanArgs& args) {
   VisitOutput(args.dtype, args.output(), [&](auto in_tag, auto out_tag) {
     using In = typename decltype(in_tag)::type;
-    using T = typename decltype(out_tag)::type;
-    T carry = args.init.As<T>();
+    using Out = typename decltype(out_tag)::type;
+    using T = Accumulator<Out>;
+    auto carry = static_cast<T>(args.init.As<Out>());
     if (args.carry_in != nullptr) std::memcpy(&carry, args.carry_in, sizeof(T));
-    VisitFunction<T>(args.op, [&](auto op) { carry = Canonical(ScanItems<In, T>(args, carry, op)); });
+    VisitFunction<T>(args.op, [&](auto op) { carry = Canonical(ScanItems<In, Out>(args, carry, op)); });
     if (args.carry_out != nullptr) std::memcpy(args.carry_out, &carry, sizeof(T));
   });
   if (args.num_items == 0) return {};
@@ -68,7 +69,7 @@ Work ReduceSequentially(const ReduceArgs& args) {
   ReduceState state = args.state_in != nullptr ? *args.state_in : args.init;
   VisitOutput(args.dtype, args.output(), [&](auto in_tag, auto out_tag) {
     using In = typename decltype(in_tag)::type;
-    using T = typename decltype(out_tag)::type;
+    using T = Accumulator<typename decltype(out_tag)::type>;
     VisitFunction<T>(args.op, [&](auto op) { ReduceItems<In, T>(args, &state, op); });
   });
   *args.state_out = state;
