@@ -19,7 +19,7 @@ inline constexpr uint64_t kRingCompactMinBytes = uint64_t{256} << 10;
 template <class T, Selector kSelector>
 cudaError_t LaunchCompactBy(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context) {
   CompactParams<T> params = MakeCompactParams<T>(args, h_num_kept);
-  if constexpr (kSelector != Selector::kBitMask && sizeof(T) >= 4) {
+  if constexpr (kSelector != Selector::kBitMask) {
     using Shape = RingCompactShape<T, kSelector>;
     using Shared = RingCompactShared<T, kSelector>;
     if (args.num_arrays == 1 && params.values != nullptr && params.indices_u32 == nullptr &&

@@ -20,43 +20,12 @@
 
 #include "kernels/cuda/look_back.cuh"
 #include "kernels/cuda/ring.cuh"
+#include "kernels/cuda/ring_compact_shape.cuh"
 #include "kernels/cuda/ring_move.cuh"
 #include "kernels/cuda/select.cuh"
 #include "kernels/cuda/warp_join.cuh"
 
 namespace prefixd::cuda {
-
-template <class T, Selector kSelector>
-struct RingCompactShape : RingShape<T, kSelector == Selector::kByteMask ? 8 : 9> {
-  using Base = RingShape<T, kSelector == Selector::kByteMask ? 8 : 9>;
-  static constexpr bool kHasMask = kSelector == Selector::kByteMask;
-  // A mask is needed only until its elements are selected, so there are fewer masks than stages.
-  static constexpr int kMasks = 6;
-  static constexpr int kRowItems = 4 * kWarpThreads;
-  static constexpr int kRows = Base::kStageItems / kRowItems;
-
-  static constexpr int kSelectWarps = 8;
-  static constexpr int kGatherWarps = 8;
-  static constexpr int kWarpRows = kRows / 8;  // For select and gather alike.
-  static_assert(kWarpRows * kSelectWarps == kRows && kWarpRows * kGatherWarps == kRows);
-  static_assert(kRows <= kWarpThreads && kWarpRows <= 4, "a lane a row; a byte of a word a row");
-  static constexpr int kStoreWarps = 2;
-  // Warps by role.
-  static constexpr int kPublishWarp = kSelectWarps + kGatherWarps;
-  static constexpr int kLookBackWarp = kPublishWarp + 1;
-  static constexpr int kLoadWarp = kLookBackWarp + 1;
-  static constexpr int kStoreWarp = kLoadWarp + 1;
-  static constexpr int kThreads = (kStoreWarp + kStoreWarps) * kWarpThreads;
-
-  // The queue holds kQueueItems items, a power of two, and at most kQueueStages stages, however few items they keep.
-  static constexpr uint32_t kQueueItems = 64 * 1024 / sizeof(T);
-  static constexpr int kQueueTickets = 8;
-  static constexpr int kQueueStages = kQueueTickets * Base::kTicketStages;
-  static_assert((kQueueItems & (kQueueItems - 1)) == 0 && kQueueItems >= Base::kStageItems);
-  static_assert(kQueueStages % kStoreWarps == 0);
-
-  static constexpr int kPacedLoads = 3;
-};
 
 template <class T, Selector kSelector>
 struct RingCompactShared {
