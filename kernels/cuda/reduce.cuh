@@ -25,8 +25,8 @@ template <class In, class Out, Op kOp>
 cudaError_t LaunchRingReduce(ReduceParams<In, Out>& params, LaunchContext* context) {
   using Shape = RingReduceShape<In>;
   using Operator = Operator<kOp, Out>;
-  const cudaError_t error =
-      PrepareTickets<typename Operator::Item>(Shape::kTicketItems, Shape::kTicketTiles, context, &params);
+  const cudaError_t error = PrepareTickets<typename Operator::Item>(
+      Shape::kTicketItems, RingReduce<In, Out, kOp>::kTicketStates, context, &params);
   if (error != cudaSuccess) return error;
   const auto num_blocks = std::min<uint32_t>(params.num_tiles, context->num_multiprocessors);
   return Launch(RingReduceKernel<In, Out, kOp>, num_blocks, Shape::kThreads, context->stream, params,

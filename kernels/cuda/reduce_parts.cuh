@@ -163,8 +163,17 @@ __device__ void FinishReduce(const ReduceParams<In, Out>& p, const In* in, const
     const uint64_t begin = first_tile();
     sync();
     const uint64_t end = min(begin + kSearchedItems, p.num_items);
-    for (uint64_t i = begin + t; i < end; i += num_threads) {
-      if (IsSame<kOp, Out>(Operator::Load(in[i]), value)) atomicMin(s_first, static_cast<unsigned long long>(i));
+    // Loads that wait for each other would take longer than all that came before them.
+    constexpr int kLoads = 8;
+    for (uint64_t i = begin + t; i < end; i += kLoads * num_threads) {
+      In items[kLoads];
+#pragma unroll
+      for (int k = 0; k < kLoads; ++k) items[k] = in[min(i + k * num_threads, end - 1)];
+#pragma unroll
+      for (int k = 0; k < kLoads; ++k) {
+        const uint64_t at = min(i + k * num_threads, end - 1);
+        if (IsSame<kOp, Out>(Operator::Load(items[k]), value)) atomicMin(s_first, static_cast<unsigned long long>(at));
+      }
     }
     sync();
     if (t == 0) *out = StateBehind<kOp>(p, start, value, p.first_item + *s_first + 1);

@@ -2,7 +2,9 @@
 //
 //   load       one thread: takes tickets, and loads them
 //   reduce     8 warps: compute the values of a stage's leaves
-//   publish    one warp: joins the leaves to the tile's value, publishes it, and frees the stage
+//   publish    one warp: joins the leaves to the tile's value, publishes it, and frees the stage; where the order is
+//   free,
+//              to one value for all tiles of a ticket
 //   follow     16 warps, only in the block that took the first ticket: fold the tiles as they are published
 // A ticket is a stage of 32 KiB. Three stages are enough, and more make the kernel slower: warps wait only for memory,
 // and memory serves few requests at a time better than many. Traffic: reads n. One launch; nothing is reset before.
@@ -63,6 +65,8 @@ class RingReduce {
   using Item = typename Operator::Item;
   using Shared = RingReduceShared<In, Operator>;
   using Position = RingPosition<Shape::kStages>;
+  // The states of a ticket, which the follower waits for: one for each tile, or, where the order is free, one for all.
+  static constexpr int kTicketStates = Operator::kAnyOrder ? 1 : Shape::kTicketTiles;
 
   __device__ RingReduce(const ReduceParams<In, Out>& p, Shared& s)
       : p_(p), s_(s), neutral_(Operator::Load(p.neutral)), epoch_(p.states.Epoch()) {}
@@ -97,6 +101,7 @@ class RingReduce {
   static constexpr int kRunItems = Shape::kRunItems;
   static constexpr int kLeafItems = Shape::kLeafItems;
   static constexpr int kTileItems = kLeafItems * kJoinSlots;
+  static constexpr int kStateItems = Shape::kTicketItems / kTicketStates;
 
   __device__ bool IsWhole(uint64_t begin) const { return Shape::IsWhole(begin, p_.num_items); }
   // How many items from `begin` on exist, kTileItems at most.
@@ -177,23 +182,30 @@ class RingReduce {
   // ---- Publish ----
   __device__ void Publish() {
     ForEachTicket<Shape>(s_.ring, [&](Position& at, uint32_t ticket) {
-      for (int t = 0; t < Shape::kTicketTiles; ++t) {
+      for (int t = 0; t < kTicketStates; ++t) {
         const int leaf = t * kJoinSlots + LaneOfWarp();
         s_.reduced[at.stage].Wait(at.parity);
         __syncwarp();
         Item leaf_value = s_.trees_of_runs[at.stage][leaf];
-        if constexpr (!Operator::kAnyOrder) leaf_value = Operator::Combine(leaf_value, s_.last_runs[at.stage][leaf]);
+        if constexpr (Operator::kAnyOrder) {
+#pragma unroll
+          for (int tile = 1; tile < Shape::kTicketTiles; ++tile) {
+            leaf_value = Operator::Combine(leaf_value, s_.trees_of_runs[at.stage][tile * kJoinSlots + leaf]);
+          }
+        } else {
+          leaf_value = Operator::Combine(leaf_value, s_.last_runs[at.stage][leaf]);
+        }
         __syncwarp();
-        if (t == Shape::kTicketTiles - 1) ArriveAsWarp(s_.ring.freed[at.stage]);
-        const uint32_t tile = ticket * Shape::kTicketTiles + t;
+        if (t == kTicketStates - 1) ArriveAsWarp(s_.ring.freed[at.stage]);
+        const uint32_t state = ticket * kTicketStates + t;
         Item value;
         if constexpr (Operator::kAnyOrder) {
           value = WarpTotal<Operator>(leaf_value);
         } else {
-          const int last_leaf = LastSlot(NumValidFrom(uint64_t{tile} * kTileItems), kLeafItems);
+          const int last_leaf = LastSlot(NumValidFrom(uint64_t{state} * kTileItems), kLeafItems);
           value = WarpJoin<Operator>(leaf_value, neutral_, last_leaf);
         }
-        if (LaneOfWarp() == 0) p_.states.Publish(tile, epoch_, value);
+        if (LaneOfWarp() == 0) p_.states.Publish(state, epoch_, value);
       }
       at.Next();
     });
@@ -207,12 +219,12 @@ class RingReduce {
     const ReduceState start = p_.state_in != nullptr ? *p_.state_in : p_.init;
     GroupFold<Operator, Shape::kFollowWarps> fold(p_.states, epoch_, FoldStart<kOp>(p_, start), neutral_, warp,
                                                   s_.fold);
-    const auto num_tiles = static_cast<uint32_t>((p_.num_items - 1) / kTileItems + 1);
-    BestTile<kOp, Out> best_tile;
-    const Item value = fold.WaitForAll(num_tiles, sync, best_tile);
-    FinishReduce<kOp, kTileItems>(
+    const auto num_states = static_cast<uint32_t>((p_.num_items - 1) / kStateItems + 1);
+    BestTile<kOp, Out> best;
+    const Item value = fold.WaitForAll(num_states, sync, best);
+    FinishReduce<kOp, kStateItems>(
         p_, p_.in, start, value, p_.state_out, t, kThreads, &s_.first,
-        [&] { return best_tile.First(value, t == 0, &s_.first, sync) * kTileItems; }, sync);
+        [&] { return best.First(value, t == 0, &s_.first, sync) * kStateItems; }, sync);
     if (t == 0) p_.states.Leave();
   }
 
