@@ -12,7 +12,7 @@ import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from harness import BIN_DIR, E2ETest, LIMIT_SECONDS, Server, wait_until  # First: it makes the stubs known.
+from harness import BIN_DIR, E2ETest, INTERRUPTIBLE, LIMIT_SECONDS, Server, wait_until  # First: it makes the stubs known.
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
@@ -37,18 +37,13 @@ def reason_and_field(error):
     return reason, field
 
 
-def obey_interrupts():
-    """Makes a child obey SIGINT. A shell makes background jobs ignore it, and children inherit that from the test."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 class BenchTest(E2ETest):
     SERVER_FLAGS = ("--max-benchmark-bytes", str(1 << 23))
 
     def start(self, *arguments, stderr=subprocess.PIPE):
         process = subprocess.Popen(
-            [BIN_DIR / "prefixctl", "--server", self.server.address, "bench", *map(str, arguments)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, preexec_fn=obey_interrupts,
+            [*INTERRUPTIBLE, BIN_DIR / "prefixctl", "--server", self.server.address, "bench", *map(str, arguments)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
             env={**os.environ, "TERM": "xterm"})
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)

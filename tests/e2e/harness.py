@@ -18,6 +18,9 @@ import unittest
 BIN_DIR = pathlib.Path(os.environ["PREFIXD_BIN_DIR"])
 STUBS_DIR = os.environ["PREFIXD_STUBS_DIR"]
 DEVICE = os.environ.get("PREFIXD_E2E_DEVICE", "auto")
+# Begins a command that obeys SIGINT: a shell makes background jobs ignore it, and children inherit that from the test.
+# A preexec_fn would do the same in a fork of the test, whose gRPC threads let that hang now and then.
+INTERRUPTIBLE = ("env", "--default-signal=INT")
 LIMIT_SECONDS = 120  # For anything that is waited for: a hang fails instead.
 
 sys.path.insert(0, STUBS_DIR)

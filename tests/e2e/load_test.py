@@ -10,7 +10,7 @@ import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from harness import BIN_DIR, E2ETest, LIMIT_SECONDS, Server, wait_until  # First: it makes the stubs known.
+from harness import BIN_DIR, E2ETest, INTERRUPTIBLE, LIMIT_SECONDS, Server, wait_until  # First: it makes the stubs known.
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
@@ -30,11 +30,6 @@ def reason(error):
             return info.reason
 
 
-def obey_interrupts():
-    """Makes a child obey SIGINT. A shell makes background jobs ignore it, and children inherit that from the test."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 class LoadTestCase(E2ETest):
     def stub(self, server=None):
         channel = grpc.insecure_channel((server or self.server).address)
@@ -43,8 +38,8 @@ class LoadTestCase(E2ETest):
 
     def start(self, *arguments, server=None):
         process = subprocess.Popen(
-            [BIN_DIR / "prefixctl", "--server", (server or self.server).address, *map(str, arguments)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=obey_interrupts)
+            [*INTERRUPTIBLE, BIN_DIR / "prefixctl", "--server", (server or self.server).address, *map(str, arguments)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         return process

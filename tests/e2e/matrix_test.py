@@ -9,8 +9,7 @@ import numpy as np
 from arrays_test import refusal, usage
 from foreign_client_test import DTYPES, FLOATS, scan_request
 from google.protobuf import json_format
-from bench_test import obey_interrupts
-from harness import BIN_DIR, Server, grpc, wait_until
+from harness import BIN_DIR, INTERRUPTIBLE, Server, grpc, wait_until
 from programs_test import dtype_name, program
 from resident import ResidentTest, operand, place
 from prefixd.v1 import primitives_pb2, programs_pb2_grpc, types_pb2
@@ -331,8 +330,8 @@ class MatrixTest(ResidentTest):
             file.truncate(1 << 30)
         before = usage(self.server)
         process = subprocess.Popen(
-            [BIN_DIR / "prefixctl", "--server", self.server.address, "scan", "--reverse", "--type", "f32", source, result],
-            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=obey_interrupts)
+            [*INTERRUPTIBLE, BIN_DIR / "prefixctl", "--server", self.server.address, "scan", "--reverse", "--type", "f32",
+             source, result], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         wait_until(lambda: usage(self.server) != before)
