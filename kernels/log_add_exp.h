@@ -14,6 +14,7 @@
 #define PREFIXD_KERNELS_LOG_ADD_EXP_H_
 
 #include "kernels/inline_anywhere.h"
+#include "kernels/same_bytes.h"
 
 namespace prefixd {
 namespace log_add_exp {
@@ -26,14 +27,6 @@ PREFIXD_INLINE_ANYWHERE V Polynomial(V, T last) {
 template <class V, class T, class... Rest>
 PREFIXD_INLINE_ANYWHERE V Polynomial(V x, T first, Rest... rest) {
   return first + x * Polynomial(x, rest...);
-}
-
-template <class To, class From>
-PREFIXD_INLINE_ANYWHERE To SameBytes(From from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  __builtin_memcpy(&to, &from, sizeof(to));
-  return to;
 }
 
 // e^-d for d from 0 to kFarthest.

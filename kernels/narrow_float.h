@@ -15,17 +15,10 @@
 #include <type_traits>
 
 #include "kernels/inline_anywhere.h"
+#include "kernels/same_bytes.h"
 
 namespace prefixd {
 namespace narrow_float {
-
-template <class To, class From>
-PREFIXD_INLINE_ANYWHERE To SameBytes(From from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  __builtin_memcpy(&to, &from, sizeof(to));
-  return to;
-}
 
 // kFractionBits: 10 of f16, 7 of bf16. V: float or a vector of them; Bits: uint32_t, or as many of them.
 template <int kFractionBits, class V, class Bits>

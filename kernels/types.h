@@ -218,7 +218,8 @@ template <class Enum>
 }
 
 // ---- What is supported ---------------------------------------------------------------------------------------------
-// The kind of a C++ type. <type_traits> knows no floats of 16 bits, so all code asks here.
+// The kind of a C++ type. <type_traits> knows no floats of 16 bits: std::is_floating_point is for the types that are
+// computed with as they are.
 template <class T>
 inline constexpr bool kIsFloating = std::is_floating_point_v<T> || kIsNarrowFloat<T>;
 template <class T>

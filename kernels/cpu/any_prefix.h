@@ -44,24 +44,14 @@ class AnyPrefix {
 
  private:
   // Items and carries, by the kind of scan.
-  template <class T>
+  template <class Out>
   struct Native {
-    using Item = T;
-    using Carry = T;
-    static T CarryOf(Value init) { return init.As<T>(); }
-    static T ItemOf(T carry) { return carry; }
-    static T ToCarry(T item) { return Canonical(item); }
-    static T Neutral(const ScanArgs& args) { return prefixd::Neutral(args.op, args.output()).As<T>(); }
-  };
-  // Floats of 16 bits, in f32.
-  template <class N>
-  struct Narrow {
-    using Item = float;
-    using Carry = float;
-    static float CarryOf(Value init) { return init.As<N>(); }
-    static float ItemOf(float carry) { return carry; }
-    static float ToCarry(float item) { return Canonical(item); }
-    static float Neutral(const ScanArgs& args) { return prefixd::Neutral(args.op, DType::kF32).As<float>(); }
+    using Item = Accumulator<Out>;
+    using Carry = Item;
+    static Item CarryOf(Value init) { return static_cast<Item>(init.As<Out>()); }
+    static Item ItemOf(Item carry) { return carry; }
+    static Item ToCarry(Item item) { return Canonical(item); }
+    static Item Neutral(const ScanArgs& args) { return prefixd::Neutral(args.op, kDTypeOf<Item>).template As<Item>(); }
   };
   template <class T>
   struct Recurrence {
@@ -94,14 +84,10 @@ class AnyPrefix {
     if (args.IsWide()) return args.dtype == DType::kF32 ? f(WideSingle()) : f(WideDouble());
     VisitDType(args.output(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      if constexpr (kIsNarrowFloat<T>) {
-        f(Narrow<T>());
-      } else {
-        if constexpr (kIsFloating<T>) {
-          if (args.op == Op::kLinearRecurrence) return f(Recurrence<T>());
-        }
-        f(Native<T>());
+      if constexpr (IsRecurrence(Primitive::kScan, kDTypeOf<T>, kDTypeOf<T>, Op::kLinearRecurrence)) {
+        if (args.op == Op::kLinearRecurrence) return f(Recurrence<T>());
       }
+      f(Native<T>());
     });
   }
 

@@ -10,21 +10,6 @@ namespace {
 
 // ---- What is right -------------------------------------------------------------------------------------------------
 // Long double holds every value of every type exactly.
-template <class T>
-T Nearest(long double x) {
-  if constexpr (!kIsNarrowFloat<T>) {
-    return static_cast<T>(x);
-  } else {
-    using Limits = std::numeric_limits<T>;
-    if (x == 0 || !std::isfinite(x)) return static_cast<T>(static_cast<float>(x));
-    const int exponent = std::max(std::ilogb(x), std::ilogb(static_cast<float>(Limits::min())));
-    const long double unit = std::ldexp(1.0L, exponent - Limits::digits + 1);  // Between neighbours.
-    const long double nearest = std::nearbyint(x / unit) * unit;
-    if (std::fabs(nearest) > Limits::max()) return x > 0 ? Limits::infinity() : -Limits::infinity();
-    return static_cast<T>(static_cast<float>(nearest));  // Both are exact.
-  }
-}
-
 template <class Out, class In>
 Out CastTo(In x) {
   using Limits = std::numeric_limits<Out>;

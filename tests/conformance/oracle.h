@@ -55,6 +55,22 @@ T CanonicalNan() {
   return std::bit_cast<T>(static_cast<BitsOf<T>>(kBits));
 }
 
+// The T nearest to x, of two that are as near the one that is even.
+template <class T>
+T Nearest(long double x) {
+  if constexpr (!kIsNarrowFloat<T>) {
+    return static_cast<T>(x);
+  } else {
+    using Limits = std::numeric_limits<T>;
+    if (x == 0 || !std::isfinite(x)) return static_cast<T>(static_cast<float>(x));
+    const int exponent = std::max(std::ilogb(x), std::ilogb(static_cast<float>(Limits::min())));
+    const long double unit = std::ldexp(1.0L, exponent - Limits::digits + 1);  // Between neighbours.
+    const long double nearest = std::nearbyint(x / unit) * unit;
+    if (std::fabs(nearest) > Limits::max()) return x > 0 ? Limits::infinity() : -Limits::infinity();
+    return static_cast<T>(static_cast<float>(nearest));  // Both are exact.
+  }
+}
+
 // Replaces any NaN by the only NaN that leaves a device. Any other value stays as it is.
 template <class T>
 T Canonical(T v) {

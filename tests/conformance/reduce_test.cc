@@ -215,18 +215,12 @@ void ExpectState(const ReduceState& got, T value, uint64_t position) {
   EXPECT_EQ(got.position, position);
 }
 
-template <class T>
-std::vector<T> Items(std::initializer_list<int> values) {
-  std::vector<T> items;
-  for (const int value : values) items.push_back(static_cast<T>(value));
-  return items;
-}
-
 TEST_P(ExtremumTest, FirstOfTies) {
   VisitDType(GetParam().dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    ExpectState(ReduceOf(Op::kMin, Items<T>({3, 1, 2, 1}), NoInit(Op::kMin, GetParam().dtype), 8), T{1}, 10);
-    ExpectState(ReduceOf(Op::kMax, Items<T>({3, 1, 3, 1})), T{3}, 1);
+    ExpectState(ReduceOf(Op::kMin, Converted<T>(std::vector<int>{3, 1, 2, 1}), NoInit(Op::kMin, GetParam().dtype), 8),
+                T{1}, 10);
+    ExpectState(ReduceOf(Op::kMax, Converted<T>(std::vector<int>{3, 1, 3, 1})), T{3}, 1);
     for (const size_t size : Sizes()) {
       if (size < 2) continue;
       const size_t first = random().Below(size - 1);
@@ -248,10 +242,10 @@ TEST_P(ExtremumTest, InitWinsTiesAndLosesToBetter) {
   VisitDType(GetParam().dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const ReduceState init = StateOf(T{4}, 0);
-    ExpectState(ReduceOf(Op::kMin, Items<T>({6, 4, 5}), init), T{4}, 0);
-    ExpectState(ReduceOf(Op::kMin, Items<T>({6, 3, 3}), init), T{3}, 2);
-    ExpectState(ReduceOf(Op::kMax, Items<T>({2, 4, 3}), init), T{4}, 0);
-    ExpectState(ReduceOf(Op::kMax, Items<T>({2, 9, 9}), init), T{9}, 2);
+    ExpectState(ReduceOf(Op::kMin, Converted<T>(std::vector<int>{6, 4, 5}), init), T{4}, 0);
+    ExpectState(ReduceOf(Op::kMin, Converted<T>(std::vector<int>{6, 3, 3}), init), T{3}, 2);
+    ExpectState(ReduceOf(Op::kMax, Converted<T>(std::vector<int>{2, 4, 3}), init), T{4}, 0);
+    ExpectState(ReduceOf(Op::kMax, Converted<T>(std::vector<int>{2, 9, 9}), init), T{9}, 2);
   });
 }
 

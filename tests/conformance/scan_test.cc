@@ -322,27 +322,22 @@ TEST_P(ScanExampleTest, NarrowTypesWrapInThemselves) {
             I16({-32768, -32768, 0}));
 }
 
-template <class T>
-std::vector<T> NarrowItems(std::initializer_list<float> values) {
-  std::vector<T> items;
-  for (const float value : values) items.push_back(static_cast<T>(value));
-  return items;
-}
-
 // What no result of theirs could hold counts in the next one.
 TEST_P(ScanExampleTest, NarrowFloatsAreRoundedAtTheEnd) {
   // 2048 + 1 is no f16, and neither is 65504 + 32 a finite one.
   EXPECT_TRUE(AreSame(ScanOf<Float16>(lane(), Op::kSum, ScanKind::kInclusive, false,
-                                      NarrowItems<Float16>({2048, 1, 1, 65504, -65504}), Float16(0)),
-                      NarrowItems<Float16>({2048, 2048, 2050, INFINITY, 2050})));
-  EXPECT_TRUE(AreSame(WideScanOf<Float16, float>(lane(), Op::kSum, NarrowItems<Float16>({2048, 1, 1, 65504}), 0),
-                      {2048, 2049, 2050, 67554}));
+                                      Converted<Float16>(std::vector<float>{2048, 1, 1, 65504, -65504}), Float16(0)),
+                      Converted<Float16>(std::vector<float>{2048, 2048, 2050, INFINITY, 2050})));
+  EXPECT_TRUE(AreSame(
+      WideScanOf<Float16, float>(lane(), Op::kSum, Converted<Float16>(std::vector<float>{2048, 1, 1, 65504}), 0),
+      {2048, 2049, 2050, 67554}));
   // 256 + 1 is no bf16; nor is the product of 1.0078125 and itself.
   EXPECT_TRUE(AreSame(ScanOf<BFloat16>(lane(), Op::kSum, ScanKind::kInclusive, false,
-                                       NarrowItems<BFloat16>({256, 1, 1, 0x1p100F}), BFloat16(0)),
-                      NarrowItems<BFloat16>({256, 256, 258, 0x1p100F})));
-  EXPECT_TRUE(AreSame(WideScanOf<BFloat16, float>(lane(), Op::kProd, NarrowItems<BFloat16>({0x1.02p0F, 0x1.02p0F}), 1),
-                      {0x1.02p0F, 0x1.0404p0F}));
+                                       Converted<BFloat16>(std::vector<float>{256, 1, 1, 0x1p100F}), BFloat16(0)),
+                      Converted<BFloat16>(std::vector<float>{256, 256, 258, 0x1p100F})));
+  EXPECT_TRUE(AreSame(
+      WideScanOf<BFloat16, float>(lane(), Op::kProd, Converted<BFloat16>(std::vector<float>{0x1.02p0F, 0x1.02p0F}), 1),
+      {0x1.02p0F, 0x1.0404p0F}));
 }
 
 // Without an init an inclusive sum of -0 is -0, and an exclusive one starts with +0.

@@ -118,13 +118,14 @@ void Random(const FillPart& part, uint64_t first, uint64_t count, T* to) {
 }
 
 // ---- Floats of 16 bits ---------------------------------------------------------------------------------------------
-// As the constant that rounds to it; as the f32 of an iota, rounded.
+// By way of f32, for a NaN becomes canonical on the way back.
 template <class N>
 void NarrowConstant(const FillPart& part, uint64_t /*first*/, uint64_t count, N* to) {
   const N value(static_cast<float>(As<N>(part.value)));
   for (uint64_t i = 0; i < count; ++i) to[i] = value;
 }
 
+// The iota of f32, each item of it rounded.
 template <class N>
 void NarrowIota(const FillPart& part, uint64_t first, uint64_t count, N* to) {
   constexpr uint64_t kItems = 512;

@@ -185,8 +185,8 @@ void MapTwo(const MapPart& part) {
   for (uint64_t i = 0; i < num_items; ++i) out[i] = F::Of(in[i], other[i]);
 }
 
-// Does with narrow floats what kLoop does with the f32 that they are: block by block, in the first-level cache. Of In,
-// Out and Other's place some are narrow; the others are kLoop's own. A map of two arrays has both of In.
+// Does with narrow floats what kLoop does with the f32 that they are: block by block, in the first-level cache. In,
+// Out, or both are narrow; one that is not is kLoop's own. A second array is of In.
 template <class In, class Out, MapLoop kLoop>
 void MapNarrow(const MapPart& part) {
   constexpr uint64_t kItems = 512;
