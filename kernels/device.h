@@ -126,10 +126,11 @@ class Lane {
   // Needs:   in, out aligned to their element sizes.
   // Errors:  INVALID_ARGUMENT if (dtype, out_dtype, op) is not supported, or if in is out and the sizes differ;
   //          those of Device::Resolve and CheckLength; UNIMPLEMENTED for a batch if the algorithm takes only one array,
-  //          and for wide sums of interleaved arrays.
+  //          and for wide sums of interleaved arrays; INVALID_ARGUMENT for indices that scan.h does not allow.
   // Cost:    reads n, writes n; the default takes one launch, of segments up to three. The bits follow
-  //          kernels/NUMERICS.md if FollowsNumerics.
-  // Example: [3,1,2,4], sum, carry_in 10 -> [13,14,16,20], carry_out 20; [200,100] of u8, sum, out u32 -> [200,300]
+  //          kernels/NUMERICS.md if FollowsNumerics. With indices: extrema.h.
+  // Example: [3,1,2,4], sum, carry_in 10 -> [13,14,16,20], carry_out 20; [200,100] of u8, sum, out u32 -> [200,300];
+  //          [3,1,2,1], min -> [3,1,1,1], indices [0,1,1,1], or with last_index [0,1,1,3]
   virtual absl::Status Scan(const ScanArgs& args) = 0;
 
   // Reduce of one chunk.

@@ -1,12 +1,46 @@
 #include "kernels/args/scan.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/status.h"
 #include "kernels/args/check.h"
 #include "kernels/spec.h"
 
 namespace prefixd {
+namespace {
+
+absl::Status ValidateIndices(const ScanArgs& args, bool has_carries) {
+  if (args.indices == nullptr) return absl::OkStatus();
+  const bool is_extremum = args.op == Op::kMin || args.op == Op::kMax;
+  if (!is_extremum || args.output() != args.dtype || args.kind != ScanKind::kInclusive) {
+    return absl::InvalidArgumentError("indices are those of an inclusive scan by min or max to the elements' type");
+  }
+  if (args.num_items == 0 && has_carries) {
+    return absl::InvalidArgumentError("nothing has no index, and so no carry with one: leave the carries out");
+  }
+  if (args.index_dtype != DType::kU64 && args.index_dtype != DType::kU32) {
+    return absl::InvalidArgumentError(StrCat("index_dtype is ", Name(args.index_dtype), ": expected u64 or u32"));
+  }
+  const uint64_t last = args.index_dtype == DType::kU32 ? std::numeric_limits<uint32_t>::max()
+                                                        : std::numeric_limits<uint64_t>::max();
+  if (args.first_item > last || args.num_items > last - args.first_item) {
+    return absl::InvalidArgumentError(StrCat("indices up to ", args.first_item, " + ", args.num_items, " are no ",
+                                             Name(args.index_dtype), ": use u64"));
+  }
+  const uint64_t num_items = args.offsets != nullptr ? args.num_items : args.num_items * args.num_arrays;
+  const ArrayArg in = {"in", args.in, args.dtype, num_items};
+  const ArrayArg out = {"out", args.out, args.dtype, num_items};
+  const ArrayArg indices = {"indices", args.indices, args.index_dtype, num_items};
+  PREFIXD_RETURN_IF_ERROR(ValidateArray(in));
+  PREFIXD_RETURN_IF_ERROR(ValidateArray(out));
+  PREFIXD_RETURN_IF_ERROR(ValidateArray(indices));
+  PREFIXD_RETURN_IF_ERROR(ValidateDisjoint(in, out));
+  PREFIXD_RETURN_IF_ERROR(ValidateDisjoint(in, indices));
+  return ValidateDisjoint(out, indices);
+}
+
+}  // namespace
 
 absl::Status Validate(const ScanArgs& args) {
   PREFIXD_RETURN_IF_ERROR(ValidateOp(Primitive::kScan, args.dtype, args.output(), args.op));
@@ -20,6 +54,7 @@ absl::Status Validate(const ScanArgs& args) {
   const uint64_t array_items =
       args.offsets != nullptr ? args.num_items / std::max<uint64_t>(args.num_arrays, 1) : args.num_items;
   PREFIXD_RETURN_IF_ERROR(ValidateBatch(args.num_arrays, array_items, has_carries));
+  PREFIXD_RETURN_IF_ERROR(ValidateIndices(args, has_carries));
   if (args.op == Op::kLinearRecurrence && (args.offsets != nullptr || args.order != BatchOrder::kOneByOne)) {
     return absl::UnimplementedError("a recurrence takes rows, but no columns and no segments");
   }
@@ -41,7 +76,8 @@ absl::Status Validate(const ScanArgs& args) {
 }
 
 uint64_t ItemBytes(const ScanArgs& args) {
-  return SizeOf(args.dtype) * (args.coefficients != nullptr ? 2 : 1) + SizeOf(args.output());
+  const uint64_t index_bytes = args.indices != nullptr ? SizeOf(args.index_dtype) : 0;
+  return SizeOf(args.dtype) * (args.coefficients != nullptr ? 2 : 1) + SizeOf(args.output()) + index_bytes;
 }
 
 ScanArgs ArrayOf(ScanArgs batch, uint64_t array) {

@@ -35,6 +35,13 @@ struct ScanArgs {
   Value init;                      // The value in front of the first element; see ScanStart. Used if carry_in is null.
   const void* carry_in = nullptr;  // Device, CarryBytes: the carry_out of the chunk before.
   void* carry_out = nullptr;       // Device, may equal carry_in: start op all elements. Null: not wanted.
+  // Device: num_items of index_dtype for each array. By min and max, inclusive, to in's type: where out[i] stands, in its
+  // array or, of segments, among all elements. Of equal elements the first, or the last, in memory. Null: not wanted.
+  // Then in is not out, init is the neutral value, and carries are ExtremumCarry (extrema.h).
+  void* indices = nullptr;
+  DType index_dtype = DType::kU64;  // kU64 or kU32.
+  bool last_index = false;
+  uint64_t first_item = 0;  // The index of in[0] in the whole array.
 
   bool IsWide() const { return precision == Precision::kWide; }
   DType output() const { return out_dtype.value_or(dtype); }
@@ -43,7 +50,8 @@ struct ScanArgs {
 // The checks that Lane::Scan makes before it enqueues. Errors: those of Lane::Scan, except the algorithm's.
 absl::Status Validate(const ScanArgs& args);
 
-// Bytes of a carry: an item of AccumulatorOf(output); of a wide sum of f32 an f64, and of f64 a Compensated<double>.
+// Bytes of a carry without indices: an item of AccumulatorOf(output); of a wide sum of f32 an f64, and of f64 a
+// Compensated<double>.
 constexpr uint64_t CarryBytes(DType output, Precision precision) {
   return SizeOf(AccumulatorOf(output)) * (precision == Precision::kWide ? 2 : 1);
 }

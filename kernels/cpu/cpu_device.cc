@@ -17,6 +17,7 @@
 #include "kernels/cpu/columns.h"
 #include "kernels/cpu/compact.h"
 #include "kernels/cpu/difference.h"
+#include "kernels/cpu/extrema.h"
 #include "kernels/cpu/glue.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/reduce.h"
@@ -109,6 +110,7 @@ class CpuLane final : public Lane {
   }
 
   absl::Status Scan(const ScanArgs& args) override {
+    if (args.indices != nullptr) return ScanWithIndices(args);
     return Run(Primitive::kScan, args.output(), args.op, args, [this](Strategy strategy, const ScanArgs& array) {
       switch (strategy) {
         case Strategy::kChained:
@@ -193,6 +195,16 @@ class CpuLane final : public Lane {
  private:
   static absl::Status Copy(void* dst, const void* src, size_t size_bytes) {
     if (size_bytes > 0) std::memcpy(dst, src, size_bytes);  // Null is no argument for memcpy, even of nothing.
+    return absl::OkStatus();
+  }
+
+  absl::Status ScanWithIndices(const ScanArgs& args) {
+    PREFIXD_RETURN_IF_ERROR(Validate(args));
+    PREFIXD_RETURN_IF_ERROR(Scan(ExtremaOf(args)));
+    const auto begin = std::chrono::steady_clock::now();
+    Count(cpu::MarkExtrema(MarksOf(args)), begin);
+    PREFIXD_RETURN_IF_ERROR(Scan(ScanOfMarks(args)));
+    if (args.carry_out != nullptr) *static_cast<ExtremumCarry*>(args.carry_out) = cpu::CarryOf(args);
     return absl::OkStatus();
   }
 

@@ -14,6 +14,7 @@
 #include "kernels/cuda/algorithms.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/difference.h"
+#include "kernels/cuda/extrema.h"
 #include "kernels/cuda/glue.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/stage_clock.h"
@@ -78,6 +79,8 @@ class CudaLane final : public Lane {
     PREFIXD_RETURN_IF_ERROR(Check(work(), call));
     return Check(clock_.End(context_.stream, traffic), "cudaEventRecord");
   }
+
+  absl::Status ScanWithIndices(const ScanArgs& args);
 
   // Enqueues a call of the glue.
   template <class Args>
@@ -201,7 +204,20 @@ absl::Status CudaLane::CopyOnDevice(void* d_dst, const void* d_src, size_t size_
   return Timed(Stage::kKernel, {.num_bytes = 2 * size_bytes}, kCall, copy);
 }
 
+absl::Status CudaLane::ScanWithIndices(const ScanArgs& args) {
+  PREFIXD_RETURN_IF_ERROR(Validate(args));
+  PREFIXD_RETURN_IF_ERROR(Scan(ExtremaOf(args)));
+  const MarkArgs marks = MarksOf(args);
+  if (marks.NumItems() == 0) return absl::OkStatus();
+  PREFIXD_RETURN_IF_ERROR(Timed(Stage::kKernel, {.launches = NumLaunches(marks), .num_bytes = NumBytes(marks)},
+                                "the kernel for marks", [&] { return LaunchMarks(marks, &context_); }));
+  PREFIXD_RETURN_IF_ERROR(Scan(ScanOfMarks(args)));
+  if (args.carry_out == nullptr) return absl::OkStatus();
+  return Timed(Stage::kKernel, {}, "the kernel for a carry", [&] { return LaunchExtremumCarry(args, &context_); });
+}
+
 absl::Status CudaLane::Scan(const ScanArgs& args) {
+  if (args.indices != nullptr) return ScanWithIndices(args);
   PREFIXD_RETURN_IF_ERROR(Validate(args));
   PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm,
                            device_->ResolveFor(Primitive::kScan, args.output(), args.op, args));
