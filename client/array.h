@@ -212,7 +212,7 @@ struct ArrayPlaces {
   std::optional<ArrayPart> segments = {};      // Offsets of segments, of a spec that is segmented; or
   std::optional<ArrayPart> keys = {};          // keys.
   std::optional<Target> values_to = {};        // Absent: the result comes to this side.
-  std::optional<Target> indices_to = {};       // A compact's, as values_to. Of a reduce: for the keys of its runs.
+  std::optional<Target> indices_to = {};       // As values_to. Of a reduce: for the keys of its runs.
   std::optional<Target> counts_to = {};        // A compact's of segments or by keys, as values_to.
 };
 
@@ -235,6 +235,13 @@ struct ResidentResult {
   Array values;        // What was made for it. No array where the result went into a part of one.
   Timing timing;
   std::optional<Carry> carry = {};  // A scan's, if return_carry.
+  Array indices = {};               // As values: a scan's, if they have a target.
+};
+
+// Where the results of a scan go. Indices without a target are not made: ScanOptions::return_indices has no use here.
+struct ScanTargets {
+  Target values;
+  std::optional<Target> indices = {};  // u64.
 };
 
 // Where the results of a compact go. Values or indices without a target are not made; counts, which a compact of

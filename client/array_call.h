@@ -111,6 +111,13 @@ uint64_t NumResults(const Spec& spec, uint64_t num_items) {
   return num_items;
 }
 
+// Bytes of the index beside each result; 0: there is none.
+template <class Spec>
+uint64_t IndexBytes(const Spec& spec) {
+  if constexpr (requires { spec.return_indices; }) return spec.return_indices ? SizeOf(spec.index_dtype) : 0;
+  return 0;
+}
+
 // A reply, with its arrays where gRPC has them.
 template <class Response>
 struct ArrayReply {

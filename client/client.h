@@ -73,7 +73,7 @@ class Client {
   //         these, and for segments with an axis.
   // Cost:   the array crosses the wire twice, and is copied once on this side, into the result. It is sent from where
   //         it is, and the call returns when gRPC has let go of it.
-  // Example: [3,1,2,4], sum, exclusive, init 10 -> [10,13,14,16]
+  // Example: [3,1,2,4], sum, exclusive, init 10 -> [10,13,14,16]; max with indices -> [3,3,3,4], indices [0,0,0,3]
   template <class T, class Out = T>
   absl::StatusOr<ScanResult<Out>> Scan(absl::Span<const T> values, const ScanOptions<Out>& options = {},
                                        const CallOptions& call = {}) {
@@ -179,6 +179,13 @@ class Client {
   // Example: client.ScanInto<float>(array, array) scans in place; client.ScanInto<float>(array, NewArray{}) does not.
   template <class T, class Out = T>
   absl::StatusOr<ResidentResult> ScanInto(const ArrayPart& values, const Target& to,
+                                          const ScanOptions<Out>& options = {}, const CallOptions& call = {}) {
+    return ScanInto<T, Out>(values, ScanTargets{to}, options, call);
+  }
+  // The same with indices of extrema. In place they do not go.
+  // Example: client.ScanInto<float>(array, {.values = NewArray{}, .indices = NewArray{}}, {.op = Op::kMax})
+  template <class T, class Out = T>
+  absl::StatusOr<ResidentResult> ScanInto(const ArrayPart& values, const ScanTargets& to,
                                           const ScanOptions<Out>& options = {}, const CallOptions& call = {}) {
     return internal::ScanInto<T, Out>(values, to, options, call);
   }

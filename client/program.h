@@ -14,7 +14,7 @@
 //
 // Each method that adds a step returns terms for what the step makes; later steps and outputs take them. Nothing is
 // sent before Client::Run, and a program may run any number of times. What is neither read nor an output is an error
-// (PROGRAM_NOT_READ), but for what a reduce or a compact can leave out: it is made if it is used.
+// (PROGRAM_NOT_READ), but for what a scan, a reduce or a compact can leave out: it is made if it is used.
 //
 // Shape:  (n) is the length of what a step reads, as in programs.proto. Arrays that are read together are equally long,
 //         and known to be before the program runs.
@@ -67,6 +67,13 @@ struct Runs {
   Term<K> keys;    // (runs), if it is used.
 };
 
+// What a scan by min or max makes.
+template <class T>
+struct Extrema {
+  Term<T> values;          // (n)
+  Term<uint64_t> indices;  // (n), if it is used: where they stand.
+};
+
 // What a compact makes, as far as it is used.
 template <class T>
 struct Selection {
@@ -108,6 +115,14 @@ class Program {
   template <class T, class Out = T>
   Term<Out> Scan(Term<T> values, const ScanOptions<Out>& options = {}) {
     return Term<Out>(AddScan(internal::PartOf<T>(options, 0), values.id_));
+  }
+
+  // Extrema, and where they stand: options.op is kMin or kMax, and return_indices has no use here.
+  template <class T>
+  Extrema<T> ScanExtrema(Term<T> values, ScanOptions<T> options) {
+    options.return_indices = true;
+    const Id extrema = AddScan(internal::PartOf<T>(options, 0), values.id_);
+    return {Term<T>(extrema), Term<uint64_t>(Behind(extrema, 1))};
   }
 
   // Each segment of its own. segments: (segments + 1), as in ScanOptions::segments, which has no use here.

@@ -1,6 +1,7 @@
 // Steps, each as its message in the contract.
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "base/status.h"
@@ -29,9 +30,11 @@ class StepWriter {
         num_items_(num_items),
         step_(*rep.request.add_steps()) {}
 
-  absl::Status operator()(const ScanSpec& spec) {
+  absl::Status operator()(ScanSpec spec) {
     v1::ScanStep* const wire = step_.mutable_scan();
+    const bool has_indices = std::exchange(spec.return_indices, false);  // What is named is made.
     PREFIXD_RETURN_IF_ERROR(WritePrimitive(spec, wire));
+    if (has_indices) DefineIfUsed("_indices", spec.index_dtype, wire->mutable_indices_out());
     WriteSegments(spec, wire);
     if (spec.has_coefficients) wire->set_coefficients(Read("coefficients"));
     return absl::OkStatus();

@@ -41,7 +41,9 @@ uint64_t InlineBytes(const Spec& spec, const ArrayPlaces& places) {
   } else if constexpr (requires(typename Contract<Spec>::Response response) { response.value(); }) {
     return 0;  // The values along an axis come at once too, or not at all.
   } else {
-    return places.values_to ? 0 : NumResults(spec, places.values.num_items()) * SizeOf(spec.output());
+    const uint64_t value_bytes = places.values_to ? 0 : SizeOf(spec.output());
+    const uint64_t index_bytes = places.indices_to ? 0 : IndexBytes(spec);
+    return NumResults(spec, places.values.num_items()) * (value_bytes + index_bytes);
   }
 }
 
@@ -66,7 +68,7 @@ absl::StatusOr<typename Contract<Spec>::Request> ResidentRequest(const Spec& spe
   } else {
     if (places.counts_to) return UnusedPlace("counts_sink");
   }
-  if constexpr (requires { request.mutable_values_sink(); }) {
+  if constexpr (requires { request.mutable_indices_sink(); }) {
     if (places.indices_to) *request.mutable_indices_sink() = ToWire(*places.indices_to);
   } else if constexpr (requires { request.mutable_keys_sink(); }) {
     if (places.indices_to) *request.mutable_keys_sink() = ToWire(*places.indices_to);
@@ -171,13 +173,15 @@ absl::StatusOr<ResidentReply> RunResidentForValues(const Spec& spec, const Array
   const size_t item_bytes = SizeOf(spec.output());
   ResidentReply result;
   Response last;
-  uint64_t got_bytes = 0;
+  uint64_t got_bytes = 0, got_index_bytes = 0;
   const auto take = [&](auto& reply) -> absl::Status {
     got_bytes += reply.values.size();
     PREFIXD_RETURN_IF_ERROR(CheckWholeItems("values", reply.values, item_bytes));
+    got_index_bytes += reply.indices.size();
     last = std::move(reply.message);
     result.carry = std::move(reply.carry);
-    return reply.values.empty() ? absl::OkStatus() : sink(reply.values.parts(), {});
+    if (reply.values.empty() && reply.indices.empty()) return absl::OkStatus();
+    return sink(reply.values.parts(), reply.indices.parts());
   };
   PREFIXD_RETURN_IF_ERROR(CallResident(spec, places, call, take));
   PREFIXD_ASSIGN_OR_RETURN(Placed placed, PlacedOf(places.values.connection(), places.values_to, last.values()));
@@ -185,6 +189,12 @@ absl::StatusOr<ResidentReply> RunResidentForValues(const Spec& spec, const Array
   const uint64_t num_results = NumResults(spec, places.values.num_items());
   if (result.count != num_results) return CheckLength("values", result.count * item_bytes, num_results * item_bytes);
   result.values = std::move(placed.made);
+  if constexpr (requires { last.indices(); }) {
+    PREFIXD_ASSIGN_OR_RETURN(Placed indices, PlacedOf(places.values.connection(), places.indices_to, last.indices()));
+    const uint64_t index_bytes = places.indices_to ? 0 : IndexBytes(spec);
+    PREFIXD_RETURN_IF_ERROR(CheckLength("indices", got_index_bytes, num_results * index_bytes));
+    result.indices = std::move(indices.made);
+  }
   result.timing = TimingOf(last).value_or(Timing());
   return result;
 }

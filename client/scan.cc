@@ -50,8 +50,8 @@ absl::Status CheckCarry(const ScanPart& part, const std::optional<Carry>& carry)
 
 }  // namespace
 
-absl::StatusOr<ScanEnd> ScanBytes(const Connection& connection, const ScanPart& part, Bytes values, Room room,
-                                  const CallOptions& call) {
+absl::StatusOr<ScanEnd> ScanBytes(const Connection& connection, const ScanPart& part, Bytes values, Room value_room,
+                                  Room index_room, const CallOptions& call) {
   if (part.has_coefficients && !part.coefficients.array && part.coefficients.bytes.size() != values.size()) {
     return Error(absl::StatusCode::kInvalidArgument, "COEFFICIENTS_LENGTH", "coefficients.inline.data",
                  StrCat("there are ", part.coefficients.bytes.size() / SizeOf(part.dtype), " coefficients for ",
@@ -61,7 +61,8 @@ absl::StatusOr<ScanEnd> ScanBytes(const Connection& connection, const ScanPart& 
   ScanEnd end;
   const auto take = [&](auto& reply) {
     end.carry = std::move(reply.carry);
-    return CopyInto(room, reply.values);
+    PREFIXD_RETURN_IF_ERROR(CopyInto(value_room, reply.values));
+    return CopyInto(index_room, reply.indices);
   };
   PREFIXD_ASSIGN_OR_RETURN(end.timing, CallForValues(connection, part, source, Lender(connection), call, take));
   PREFIXD_RETURN_IF_ERROR(CheckCarry(part, end.carry));
@@ -70,6 +71,10 @@ absl::StatusOr<ScanEnd> ScanBytes(const Connection& connection, const ScanPart& 
 
 absl::StatusOr<Timing> ScanChunks(const Connection& connection, const ScanSpec& spec, ChunkSource& source,
                                   ScanSink sink, const CallOptions& call) {
+  if (spec.return_indices) {
+    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "spec.return_indices",
+                 "this sink takes values alone: leave the indices out, or use RunChunks, whose sink takes them too");
+  }
   return CallForValues(connection, ScanPart{spec}, source, sink, call);
 }
 

@@ -31,7 +31,8 @@ namespace prefixd {
 // The most elements whose request and whose reply both fit one message of 1 MiB. In the namespace of its spec, where
 // templates find it.
 inline size_t ChunkItems(const ScanSpec& spec) {
-  return client::kMaxPayloadBytes / std::max(SizeOf(spec.dtype), SizeOf(spec.output()));
+  const size_t index_bytes = spec.return_indices ? SizeOf(spec.index_dtype) : 0;
+  return client::kMaxPayloadBytes / std::max(SizeOf(spec.dtype), SizeOf(spec.output()) + index_bytes);
 }
 
 namespace client {
@@ -66,6 +67,10 @@ struct ScanOptions {
   // One result more: those of the exclusive scan, and its carry behind them; if reversed, in front of them. Of one
   // array, of up to 1 MiB or with a result that goes into an array; not in parts.
   bool include_initial = false;
+  // Fills ScanResult::indices: where each result stands among the values, or along an axis in its row or column. Of
+  // Op::kMin and kMax to T, inclusive, without init. Of elements that are equal the first; or, if last_index, the last.
+  bool return_indices = false;
+  bool last_index = false;
   // The values are a part of an array: carry.h. Other options are the same for every part; the length may differ.
   std::optional<Carry> carry_in = {};  // From the part before, whose elements stand in front of these. Absent: none do.
   bool return_carry = false;           // For the part behind.
@@ -75,12 +80,14 @@ template <class T>
 struct ScanResult {
   std::vector<T> values;
   Timing timing;
-  std::optional<Carry> carry;  // If return_carry.
+  std::optional<Carry> carry;     // If return_carry.
+  std::vector<uint64_t> indices;  // If return_indices.
 };
 
 struct ScanReply {
   std::string values;            // The next elements of the result, of the output type.
   std::optional<Timing> timing;  // In the last reply.
+  std::string indices;           // The elements', of the spec's index_dtype, if asked for.
 };
 
 using ScanStream = Stream<ScanReply>;
@@ -117,8 +124,8 @@ struct ScanEnd {
   std::optional<Carry> carry;
 };
 
-absl::StatusOr<ScanEnd> ScanBytes(const Connection& connection, const ScanPart& part, Bytes values, Room room,
-                                  const CallOptions& call);
+absl::StatusOr<ScanEnd> ScanBytes(const Connection& connection, const ScanPart& part, Bytes values, Room value_room,
+                                  Room index_room, const CallOptions& call);
 absl::StatusOr<Timing> ScanChunks(const Connection& connection, const ScanSpec& spec, ChunkSource& source,
                                   ScanSink sink, const CallOptions& call);
 absl::StatusOr<std::unique_ptr<ScanStream>> OpenScan(const Connection& connection, const ScanSpec& spec,
@@ -150,7 +157,9 @@ ScanPart PartOf(const ScanOptions<Out>& options, uint64_t num_items) {
            .key_dtype = options.keys ? std::optional(options.keys->dtype()) : std::nullopt,
            .has_coefficients = options.coefficients.has_value(),
            .coefficient = ToValue(options.coefficient),
-           .include_initial = options.include_initial},
+           .include_initial = options.include_initial,
+           .return_indices = options.return_indices,
+           .last_index = options.last_index},
           options.carry_in,
           options.return_carry,
           options.segments,
@@ -163,9 +172,11 @@ absl::StatusOr<ScanResult<Out>> Scan(const Connection& connection, absl::Span<co
                                      const ScanOptions<Out>& options, const CallOptions& call) {
   ScanResult<Out> result;
   result.values.reserve(values.size() + (options.include_initial ? 1 : 0));
-  const auto room = [&](size_t size_bytes) { return Grow(size_bytes, &result.values); };
-  PREFIXD_ASSIGN_OR_RETURN(ScanEnd end,
-                           ScanBytes(connection, PartOf<T>(options, values.size()), AsBytes(values), room, call));
+  if (options.return_indices) result.indices.reserve(values.size());
+  const auto value_room = [&](size_t size_bytes) { return Grow(size_bytes, &result.values); };
+  const auto index_room = [&](size_t size_bytes) { return Grow(size_bytes, &result.indices); };
+  PREFIXD_ASSIGN_OR_RETURN(ScanEnd end, ScanBytes(connection, PartOf<T>(options, values.size()), AsBytes(values),
+                                                  value_room, index_room, call));
   result.timing = std::move(end.timing);
   result.carry = std::move(end.carry);
   return result;
@@ -175,7 +186,10 @@ template <class T, class Out>
 absl::StatusOr<ScanResult<Out>> Scan(const ArrayPart& values, const ScanOptions<Out>& options,
                                      const CallOptions& call) {
   ScanResult<Out> result;
-  const auto take = [&](Pieces elements, Pieces /*indices*/) { return Append(elements, &result.values); };
+  const auto take = [&](Pieces elements, Pieces indices) {
+    const absl::Status status = Append(elements, &result.values);
+    return status.ok() ? Append(indices, &result.indices) : status;
+  };
   PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply,
                            RunOnArrays(PartOf<T>(options, values.num_items()), {.values = values}, take, call));
   result.timing = std::move(reply.timing);
@@ -184,11 +198,15 @@ absl::StatusOr<ScanResult<Out>> Scan(const ArrayPart& values, const ScanOptions<
 }
 
 template <class T, class Out>
-absl::StatusOr<ResidentResult> ScanInto(const ArrayPart& values, const Target& to, const ScanOptions<Out>& options,
+absl::StatusOr<ResidentResult> ScanInto(const ArrayPart& values, const ScanTargets& to, const ScanOptions<Out>& options,
                                         const CallOptions& call) {
-  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunOnArrays(PartOf<T>(options, values.num_items()),
-                                                            {.values = values, .values_to = to}, NoSink, call));
-  return ResidentResult{reply.count, std::move(reply.values), std::move(reply.timing), std::move(reply.carry)};
+  ScanPart part = PartOf<T>(options, values.num_items());
+  part.return_indices = to.indices.has_value();
+  PREFIXD_ASSIGN_OR_RETURN(
+      ResidentReply reply,
+      RunOnArrays(part, {.values = values, .values_to = to.values, .indices_to = to.indices}, NoSink, call));
+  return ResidentResult{reply.count, std::move(reply.values), std::move(reply.timing), std::move(reply.carry),
+                        std::move(reply.indices)};
 }
 
 }  // namespace internal

@@ -24,11 +24,13 @@ absl::StatusOr<Timing> CallForValues(const Connection& connection, const Spec& s
                                      const Lender& lender, const CallOptions& call, Take take) {
   const size_t item_bytes = SizeOf(spec.output());
   Timing timing;
-  uint64_t received_bytes = 0;
+  uint64_t received_bytes = 0, index_bytes = 0;
   const auto on_reply = [&](ArrayReply<typename Contract<Spec>::Response>& reply) {
     timing = TimingOf(reply.message).value_or(std::move(timing));
     received_bytes += reply.values.size();
     PREFIXD_RETURN_IF_ERROR(CheckWholeItems("values", reply.values, item_bytes));
+    index_bytes += reply.indices.size();
+    PREFIXD_RETURN_IF_ERROR(CheckLength("indices", index_bytes, received_bytes / item_bytes * IndexBytes(spec)));
     return take(reply);
   };
   PREFIXD_ASSIGN_OR_RETURN(const uint64_t sent_bytes, CallWithChunks(connection, spec, source, lender, call, on_reply));
@@ -60,7 +62,7 @@ template <class Spec>
 absl::StatusOr<Timing> RunForValues(const Connection& connection, const Spec& spec, ChunkSource& source,
                                     ResultSink sink, const CallOptions& call) {
   return CallForValues(connection, spec, source, Lender(), call,
-                       [&](const auto& reply) { return sink(reply.values.parts(), {}); });
+                       [&](const auto& reply) { return sink(reply.values.parts(), reply.indices.parts()); });
 }
 
 template <class Spec, class Reply>
@@ -72,6 +74,7 @@ class ValuesStream : public CallerStream<Spec, Reply> {
     ArrayReply<typename Contract<Spec>::Response> read;
     if (!this->stream().Read(&read)) return false;
     Copy(read.values, &reply->values);
+    if constexpr (requires { reply->indices; }) Copy(read.indices, &reply->indices);
     reply->timing = TimingOf(read.message);
     return true;
   }

@@ -17,6 +17,31 @@ absl::Status CheckInitial(const ScanSpec& spec) {
                       spec.axis ? "is an axis" : "are segments", ": leave one of them out"));
 }
 
+absl::Status CheckIndices(const ScanSpec& spec) {
+  const auto conflict = [](std::string_view field, std::string_view why) {
+    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", field, why);
+  };
+  if (!spec.return_indices) {
+    if (!spec.last_index) return absl::OkStatus();
+    return conflict("spec.last_index",
+                    "no indices are returned, of which it could be the last: set return_indices too");
+  }
+  const bool is_extremum = spec.op == Op::kMin || spec.op == Op::kMax;
+  if (!is_extremum || spec.output() != spec.dtype) {
+    return Error(
+        absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.return_indices",
+        StrCat("a scan by ", Name(spec.op),
+               spec.output() == spec.dtype ? "" : StrCat(" of ", Name(spec.dtype), " to ", Name(spec.output())),
+               " has no indices: only min and max to the elements' own type have"));
+  }
+  if (spec.kind == ScanKind::kExclusive || spec.include_initial) {
+    return conflict(spec.include_initial ? "spec.include_initial" : "spec.kind",
+                    "in front of the first element there is no index: leave return_indices out, or scan inclusively");
+  }
+  if (!spec.init) return absl::OkStatus();
+  return conflict("spec.init", "the initial value has no index: leave it or return_indices out");
+}
+
 absl::Status CheckCoefficients(const ScanSpec& spec) {
   const auto conflict = [](std::string_view field, std::string_view why) {
     return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", field, why);
@@ -88,7 +113,8 @@ absl::Status CheckAxis(const Axis& axis, uint64_t num_items) {
 absl::Status CheckScan(const ScanSpec& spec) {
   PREFIXD_RETURN_IF_ERROR(CheckCoefficients(spec));
   PREFIXD_RETURN_IF_ERROR(CheckPrecision(spec.precision, spec.dtype, spec.output(), spec.op, IsDownColumns(spec.axis)));
-  return CheckInitial(spec);
+  PREFIXD_RETURN_IF_ERROR(CheckInitial(spec));
+  return CheckIndices(spec);
 }
 
 absl::Status CheckReduce(const ReduceSpec& spec) {

@@ -64,13 +64,18 @@ struct ScanSpec {
   // One result more: those of the exclusive scan, and its carry behind them, whatever the kind; in front of them in a
   // reverse scan. Without an axis, segments, carries or a stream.
   bool include_initial = false;
+  // Also the index of each extremum, of an inclusive scan by min or max to the elements' type without an initial value:
+  // along an axis in its row or column, else in the whole array. Of equal elements that of the first; or of the last.
+  bool return_indices = false;
+  DType index_dtype = DType::kU64;  // kU64 or kU32.
+  bool last_index = false;
 
   DType output() const { return out_dtype.value_or(dtype); }
   friend bool operator==(const ScanSpec&, const ScanSpec&) = default;
 };
 
 // Whether what the spec asks for goes together: a linear recurrence has coefficients, and nothing else has; an initial
-// value stands in front of one array; the precision is native, or that of a wide sum.
+// value stands in front of one array; the precision is native, or that of a wide sum; extrema have indices.
 // Errors: INVALID_ARGUMENT (FIELD_CONFLICT, UNSUPPORTED_COMBINATION);
 //         UNIMPLEMENTED (NOT_IMPLEMENTED) for a recurrence of columns or segments, and for a wide sum of columns.
 absl::Status CheckScan(const ScanSpec& spec);

@@ -26,14 +26,6 @@ absl::StatusOr<Predicate> DecodePredicate(const v1::Predicate& wire, DType dtype
   return predicate;
 }
 
-absl::StatusOr<DType> DecodeIndexDType(int value) {
-  if (value == v1::DTYPE_UNSPECIFIED) return DType::kU64;
-  PREFIXD_ASSIGN_OR_RETURN(const DType index_dtype, DecodeEnum<DType>(value, "spec.index_dtype"));
-  if (index_dtype == DType::kU64 || index_dtype == DType::kU32) return index_dtype;
-  return Error(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.index_dtype",
-               StrCat("indices are u64 or u32, not ", Name(index_dtype)));
-}
-
 }  // namespace
 
 absl::StatusOr<CompactSpec> FromWire(const v1::CompactSpec& wire) {

@@ -18,6 +18,9 @@ absl::StatusOr<ScanSpec> FromWire(const v1::ScanSpec& wire) {
   PREFIXD_ASSIGN_OR_RETURN(spec.precision, DecodePrecision(wire.precision()));
   spec.reverse = wire.reverse();
   spec.include_initial = wire.include_initial();
+  spec.return_indices = wire.return_indices();
+  PREFIXD_ASSIGN_OR_RETURN(spec.index_dtype, DecodeIndexDType(wire.index_dtype()));
+  spec.last_index = wire.last_index();
   if (wire.has_coefficient()) {
     PREFIXD_ASSIGN_OR_RETURN(spec.coefficient, DecodeScalar(wire.coefficient(), spec.dtype, "spec.coefficient"));
   }
@@ -32,6 +35,9 @@ absl::StatusOr<v1::ScanSpec> ToWire(const ScanSpec& spec) {
   if (spec.precision != Precision::kNative) wire.set_precision(EncodeEnum<v1::Precision>(spec.precision));
   wire.set_reverse(spec.reverse);
   wire.set_include_initial(spec.include_initial);
+  wire.set_return_indices(spec.return_indices);
+  if (spec.index_dtype != DType::kU64) wire.set_index_dtype(EncodeEnum<v1::DType>(spec.index_dtype));
+  wire.set_last_index(spec.last_index);
   PREFIXD_RETURN_IF_ERROR(EncodeInit(spec, &wire));
   if (spec.coefficient) {
     PREFIXD_RETURN_IF_ERROR(EncodeValue(*spec.coefficient, spec.dtype, wire.mutable_coefficient()));

@@ -54,6 +54,14 @@ absl::StatusOr<Axis> DecodeAxis(std::optional<uint32_t> number, std::optional<ui
   return axis;
 }
 
+absl::StatusOr<DType> DecodeIndexDType(int value) {
+  if (value == v1::DTYPE_UNSPECIFIED) return DType::kU64;
+  PREFIXD_ASSIGN_OR_RETURN(const DType index_dtype, DecodeEnum<DType>(value, "spec.index_dtype"));
+  if (index_dtype == DType::kU64 || index_dtype == DType::kU32) return index_dtype;
+  return Error(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.index_dtype",
+               StrCat("indices are u64 or u32, not ", Name(index_dtype)));
+}
+
 absl::StatusOr<Precision> DecodePrecision(int value) {
   if (value == v1::PRECISION_UNSPECIFIED) return Precision::kNative;
   return DecodeEnum<Precision>(value, "spec.precision");

@@ -30,6 +30,9 @@ absl::StatusOr<Op> DecodeOp(int value, Primitive primitive, DType dtype, DType o
 // UNSPECIFIED is native.
 // Errors: INVALID_ARGUMENT (UNKNOWN_ENUM).
 absl::StatusOr<Precision> DecodePrecision(int value);
+// UNSPECIFIED is U64.
+// Errors: INVALID_ARGUMENT (UNKNOWN_ENUM, UNSUPPORTED_COMBINATION).
+absl::StatusOr<DType> DecodeIndexDType(int value);
 // Errors: UNIMPLEMENTED (NOT_IMPLEMENTED) for a value of a type outside the enum.
 absl::Status EncodeValue(Value value, DType dtype, v1::Scalar* scalar);
 

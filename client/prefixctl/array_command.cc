@@ -170,38 +170,45 @@ bool IsSegmented(const Spec& spec) {
       spec);
 }
 
+bool HasIndices(const Spec& spec) {
+  const auto* const scan = std::get_if<ScanSpec>(&spec);
+  return scan != nullptr && scan->return_indices;
+}
+
 // Whether elements and results do.
 bool FitMessage(const Spec& spec, uint64_t num_items, std::optional<uint64_t> num_results) {
-  const uint64_t most = client::kMaxPayloadBytes / std::max(SizeOf(InputOf(spec)), SizeOf(OutputOf(spec)));
+  const size_t result_bytes = SizeOf(OutputOf(spec)) + (HasIndices(spec) ? sizeof(uint64_t) : 0);
+  const uint64_t most = client::kMaxPayloadBytes / std::max(SizeOf(InputOf(spec)), result_bytes);
   return std::max(num_items, num_results.value_or(0)) <= most;
 }
 
 // As RunToOutput, through arrays of the server.
 absl::Status RunThroughArrays(const GlobalFlags& global, const ArrayFlags& flags, const Job& job,
                               const BesideFiles& files, const Spec& spec, std::optional<uint64_t> num_results,
-                              const std::optional<std::string>& keys_output) {
+                              const std::optional<std::string>& beside_output) {
   std::optional<uint64_t> row_items;
   if (PrimitiveOf(spec) != Primitive::kReduce) row_items = job.reader->row_items();
   PREFIXD_ASSIGN_OR_RETURN(const auto run, ArraysRun::Start(global, job, files));
   client::ArrayPlaces places = run->places();
   places.values_to = client::NewArray();
-  if (keys_output) places.indices_to = client::NewArray();
+  if (beside_output) places.indices_to = client::NewArray();
   PREFIXD_ASSIGN_OR_RETURN(const client::ResidentReply reply, run->Run(spec, places));
   PREFIXD_ASSIGN_OR_RETURN(
       const auto writer,
       ArrayWriter::Open(flags.output, OutputFormat(flags.output, flags.format), OutputOf(spec),
                         num_results.value_or(reply.values.info().num_items), job.deadline, row_items));
   PREFIXD_RETURN_IF_ERROR(run->Save(reply.values, *writer));
-  std::unique_ptr<ArrayWriter> keys_writer;
-  if (keys_output) {
+  std::unique_ptr<ArrayWriter> beside_writer;
+  if (beside_output) {
     PREFIXD_ASSIGN_OR_RETURN(
-        keys_writer, ArrayWriter::Open(*keys_output, OutputFormat(*keys_output, flags.format), reply.indices.dtype(),
-                                       reply.indices.info().num_items, job.deadline));
-    PREFIXD_RETURN_IF_ERROR(run->Save(reply.indices, *keys_writer));
+        beside_writer,
+        ArrayWriter::Open(*beside_output, OutputFormat(*beside_output, flags.format), reply.indices.dtype(),
+                          reply.indices.info().num_items, job.deadline, row_items));
+    PREFIXD_RETURN_IF_ERROR(run->Save(reply.indices, *beside_writer));
   }
   // None gets its name before all are complete.
   PREFIXD_RETURN_IF_ERROR(writer->Commit());
-  if (keys_writer) PREFIXD_RETURN_IF_ERROR(keys_writer->Commit());
+  if (beside_writer) PREFIXD_RETURN_IF_ERROR(beside_writer->Commit());
   Json json;
   const uint64_t num_items = places.values.num_items();
   json["count"] = num_items;
@@ -254,26 +261,39 @@ absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, co
 
 absl::Status RunToOutput(const GlobalFlags& global, const ArrayFlags& flags, const Job& job, const Spec& spec,
                          std::optional<uint64_t> num_results, const BesideFiles& files,
-                         const std::optional<std::string>& keys_output) {
+                         const std::optional<std::string>& beside_output) {
   const std::optional<uint64_t> num_items = job.reader->num_items();
   if (const std::optional<Axis> axis = AxisOf(spec); axis && num_items) {
     PREFIXD_RETURN_IF_ERROR(CheckAxis(*axis, *num_items));
   }
   if (IsSegmented(spec) || (NeedsWhole(spec) && num_items && !FitMessage(spec, *num_items, num_results))) {
-    return RunThroughArrays(global, flags, job, files, spec, num_results, keys_output);
+    return RunThroughArrays(global, flags, job, files, spec, num_results, beside_output);
   }
   std::optional<uint64_t> row_items;
   if (PrimitiveOf(spec) != Primitive::kReduce) row_items = job.reader->row_items();
   PREFIXD_ASSIGN_OR_RETURN(auto writer, ArrayWriter::Open(flags.output, OutputFormat(flags.output, flags.format),
                                                           OutputOf(spec), num_results, job.deadline, row_items));
+  std::unique_ptr<ArrayWriter> beside_writer;
+  if (beside_output) {
+    PREFIXD_ASSIGN_OR_RETURN(beside_writer,
+                             ArrayWriter::Open(*beside_output, OutputFormat(*beside_output, flags.format), DType::kU64,
+                                               num_results, job.deadline, row_items));
+  }
   FileSource source = files.coefficients == nullptr ? FileSource(*job.reader, *job.progress)
                                                     : FileSource(*job.reader, FileSource::Beside::kCoefficients,
                                                                  *files.coefficients, *job.progress);
   client::Client client = MakeClient(global);
-  const auto write = [&](client::Pieces values, client::Pieces) { return writer->Write(values); };
+  const auto write = [&](client::Pieces values, client::Pieces indices) {
+    const absl::Status status = writer->Write(values);
+    return status.ok() && beside_writer ? beside_writer->Write(indices) : status;
+  };
   PREFIXD_ASSIGN_OR_RETURN(const client::Timing timing, client.RunChunks(spec, source, write, job.Call()));
-  PREFIXD_RETURN_IF_ERROR(writer->Close());
+  for (ArrayWriter* const one : {writer.get(), beside_writer.get()}) {
+    if (one != nullptr) PREFIXD_RETURN_IF_ERROR(one->Close());
+  }
+  // None gets its name before all are complete.
   PREFIXD_RETURN_IF_ERROR(writer->Commit());
+  if (beside_writer) PREFIXD_RETURN_IF_ERROR(beside_writer->Commit());
   Json json;
   json["count"] = source.items_read();
   return Report(global, job, StrCat(Name(PrimitiveOf(spec)), ": "), source.items_read(), timing, std::move(json));

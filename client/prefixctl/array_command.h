@@ -127,11 +127,12 @@ absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, co
 // Sends the input, writes the results to OUTPUT and reports: all that is left of a command whose result is one array.
 // The file gets its name only once it is complete. Segments, and what needs its whole array and has more of it than a
 // message takes, go through arrays of the server. num_results: elements of the result, where that is known, as it is
-// where the input's length is, but of keys. keys_output: the file for the keys of runs, if there is one.
+// where the input's length is, but of keys. beside_output: the file for what comes beside the results, if there is one:
+// the keys of runs, or a scan's indices.
 // Needs: a primitive whose results are the first array that its replies bring.
 absl::Status RunToOutput(const GlobalFlags& global, const ArrayFlags& flags, const Job& job, const Spec& spec,
                          std::optional<uint64_t> num_results, const BesideFiles& files = {},
-                         const std::optional<std::string>& keys_output = {});
+                         const std::optional<std::string>& beside_output = {});
 
 // Ends a run: prints the JSON object with its timing, or the summary behind `lead`.
 absl::Status Report(const GlobalFlags& global, const Job& job, std::string_view lead, uint64_t num_items,

@@ -23,6 +23,8 @@ struct ScanFlags {
   std::optional<std::string> coefficients;  // A linear recurrence has one of these.
   std::optional<std::string> coefficient;
   bool include_initial = false;
+  std::optional<std::string> indices;
+  bool last_index = false;
 };
 
 // One coefficient for all elements. A usage error if it is no number of the type.
@@ -46,12 +48,25 @@ absl::Status CheckCoefficientFlags(const ScanFlags& flags) {
   return absl::OkStatus();
 }
 
+// The indices go to another file than the results, and what is said of them is of some.
+absl::Status CheckIndicesFlags(const GlobalFlags& global, const ScanFlags& flags) {
+  if (!flags.indices) {
+    return flags.last_index ? UsageError("--last-index is for the indices of equal elements: name a file of --indices")
+                            : absl::OkStatus();
+  }
+  PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, *flags.indices));
+  if (SameFile(*flags.indices, flags.array.output)) return UsageError("OUTPUT and --indices are the same");
+  return absl::OkStatus();
+}
+
 absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
   PREFIXD_RETURN_IF_ERROR(CheckCoefficientFlags(flags));
+  PREFIXD_RETURN_IF_ERROR(CheckIndicesFlags(global, flags));
   PREFIXD_RETURN_IF_ERROR(
       CheckInputs({flags.array.input, flags.coefficients, flags.segments.segments, flags.segments.keys}));
   PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, flags.array.output));
-  PREFIXD_ASSIGN_OR_RETURN(const Job job, StartJob(global, flags.array, ResultToOf({flags.array.output}), &flags.axis));
+  PREFIXD_ASSIGN_OR_RETURN(const Job job,
+                           StartJob(global, flags.array, ResultToOf({flags.array.output, flags.indices}), &flags.axis));
   PREFIXD_ASSIGN_OR_RETURN(const std::optional<Axis> axis, AxisOf(flags.axis, *job.reader));
   ScanSpec spec = {.dtype = job.reader->dtype(),
                    .out_dtype = flags.combine.out_dtype,
@@ -62,7 +77,9 @@ absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
                    .algorithm = flags.array.algorithm,
                    .num_items = job.reader->num_items(),
                    .axis = axis,
-                   .include_initial = flags.include_initial};
+                   .include_initial = flags.include_initial,
+                   .return_indices = flags.indices.has_value(),
+                   .last_index = flags.last_index};
   PREFIXD_ASSIGN_OR_RETURN(const DType out_dtype, OutputType(flags.combine, spec.dtype));
   PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags.combine.init, out_dtype));
   PREFIXD_ASSIGN_OR_RETURN(spec.coefficient, ParseCoefficient(flags.coefficient, spec.dtype));
@@ -82,7 +99,7 @@ absl::Status RunScan(const GlobalFlags& global, const ScanFlags& flags) {
   }
   std::optional<uint64_t> num_results = spec.num_items;
   if (num_results && flags.include_initial) ++*num_results;
-  return RunToOutput(global, flags.array, job, spec, num_results, files);
+  return RunToOutput(global, flags.array, job, spec, num_results, files, flags.indices);
 }
 
 }  // namespace
@@ -102,6 +119,11 @@ void AddScanCommand(CLI::App& app, Commands* commands) {
                        "element, of the same type")
           ->check(kNotEmpty);
   scan->add_option("--coefficient", flags->coefficient, "The same, one for all elements")->excludes(coefficients);
+  scan->add_option("--indices", flags->indices,
+                   "With --op min or max: file for where each result stands in the array, along --axis in its row or "
+                   "column, as u64; of equal elements where the first is")
+      ->check(kNotEmpty);
+  scan->add_flag("--last-index", flags->last_index, "With --indices: of equal elements where the last is");
   AddAxis(scan, &flags->axis);
   AddSegments(scan, &flags->segments);
   AddArrayFlags(scan, &flags->array);

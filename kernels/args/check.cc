@@ -31,6 +31,17 @@ absl::Status ValidateAligned(const void* pointer, DType dtype, std::string_view 
   return absl::InvalidArgumentError(StrCat(what, " is not aligned to its ", SizeOf(dtype), "-byte elements"));
 }
 
+absl::Status ValidateIndexType(DType index_dtype, uint64_t first_item, uint64_t num_items) {
+  if (index_dtype == DType::kU64) return absl::OkStatus();
+  if (index_dtype != DType::kU32) {
+    return absl::InvalidArgumentError(StrCat("indices are u64 or u32, not ", Name(index_dtype)));
+  }
+  constexpr uint64_t kU32Items = uint64_t{1} << 32;
+  if (first_item <= kU32Items && num_items <= kU32Items - first_item) return absl::OkStatus();
+  return Error(absl::StatusCode::kOutOfRange, "INDEX_OVERFLOW", "spec.index_dtype",
+               "the array has more than 2^32 elements, whose indices do not fit u32: ask for u64");
+}
+
 absl::Status ValidateBatch(uint64_t num_arrays, uint64_t num_items, bool has_carries) {
   // As many as a grid has blocks.
   constexpr uint64_t kMaxArrays = std::numeric_limits<int32_t>::max();

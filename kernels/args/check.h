@@ -20,6 +20,10 @@ absl::Status ValidateDType(Primitive primitive, DType dtype);
 // Errors: INVALID_ARGUMENT naming `what` unless the pointer is aligned to its elements.
 absl::Status ValidateAligned(const void* pointer, DType dtype, std::string_view what);
 
+// Errors: INVALID_ARGUMENT for an index_dtype that is neither u64 nor u32; OUT_OF_RANGE (INDEX_OVERFLOW) if the last
+//         index of num_items from first_item on does not fit it.
+absl::Status ValidateIndexType(DType index_dtype, uint64_t first_item, uint64_t num_items);
+
 // has_carries: whether the call carries something in or out. Only a call with a single array may.
 // Errors: INVALID_ARGUMENT for no arrays, more arrays than a grid has blocks, over 2^64 bytes, or a batch with carries.
 absl::Status ValidateBatch(uint64_t num_arrays, uint64_t num_items, bool has_carries);

@@ -16,15 +16,7 @@ absl::Status Validate(const CompactArgs& args) {
   if (args.count == nullptr) return absl::InvalidArgumentError("a compact needs a count");
   PREFIXD_RETURN_IF_ERROR(ValidateBatch(args.num_arrays, args.num_items, /*has_carries=*/false));
   if (args.indices != nullptr) {
-    if (args.index_dtype != DType::kU64 && args.index_dtype != DType::kU32) {
-      return absl::InvalidArgumentError(StrCat("indices are u64 or u32, not ", Name(args.index_dtype)));
-    }
-    constexpr uint64_t kU32Items = uint64_t{1} << 32;
-    if (args.index_dtype == DType::kU32 &&
-        (args.first_item > kU32Items || args.num_items > kU32Items - args.first_item)) {
-      return Error(absl::StatusCode::kOutOfRange, "INDEX_OVERFLOW", "spec.index_dtype",
-                   "the array has more than 2^32 elements, whose indices do not fit u32: ask for u64");
-    }
+    PREFIXD_RETURN_IF_ERROR(ValidateIndexType(args.index_dtype, args.first_item, args.num_items));
     PREFIXD_RETURN_IF_ERROR(ValidateAligned(args.indices, args.index_dtype, "indices"));
   }
   PREFIXD_RETURN_IF_ERROR(ValidateAligned(args.in, args.dtype, "in"));

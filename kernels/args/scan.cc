@@ -1,7 +1,6 @@
 #include "kernels/args/scan.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/status.h"
 #include "kernels/args/check.h"
@@ -19,15 +18,7 @@ absl::Status ValidateIndices(const ScanArgs& args, bool has_carries) {
   if (args.num_items == 0 && has_carries) {
     return absl::InvalidArgumentError("nothing has no index, and so no carry with one: leave the carries out");
   }
-  if (args.index_dtype != DType::kU64 && args.index_dtype != DType::kU32) {
-    return absl::InvalidArgumentError(StrCat("index_dtype is ", Name(args.index_dtype), ": expected u64 or u32"));
-  }
-  const uint64_t last = args.index_dtype == DType::kU32 ? std::numeric_limits<uint32_t>::max()
-                                                        : std::numeric_limits<uint64_t>::max();
-  if (args.first_item > last || args.num_items > last - args.first_item) {
-    return absl::InvalidArgumentError(StrCat("indices up to ", args.first_item, " + ", args.num_items, " are no ",
-                                             Name(args.index_dtype), ": use u64"));
-  }
+  PREFIXD_RETURN_IF_ERROR(ValidateIndexType(args.index_dtype, args.first_item, args.num_items));
   const uint64_t num_items = args.offsets != nullptr ? args.num_items : args.num_items * args.num_arrays;
   const ArrayArg in = {"in", args.in, args.dtype, num_items};
   const ArrayArg out = {"out", args.out, args.dtype, num_items};

@@ -35,9 +35,9 @@ struct ScanArgs {
   Value init;                      // The value in front of the first element; see ScanStart. Used if carry_in is null.
   const void* carry_in = nullptr;  // Device, CarryBytes: the carry_out of the chunk before.
   void* carry_out = nullptr;       // Device, may equal carry_in: start op all elements. Null: not wanted.
-  // Device: num_items of index_dtype for each array. By min and max, inclusive, to in's type: where out[i] stands, in its
-  // array or, of segments, among all elements. Of equal elements the first, or the last, in memory. Null: not wanted.
-  // Then in is not out, init is the neutral value, and carries are ExtremumCarry (extrema.h).
+  // Device: num_items of index_dtype for each array. By min and max, inclusive, to in's type: where out[i] stands, in
+  // its array or, of segments, among all elements. Of equal elements the first, or the last, in memory. Null: not
+  // wanted. Then in is not out, init is the neutral value, and carries are ExtremumCarry (extrema.h).
   void* indices = nullptr;
   DType index_dtype = DType::kU64;  // kU64 or kU32.
   bool last_index = false;

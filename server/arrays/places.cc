@@ -148,7 +148,7 @@ class Places::Taker {
     if (has_indices_sink && shape_.index_bytes == 0) {
       return InvalidArgument("FIELD_CONFLICT", names_.indices_sink.field,
                              StrCat("nothing is returned for it: leave the sink out, or set ",
-                                    shape_.is_counted ? "return_indices" : "return_keys"));
+                                    shape_.is_reduced ? "return_keys" : "return_indices"));
     }
     if (names_.counts_sink.kind != Sink::Kind::kInline && !shape_.counts_segments) {
       return InvalidArgument("FIELD_CONFLICT", "counts_sink",

@@ -18,7 +18,6 @@ namespace prefixd {
 namespace {
 
 constexpr Length kOne = {.max_items = 1};
-constexpr uint64_t kU32Items = uint64_t{1} << 32;
 
 // "12 items", or "0 to 12 items".
 std::string Text(const Length& length) { return StrCat(length.IsKnown() ? "" : "0 to ", length.max_items, " items"); }
@@ -91,7 +90,8 @@ class StepCheck {
     spec->has_coefficients = Reads(Role::kCoefficients);
     PREFIXD_RETURN_IF_ERROR(CheckAllRoles(SetOf({Role::kValues}),
                                           SetOf({Role::kSegmentOffsets, Role::kCoefficients, Role::kKeys}),
-                                          SetOf({Role::kOut}), 0));
+                                          SetOf({Role::kOut}), SetOf({Role::kIndicesOut})));
+    spec->return_indices = Writes(Role::kIndicesOut);
     PREFIXD_RETURN_IF_ERROR(CheckPrimitive(*spec));
     PREFIXD_RETURN_IF_ERROR(CheckScan(*spec));
     PREFIXD_RETURN_IF_ERROR(CheckType(Role::kValues, spec->dtype));
@@ -111,15 +111,16 @@ class StepCheck {
       }
       ++length.max_items;
     }
+    if (spec->return_indices) PREFIXD_RETURN_IF_ERROR(CheckIndicesFit(spec->index_dtype));
     Write(Role::kOut, spec->output(), length);
+    Write(Role::kIndicesOut, spec->index_dtype, length);
     return absl::OkStatus();
   }
 
   absl::Status Check(ReduceSpec* spec) {
     const bool has_keys = Reads(Role::kKeys);
     spec->segmented = Reads(Role::kSegmentOffsets) || has_keys;
-    spec->return_keys = std::any_of(step_.writes.begin(), step_.writes.end(),
-                                    [](const NamedArray& array) { return array.role == Role::kKeysOut; });
+    spec->return_keys = Writes(Role::kKeysOut);
     const bool has_one_value = !spec->axis && !spec->segmented;
     const bool finds_place = has_one_value && (spec->op == Op::kMin || spec->op == Op::kMax);
     PREFIXD_RETURN_IF_ERROR(
@@ -148,6 +149,10 @@ class StepCheck {
 
   bool Reads(Role role) const {
     return std::any_of(step_.reads.begin(), step_.reads.end(),
+                       [&](const NamedArray& array) { return array.role == role; });
+  }
+  bool Writes(Role role) const {
+    return std::any_of(step_.writes.begin(), step_.writes.end(),
                        [&](const NamedArray& array) { return array.role == role; });
   }
   // Segments, if there are some, and keys. What the offsets are shows when the step runs.
@@ -213,18 +218,9 @@ class StepCheck {
     PREFIXD_RETURN_IF_ERROR(CheckSegments(spec));
     if (!spec->predicate) PREFIXD_RETURN_IF_ERROR(CheckMask(spec->mask_kind));
     const Length& length = Read(Role::kValues).length;
-    spec->return_values = spec->return_indices = false;
-    for (const NamedArray& array : step_.writes) {
-      spec->return_values |= array.role == Role::kOut;
-      spec->return_indices |= array.role == Role::kIndicesOut;
-    }
-    if (spec->return_indices) {
-      PREFIXD_RETURN_IF_ERROR(CheckIndexType(spec->index_dtype, "spec.index_dtype"));
-      if (spec->index_dtype == DType::kU32 && length.IsKnown() && length.max_items > kU32Items) {
-        return Error(absl::StatusCode::kOutOfRange, "INDEX_OVERFLOW", "spec.index_dtype",
-                     "the array has more than 2^32 elements, whose indices do not fit u32: ask for u64");
-      }
-    }
+    spec->return_values = Writes(Role::kOut);
+    spec->return_indices = Writes(Role::kIndicesOut);
+    if (spec->return_indices) PREFIXD_RETURN_IF_ERROR(CheckIndicesFit(spec->index_dtype));
     result_.scratch_bytes = sizeof(uint64_t);
     result_.selection = rules_.NumberOf({.slot = SlotOf(spec->predicate ? Role::kValues : Role::kMask),
                                          .predicate = spec->predicate,
@@ -404,6 +400,13 @@ class StepCheck {
   absl::Status CheckIndexType(DType dtype, std::string_view field) {
     if (dtype == DType::kU32 || dtype == DType::kU64) return absl::OkStatus();
     return InvalidField("PROGRAM_TYPE", field, StrCat("indices are u32 or u64, not ", Name(dtype), ": cast them"));
+  }
+
+  // Of the step's values, in a type that the spec says.
+  absl::Status CheckIndicesFit(DType index_dtype) {
+    PREFIXD_RETURN_IF_ERROR(CheckIndexType(index_dtype, "spec.index_dtype"));
+    const Length& length = Read(Role::kValues).length;
+    return length.IsKnown() ? ValidateIndexType(index_dtype, 0, length.max_items) : absl::OkStatus();
   }
 
   absl::Status CheckSameLength(Role role, Role other) {

@@ -54,9 +54,6 @@ absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
     }
     if (request.has_keys() && !kServesSegments<Request>) return NotImplemented("keys", "an operation by keys");
   }
-  if constexpr (requires { request.carry_in(); }) {
-    if (request.has_indices_sink()) return NotImplemented("indices_sink", "a scan with indices");
-  }
 
   Message message;
   PREFIXD_ASSIGN_OR_RETURN(message.places.values, FromWire(request.values(), "values"));
@@ -65,8 +62,10 @@ absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
   }
   if constexpr (requires { request.values_sink(); }) {
     PREFIXD_ASSIGN_OR_RETURN(message.places.values_sink, FromWire(request.values_sink(), "values_sink"));
-    PREFIXD_ASSIGN_OR_RETURN(message.places.indices_sink, FromWire(request.indices_sink(), "indices_sink"));
     PREFIXD_ASSIGN_OR_RETURN(message.places.counts_sink, FromWire(request.counts_sink(), "counts_sink"));
+  }
+  if constexpr (requires { request.indices_sink(); }) {
+    PREFIXD_ASSIGN_OR_RETURN(message.places.indices_sink, FromWire(request.indices_sink(), "indices_sink"));
   }
   if constexpr (requires { request.keys_sink(); }) {
     PREFIXD_ASSIGN_OR_RETURN(message.places.indices_sink, FromWire(request.keys_sink(), "keys_sink"));
@@ -129,11 +128,13 @@ void Encode(const Result& result, Response* response) {
     if (result.new_indices || result.indices) *response->mutable_keys() = PlaceOf(result.new_indices, result.indices);
   } else if constexpr (requires { response->set_count(0); }) {
     response->set_count(result.num_kept);
-    if (result.new_indices || result.indices) {
-      *response->mutable_indices() = PlaceOf(result.new_indices, result.indices);
-    }
     if (result.new_counts || result.counts) {
       *response->mutable_segment_counts() = PlaceOf(result.new_counts, result.counts);
+    }
+  }
+  if constexpr (requires { response->mutable_indices(); }) {
+    if (result.new_indices || result.indices) {
+      *response->mutable_indices() = PlaceOf(result.new_indices, result.indices);
     }
   }
 }
@@ -149,10 +150,11 @@ grpc::ByteBuffer Pack(const Reply* reply, const Result* result) {
       arrays.push_back({Response::kCarryOutFieldNumber, {}, *result->carry_out});
   }
   if (reply != nullptr) {
-    if constexpr (
-        requires { response.set_count(0); } && requires { response.mutable_indices(); }) {
+    if constexpr (requires { response.mutable_segment_counts(); }) {
       response.set_count(reply->num_kept);
       if (!reply->counts.empty()) arrays.push_back({Response::kSegmentCountsFieldNumber, {}, reply->counts});
+    }
+    if constexpr (requires { response.mutable_indices(); }) {
       if (!reply->indices.empty()) arrays.push_back({Response::kIndicesFieldNumber, {}, reply->indices});
     }
     if constexpr (requires { response.mutable_keys(); }) {

@@ -54,11 +54,21 @@ absl::StatusOr<ProgramStep> DecodePrimitive(const WireStep& wire) {
   return OneArray(wire.values(), wire.out(), operation);
 }
 
+// What the spec returns has a name.
+template <class WireStep>
+absl::Status CheckIndicesOut(const WireStep& wire) {
+  if (!wire.spec().return_indices() || !wire.indices_out().empty()) return absl::OkStatus();
+  return InvalidField("FIELD_CONFLICT", "spec.return_indices",
+                      "nothing names the indices: set indices_out, or leave return_indices out");
+}
+
 absl::StatusOr<ProgramStep> Decode(const v1::ScanStep& wire) {
   PREFIXD_ASSIGN_OR_RETURN(ProgramStep step, DecodePrimitive(wire));
+  PREFIXD_RETURN_IF_ERROR(CheckIndicesOut(wire));
   AddIfNamed(Role::kSegmentOffsets, wire.segment_offsets(), &step.reads);
   AddIfNamed(Role::kCoefficients, wire.coefficients(), &step.reads);
   AddIfNamed(Role::kKeys, wire.keys(), &step.reads);
+  AddIfNamed(Role::kIndicesOut, wire.indices_out(), &step.writes);
   return step;
 }
 absl::StatusOr<ProgramStep> Decode(const v1::DifferenceStep& wire) { return DecodePrimitive(wire); }
@@ -78,10 +88,7 @@ absl::StatusOr<ProgramStep> Decode(const v1::CompactStep& wire) {
     return InvalidField("FIELD_CONFLICT", "spec.omit_values",
                         "out names values that the spec omits: leave one of them out");
   }
-  if (wire.spec().return_indices() && wire.indices_out().empty()) {
-    return InvalidField("FIELD_CONFLICT", "spec.return_indices",
-                        "nothing names the indices: set indices_out, or leave return_indices out");
-  }
+  PREFIXD_RETURN_IF_ERROR(CheckIndicesOut(wire));
   AddIfNamed(Role::kMask, wire.mask(), &step.reads);
   AddIfNamed(Role::kSegmentOffsets, wire.segment_offsets(), &step.reads);
   AddIfNamed(Role::kKeys, wire.keys(), &step.reads);

@@ -48,6 +48,7 @@ PieceRunner::PieceRunner(std::shared_ptr<const Work> work, CallShape shape, Plac
       inline_value_bytes_(places_.values_sink() ? 0 : work_->shape().value_bytes),
       inline_index_bytes_(places_.indices_sink() ? 0 : work_->shape().index_bytes),
       num_items_(places_.num_items() ? places_.num_items() : NumItemsOf(work_->operation())),
+      first_item_(carry_in ? carry_in->num_items : 0),
       carry_in_(std::move(carry_in)),
       returns_carry_(returns_carry),
       // Values that are resident are cut at groups' ends, unless the array begins or ends inside one.
@@ -205,7 +206,7 @@ absl::Status PieceRunner::Resume(BorrowedLane& lane) {
 
 absl::Status PieceRunner::TakeCarry(BorrowedLane& lane) {
   PREFIXD_RETURN_IF_ERROR(Resume(lane));
-  ScanCarry carry;
+  ScanCarry carry = {.num_items = first_item_ + done_.totals.num_items};
   absl::Status status;
   if (has_carry_) status = lane.lane->CopyToHost(lane.scalar.host.data(), carry_.data(), work_->shape().carry_bytes);
   if (status.ok() && open_.num_items() > 0) {
@@ -403,7 +404,7 @@ absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool d
                        .indices = outputs->indices.data,
                        .scalar = lane.scalar.data(direct || work_->WritesScalarOnce()),
                        .num_items = closed,
-                       .first_item = done_.totals.num_items - open_.num_items()};
+                       .first_item = first_item_ + done_.totals.num_items - open_.num_items()};
   PREFIXD_RETURN_IF_ERROR(BringIn(lane, piece, direct, &arrays));
   if (closed > 0 || (shape.is_reduced && num_offsets_ > 1) || shape.counts_segments || shape.has_initial) {
     arrays.carry_in = has_carry_ ? carry_.data() : nullptr;

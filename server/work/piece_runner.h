@@ -188,6 +188,7 @@ class PieceRunner {
   const uint64_t inline_value_bytes_;  // What an output item takes in replies.
   const uint64_t inline_index_bytes_;
   const std::optional<uint64_t> num_items_;  // The whole array's, if it is known.
+  const uint64_t first_item_;                // The first one's index, where other calls had those before.
   std::optional<ScanCarry> carry_in_;        // Until the first piece runs.
   const bool returns_carry_;
   std::optional<std::string> carry_out_;

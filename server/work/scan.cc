@@ -1,6 +1,7 @@
 #include "server/work/scan.h"
 
 #include "base/status.h"
+#include "kernels/args/extrema.h"
 
 namespace prefixd {
 namespace {
@@ -10,6 +11,10 @@ bool IsWhole(const ScanSpec& spec) { return HasManyArrays(spec) || spec.include_
 
 // With the initial value an exclusive scan has its results, and the carry behind them is one more. Where a carry is no
 // result, because it has more bits, an inclusive scan has all results but the initial value.
+uint64_t CarryBytesOf(const ScanSpec& spec) {
+  return spec.return_indices ? sizeof(ExtremumCarry) : CarryBytes(spec.output(), spec.precision);
+}
+
 bool CarryIsResult(const ScanSpec& spec) { return CarryBytes(spec.output(), spec.precision) == SizeOf(spec.output()); }
 ScanKind KindOf(const ScanSpec& spec) {
   if (!spec.include_initial) return spec.kind;
@@ -21,9 +26,10 @@ class ScanWork final : public Work {
   ScanWork(const Device& device, const ScanSpec& spec)
       : Work(device, spec,
              {.value_bytes = SizeOf(spec.output()),
-              .carry_bytes = IsWhole(spec) ? 0 : CarryBytes(spec.output(), spec.precision),
+              .index_bytes = spec.return_indices ? SizeOf(spec.index_dtype) : 0,
+              .carry_bytes = IsWhole(spec) ? 0 : CarryBytesOf(spec),
               .depends_on_cuts = !IsWhole(spec) && DependsOnCuts(spec.algorithm, spec.op, spec.output()),
-              .in_place = !spec.include_initial,
+              .in_place = !spec.include_initial && !spec.return_indices,
               .is_whole = IsWhole(spec),
               .has_offsets = spec.segmented,
               .keys = spec.key_dtype,
@@ -78,7 +84,11 @@ class ScanWork final : public Work {
                       .coefficient = scan_.coefficient.value_or(Value()),
                       .init = init,
                       .carry_in = arrays.carry_in,
-                      .carry_out = carry_out});
+                      .carry_out = carry_out,
+                      .indices = scan_.return_indices ? arrays.indices : nullptr,
+                      .index_dtype = scan_.index_dtype,
+                      .last_index = scan_.last_index,
+                      .first_item = arrays.first_item});
   }
 
   void Describe(const WorkTotals& /*totals*/, Result* /*result*/) const override {}

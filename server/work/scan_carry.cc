@@ -1,5 +1,6 @@
 #include "server/work/scan_carry.h"
 
+#include <cstring>
 #include <string_view>
 #include <variant>
 
@@ -26,8 +27,14 @@ std::string HeadOf(const Work& work) {
     head.append(reinterpret_cast<const char*>(&coefficient.bits), sizeof(coefficient.bits));
   }
   if (scan.precision != Precision::kNative) head.push_back(static_cast<char>(scan.precision));
+  if (scan.return_indices) {
+    head.push_back(static_cast<char>(scan.index_dtype));
+    head.push_back(static_cast<char>(scan.last_index));
+  }
   return head;
 }
+
+bool HasIndices(const Work& work) { return std::get<ScanSpec>(work.operation()).return_indices; }
 
 }  // namespace
 
@@ -56,6 +63,7 @@ absl::Status CheckCarries(const Work& work) {
 std::string EncodeCarry(const Work& work, const ScanCarry& carry) {
   std::string bytes = HeadOf(work);
   bytes.push_back(carry.value.empty() ? '\0' : '\1');
+  if (HasIndices(work)) bytes.append(reinterpret_cast<const char*>(&carry.num_items), sizeof(carry.num_items));
   bytes += carry.value;
   bytes += carry.open_items;
   bytes += carry.open_coefficients;
@@ -72,13 +80,17 @@ absl::StatusOr<ScanCarry> DecodeCarry(const Work& work, const Payload& bytes) {
   const uint64_t value_bytes = work.shape().carry_bytes;
   const uint64_t open_item_bytes = work.item_bytes() * (work.shape().has_coefficients ? 2 : 1);
   const uint64_t max_open = work.shape().depends_on_cuts ? (kGroupItems - 1) * open_item_bytes : 0;
-  if (bytes.size() > head.size() + 1 + value_bytes + max_open) return error("; it is too long");
+  const uint64_t count_bytes = HasIndices(work) ? sizeof(ScanCarry::num_items) : 0;
+  if (bytes.size() > head.size() + 1 + count_bytes + value_bytes + max_open) return error("; it is too long");
   const std::string text = bytes.ToString();
   if (text.size() <= head.size() || text.compare(0, head.size(), head) != 0) return error("");
   const char flag = text[head.size()];
   size_t at = head.size() + 1;
   ScanCarry carry;
   if (flag != '\0' && flag != '\1') return error("");
+  if (text.size() - at < count_bytes) return error("; it is too short");
+  std::memcpy(&carry.num_items, text.data() + at, count_bytes);
+  at += count_bytes;
   if (flag == '\1') {
     if (text.size() - at < value_bytes) return error("; it is too short");
     carry.value = text.substr(at, value_bytes);

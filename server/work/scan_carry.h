@@ -5,6 +5,7 @@
 #ifndef PREFIXD_SERVER_WORK_SCAN_CARRY_H_
 #define PREFIXD_SERVER_WORK_SCAN_CARRY_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -15,6 +16,7 @@
 namespace prefixd {
 
 struct ScanCarry {
+  uint64_t num_items = 0;         // Elements so far, of a scan with indices.
   std::string value;              // The carry of all whole groups. Empty: there are none.
   std::string open_items;         // The elements since the last whole group, where the bits depend on cuts.
   std::string open_coefficients;  // Theirs, if they have some.

@@ -191,10 +191,11 @@ TEST_F(ArrayTest, APlaceWithoutUseIsAnError) {
                 client_.RunOnArrays(ScanSpec{.dtype = DType::kI32}, {.values = array, .mask = ArrayPart(array)}, ignore)
                     .status()),
             "mask");
-  EXPECT_EQ(ErrorField(
-                client_.RunOnArrays(ScanSpec{.dtype = DType::kI32}, {.values = array, .indices_to = NewArray{}}, ignore)
-                    .status()),
-            "indices_sink");
+  EXPECT_EQ(
+      ErrorField(
+          client_.RunOnArrays(DifferenceSpec{.dtype = DType::kI32}, {.values = array, .indices_to = NewArray{}}, ignore)
+              .status()),
+      "indices_sink");
 }
 
 }  // namespace

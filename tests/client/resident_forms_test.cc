@@ -1,10 +1,11 @@
 // The forms of scans and reduces against a real server in this process, of values on this side and of resident arrays:
-// along an axis, by segments, by a linear recurrence, with the initial value.
+// along an axis, by segments, by a linear recurrence, with the initial value, with indices.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -291,6 +292,60 @@ TEST_F(ResidentTest, LinearRecurrences) {
             "COEFFICIENTS_LENGTH");
   EXPECT_EQ(reason(values, {.op = Op::kLinearRecurrence, .coefficients = Given(factors->Part(0, kCut))}),
             "COEFFICIENTS_LENGTH");
+}
+
+TEST_F(ResidentTest, ExtremaWithTheirIndices) {
+  std::vector<float> values = Values<float>(300'000);
+  for (size_t i = 1; i < values.size(); i += 3) values[i] = values[i - 1];
+  std::vector<float> maxima = values;
+  std::vector<uint64_t> first(values.size()), last(values.size());
+  for (size_t i = 1; i < values.size(); ++i) {
+    maxima[i] = std::max(maxima[i - 1], values[i]);
+    first[i] = maxima[i] == maxima[i - 1] ? first[i - 1] : i;
+    last[i] = maxima[i] == values[i] ? i : last[i - 1];
+  }
+  const ScanOptions<float> of_first = {.op = Op::kMax, .return_indices = true};
+  const ScanOptions<float> of_last = {.op = Op::kMax, .return_indices = true, .last_index = true};
+  const auto array = client_.CreateArray<float>(values);
+  const auto from_here = client_.Scan<float>(values, of_first);
+  ASSERT_TRUE(from_here.ok()) << from_here.status();
+  EXPECT_EQ(from_here->values, maxima);
+  EXPECT_EQ(from_here->indices, first);
+  const auto from_there = client_.Scan<float>(*array, of_last);
+  ASSERT_TRUE(from_there.ok()) << from_there.status();
+  EXPECT_EQ(from_there->values, maxima);
+  EXPECT_EQ(from_there->indices, last);
+  const auto into = client_.ScanInto<float>(*array, {.values = NewArray{}, .indices = NewArray{}}, of_first);
+  ASSERT_TRUE(into.ok()) << into.status();
+  EXPECT_EQ(*into->values.Read<float>(), maxima);
+  EXPECT_EQ(*into->indices.Read<uint64_t>(), first);
+  EXPECT_EQ(ErrorReason(client_.Scan<float>(values, {.return_indices = true}).status()), "UNSUPPORTED_COMBINATION");
+
+  Program program;
+  const auto scan = program.ScanExtrema(program.Input<float>(*array), of_last);
+  program.Output(scan.values, NewArray{});
+  program.Output(scan.indices, NewArray{});
+  auto result = client_.Run(program);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(*result->TakeArray(scan.values)->Read<float>(), maxima);
+  EXPECT_EQ(*result->TakeArray(scan.indices)->Read<uint64_t>(), last);
+  Program without;
+  const auto alone = without.ScanExtrema(without.Input<float>(*array), of_first);
+  without.Output(alone.values, NewArray{});
+  EXPECT_TRUE(client_.Run(without).ok());
+
+  // Chunk by chunk, to a sink that takes both, and refused where it takes values alone.
+  const ScanSpec spec = {.dtype = DType::kF32, .op = Op::kMax, .return_indices = true, .index_dtype = DType::kU32};
+  auto stream = client_.OpenScan(spec);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  ASSERT_TRUE((*stream)->Write({.values = AsBytes(absl::MakeConstSpan(values).first(1'000))}).ok());
+  (*stream)->WritesDone();
+  std::string indices;
+  for (ScanReply reply; (*stream)->Read(&reply);) indices += reply.indices;
+  EXPECT_TRUE((*stream)->Finish().ok());
+  const std::vector<uint32_t> expected(first.begin(), first.begin() + 1'000);
+  ASSERT_EQ(indices.size(), expected.size() * sizeof(uint32_t));
+  EXPECT_EQ(std::memcmp(indices.data(), expected.data(), indices.size()), 0);
 }
 
 TEST_F(ResidentTest, WithTheInitialValue) {

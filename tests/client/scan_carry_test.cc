@@ -34,10 +34,15 @@ class ScanCarryTest : public ResidentTest {
     if (place == 0) return client_.Scan<T, Out>(part, options);
     PREFIXD_ASSIGN_OR_RETURN(const Array array, client_.CreateArray<T>(part));
     if (place == 1) return client_.Scan<T, Out>(array, options);
-    const Target to = place == 2 ? Target(NewArray{}) : Target(ArrayPart(array));
+    const bool in_place = place == 3 && !options.return_indices;
+    ScanTargets to = {in_place ? Target(ArrayPart(array)) : Target(NewArray{})};
+    if (options.return_indices) to.indices = NewArray{};
     PREFIXD_ASSIGN_OR_RETURN(ResidentResult left, (client_.ScanInto<T, Out>(array, to, options)));
     ScanResult<Out> result = {{}, std::move(left.timing), std::move(left.carry)};
-    PREFIXD_ASSIGN_OR_RETURN(result.values, (place == 2 ? left.values : array).template Read<Out>());
+    PREFIXD_ASSIGN_OR_RETURN(result.values, (in_place ? array : left.values).template Read<Out>());
+    if (options.return_indices) {
+      PREFIXD_ASSIGN_OR_RETURN(result.indices, left.indices.template Read<uint64_t>());
+    }
     return result;
   }
 
@@ -47,6 +52,7 @@ class ScanCarryTest : public ResidentTest {
     const auto expected = client_.Scan<T, Out>(values, options);
     ASSERT_TRUE(expected.ok()) << expected.status();
     std::vector<Out> joined;
+    std::vector<uint64_t> indices;
     places_.clear();
     size_t first = 0;
     for (size_t i = 0; i <= cuts.size(); ++i) {
@@ -57,9 +63,12 @@ class ScanCarryTest : public ResidentTest {
       ASSERT_TRUE(scanned.ok()) << scanned.status();
       ASSERT_EQ(scanned->carry.has_value(), options.return_carry);
       joined.insert(joined.end(), scanned->values.begin(), scanned->values.end());
+      indices.insert(indices.end(), scanned->indices.begin(), scanned->indices.end());
       if (scanned->carry) options.carry_in = Carry::FromBytes(scanned->carry->ToBytes());  // As if kept in a file.
       first = end;
     }
+    EXPECT_TRUE(indices == expected->indices) << "after cuts at " << testing::PrintToString(cuts);
+    EXPECT_EQ(indices.size(), options.return_indices ? values.size() : 0);
     ASSERT_EQ(joined.size(), expected->values.size());
     const auto wrong = std::mismatch(joined.begin(), joined.end(), expected->values.begin(),
                                      [](const Out& a, const Out& b) { return std::memcmp(&a, &b, sizeof(Out)) == 0; });
@@ -82,7 +91,11 @@ class ScanCarryTest : public ResidentTest {
     for (size_t& cut : cuts) cut = Below(values.size() + 1);
     std::sort(cuts.begin(), cuts.end());
     ScanOptions<Out> options = {.op = op, .kind = kind};
-    if (Below(2) == 0) options.init = Out{3};
+    const bool may_have_indices =
+        std::is_same_v<T, Out> && (op == Op::kMin || op == Op::kMax) && kind == ScanKind::kInclusive;
+    options.return_indices = may_have_indices && Below(2) == 0;
+    options.last_index = options.return_indices && Below(2) == 0;
+    if (!options.return_indices && Below(2) == 0) options.init = Out{3};
     Compare<T, Out>(options, values, cuts);
   }
 

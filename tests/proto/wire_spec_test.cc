@@ -93,7 +93,10 @@ ScanSpec AnyScan(Random& random) {
                    .num_items = random.AnyLength(),
                    .axis = random.AnyAxis(),
                    .key_dtype = random.Coin() ? std::nullopt : std::optional(random.ServedDType()),
-                   .include_initial = random.Coin()};
+                   .include_initial = random.Coin(),
+                   .return_indices = random.Coin(),
+                   .index_dtype = random.Coin() ? DType::kU64 : DType::kU32,
+                   .last_index = random.Coin()};
   random.SetOperator(&spec);
   if (spec.op == Op::kLinearRecurrence && random.Coin()) spec.coefficient = random.ValueOf(spec.dtype);
   return spec;
@@ -232,6 +235,8 @@ TEST(WireSpec, AFaultIsNamedWithItsReasonAndField) {
            s->set_row_items(0);
          }),
          kInvalid, "SHAPE", "spec.row_items");
+  expect(scan([](Scan* s) { s->set_index_dtype(v1::DTYPE_U16); }), kInvalid, "UNSUPPORTED_COMBINATION",
+         "spec.index_dtype");
   expect(scan([](Scan* s) { s->mutable_algorithm()->set_items_per_thread(3); }), kInvalid, "ALGORITHM_CHOICE",
          "spec.algorithm.items_per_thread");
   EXPECT_EQ(scan([](Scan* s) {

@@ -153,7 +153,7 @@ TEST(CodecTest, WhatIsNotServedYetSaysSo) {
   EXPECT_EQ(scan([](R* r) { r->mutable_sink()->mutable_shared_memory(); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_sink()->mutable_device_memory(); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(scan([](R* r) { r->mutable_sink()->mutable_new_array()->set_device_index(1); }), "NOT_IMPLEMENTED");
-  EXPECT_EQ(scan([](R* r) { r->mutable_indices_sink(); }), "NOT_IMPLEMENTED");
+  EXPECT_EQ(scan([](R* r) { r->mutable_indices_sink()->mutable_device_memory(); }), "NOT_IMPLEMENTED");
 }
 
 TEST(CodecTest, AnOpThatHasNoMeaningOnTheTypeIsRefused) {
