@@ -22,7 +22,7 @@ namespace prefixd {
 
 // What joins the parts of an array in such a scan.
 struct ExtremumCarry {
-  Value value;  // Of AccumulatorOf(dtype).
+  Value value;  // AccumulatorOf(dtype) is its type.
   uint64_t index = 0;
 };
 static_assert(sizeof(ExtremumCarry) == 16);

@@ -22,9 +22,9 @@ struct MarkParams {
   const T* in;
   const T* extrema;
   Index* marks;
-  uint64_t num_items;   // Of all arrays.
+  uint64_t num_items;   // All arrays have together.
   uint64_t width;       // Items of a row of the matrix: of an array, or of all arrays one each.
-  uint64_t last_index;  // Of an array.
+  uint64_t last_index;  // In an array.
   uint64_t first_item;  // Added to each index.
   const uint64_t* offsets;
   uint64_t num_segments;

@@ -402,7 +402,7 @@ class StepCheck {
     return InvalidField("PROGRAM_TYPE", field, StrCat("indices are u32 or u64, not ", Name(dtype), ": cast them"));
   }
 
-  // Of the step's values, in a type that the spec says.
+  // Whether those of the step's values fit the type that its spec says.
   absl::Status CheckIndicesFit(DType index_dtype) {
     PREFIXD_RETURN_IF_ERROR(CheckIndexType(index_dtype, "spec.index_dtype"));
     const Length& length = Read(Role::kValues).length;
