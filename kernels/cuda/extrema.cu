@@ -4,7 +4,6 @@
 // neighbours' extrema come from the cache. Traffic: reads the extrema, or these and the elements; writes the marks.
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
 #include "kernels/args/check.h"
 #include "kernels/cuda/extrema.h"
@@ -40,7 +39,7 @@ struct Place {
 };
 __device__ Place PlaceOf(uint64_t item, uint64_t width, uint64_t num_items) {
   if (width == num_items) return {0, item};
-  if (num_items <= std::numeric_limits<uint32_t>::max()) {  // A long division takes as long as twenty loads' turns.
+  if (num_items >> 32 == 0) {  // A long division takes as long as twenty loads' turns.
     const auto row = static_cast<uint32_t>(item) / static_cast<uint32_t>(width);
     return {row, static_cast<uint32_t>(item) - row * static_cast<uint32_t>(width)};
   }
@@ -69,7 +68,7 @@ __global__ void __launch_bounds__(kMarkThreads) MarkKernel(const MarkParams<T, I
     if (item >= p.num_items) continue;
     const Place place = PlaceOf(item, p.width, p.num_items);
     const uint64_t index = p.interleaved ? place.row : place.column;
-    const Index none = p.reverse ? std::numeric_limits<Index>::max() : 0;
+    const Index none = p.reverse ? ~Index{0} : 0;
     marks[i] = IsMarked(p, item, index) ? static_cast<Index>(p.first_item + index) : none;
   }
 #pragma unroll
