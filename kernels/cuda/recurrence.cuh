@@ -90,7 +90,8 @@ class TileItems<Op::kLinearRecurrence, T, T> {
 // The same in the stages of a ring: terms, and coefficients unless all are one. The sizes are by measurement: with
 // twice as many stages of half the size it is slower by 4 to 9 %, with more or fewer warps that look back by 1 to 23 %.
 template <class T>
-struct RingElements<Op::kLinearRecurrence, T, T> {
+struct RingElements<Op::kLinearRecurrence, T, T>
+    : RingResults<Operator<Op::kLinearRecurrence, T>, ScanRun<Operator<Op::kLinearRecurrence, T>, Step<T>, T>> {
   using Params = RecurrenceParams<T>;
   using Shape = RingScanShape<RingTileShape<RingShape<T, 6>>, 8, sizeof(T) == 4 ? 8 : 2, 2>;
   using Run = ScanRun<Operator<Op::kLinearRecurrence, T>, Step<T>, T>;
@@ -118,7 +119,7 @@ struct RingElements<Op::kLinearRecurrence, T, T> {
     if (p.coefficients != nullptr) coefficients[stage][item] = exists ? p.coefficients[begin + item] : T{};
   }
 
-  __device__ void LoadRun(const Params& p, uint32_t stage, int leaf, Step<T> (&elements)[4]) const {
+  __device__ void LoadRun(const Params& p, uint32_t stage, uint64_t, int leaf, Step<T> (&elements)[4]) const {
     const int first_item = leaf * Shape::kLeafItems + 4 * LaneOfWarp();
     T of_run[4];
     prefixd::cuda::LoadRun(&terms[stage][first_item], of_run);

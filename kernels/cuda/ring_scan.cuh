@@ -32,10 +32,69 @@
 
 namespace prefixd::cuda {
 
+// What stands before the first element, and where results go: to one array.
+template <class Operator, class Run>
+struct RingResults {
+  // Called by all threads of the block, before any of them meet.
+  template <class In, class Out>
+  static __device__ auto LoadStart(const ScanParams<In, Out>& p) {
+    return prefixd::cuda::LoadStart<Operator>(p);
+  }
+
+  // Stores the results of a leaf, all of which exist. Called by all lanes.
+  template <class In, class Out>
+  static __device__ void StoreLeaf(const ScanParams<In, Out>& p, uint64_t leaf_begin, const Run& run) {
+    using Result = typename Run::Result;
+    Result results[4];
+    run.GetResults(results);
+    StoreRow(reinterpret_cast<Result*>(p.out + leaf_begin), results);
+  }
+
+  // Stores those results of a run that exist.
+  template <class In, class Out>
+  static __device__ void StoreItems(const ScanParams<In, Out>& p, uint64_t first_item, const Run& run) {
+    Out results[kRunItems<Out>];
+    GetResults(run, results);
+#pragma unroll
+    for (int i = 0; i < kRunItems<Out>; ++i) {
+      if (first_item + i < p.num_items) p.out[first_item + i] = results[i];
+    }
+  }
+
+  // Writes carry_out. Needs: the run has the array's last item.
+  template <class In, class Out>
+  static __device__ void KeepCarry(const ScanParams<In, Out>& p, uint64_t first_item, const Run& run) {
+    Out results[kRunItems<Out>];
+    GetResults(run, results);
+#pragma unroll
+    for (int i = 0; i < kRunItems<Out>; ++i) {
+      if (first_item + i != p.num_items - 1) continue;
+      __threadfence();
+      if constexpr (requires { typename Operator::Carry; }) {
+        StoreCarry<Operator>(p, run.items[i]);
+      } else {
+        *static_cast<Out*>(p.carry_out) = results[i];
+      }
+    }
+  }
+
+ private:
+  template <class Out>
+  static constexpr int kRunItems = 4 * sizeof(typename Run::Result) / sizeof(Out);
+
+  template <class Out>
+  static __device__ void GetResults(const Run& run, Out (&results)[kRunItems<Out>]) {
+    typename Run::Result packed[4];
+    run.GetResults(packed);
+    static_assert(sizeof(packed) == sizeof(results));
+    memcpy(results, packed, sizeof(results));
+  }
+};
+
 // The elements in the stages, and how they get there and to the lanes: those of one array. Operators whose elements
-// stand in several arrays have their own.
+// or results stand in several arrays have their own.
 template <Op kOp, class In, class Out>
-struct RingElements {
+struct RingElements : RingResults<Operator<kOp, Out>, ScanRun<Operator<kOp, Out>, In, Out>> {
   using Params = ScanParams<In, Out>;
   using Tiles = RingScanTilesOf<In, Out>;
   using Shape = RingScanShape<typename Tiles::Type, 8, Tiles::kLookBackWarps>;
@@ -58,8 +117,9 @@ struct RingElements {
     items[stage][item] = begin + item < p.num_items ? p.in[begin + item] : In{};
   }
 
-  // The lane's run of a leaf. Called by all lanes.
-  __device__ void LoadRun(const Params&, uint32_t stage, int leaf, typename Run::Element (&elements)[4]) const {
+  // The lane's run of a leaf of the stage that begins at item `begin`. Called by all lanes.
+  __device__ void LoadRun(const Params&, uint32_t stage, uint64_t, int leaf,
+                          typename Run::Element (&elements)[4]) const {
     const In* leaf_items = &items[stage][leaf * Shape::kLeafItems];
     prefixd::cuda::LoadRun(reinterpret_cast<const typename Run::Element*>(leaf_items) + 4 * LaneOfWarp(), elements);
   }
@@ -118,7 +178,7 @@ class RingScan {
     }
     // The epoch and carry_in are read before anything is published: tile_scan.cuh says why.
     const uint32_t epoch = p_.states.Epoch();
-    const Item start = LoadStart<Operator>(p_);
+    const Item start = s_.elements.LoadStart(p_);
     if (p_.carry_in != nullptr) __threadfence();
     __syncthreads();
     if (warp < Shape::kReduceWarps) {
@@ -142,7 +202,6 @@ class RingScan {
   static_assert(kStateStages >= 1);
   using LaneRun = typename Elements::Run;
   using Element = typename LaneRun::Element;
-  using Result = typename LaneRun::Result;
 
   __device__ bool IsWhole(uint64_t begin) const { return Shape::IsWhole(begin, p_.num_items); }
 
@@ -167,7 +226,7 @@ class RingScan {
 #pragma unroll
       for (int row = 0; row < Shape::kReduceRows; ++row) {
         Element elements[4];
-        s_.elements.LoadRun(p_, at.stage, first_leaf + row, elements);
+        s_.elements.LoadRun(p_, at.stage, begin, first_leaf + row, elements);
         values[row] = LaneRun::Value(elements);
         if (!Operator::kAnyOrder && LaneOfWarp() == kWarpThreads - 1) {
           s_.last_runs[at.stage][first_leaf + row] = values[row];
@@ -268,7 +327,7 @@ class RingScan {
 #pragma unroll
     for (int row = 0; row < Shape::kScanRows; ++row) {
       Element elements[4];
-      s_.elements.LoadRun(p_, at.stage, first_leaf + row, elements);
+      s_.elements.LoadRun(p_, at.stage, begin, first_leaf + row, elements);
       runs[row].Join(elements, neutral_);
     }
     s_.prefixed[at.stage].Wait(at.parity);
@@ -277,9 +336,7 @@ class RingScan {
     for (int row = 0; row < Shape::kScanRows; ++row) {
       const int leaf = first_leaf + row;
       FinishRun<kExclusive>(at.stage, sub, leaf, prefix, runs[row]);
-      Result results[4];
-      runs[row].GetResults(results);
-      StoreRow(reinterpret_cast<Result*>(p_.out + begin + leaf * kLeafItems), results);
+      s_.elements.StoreLeaf(p_, begin + leaf * kLeafItems, runs[row]);
       // The rows are stored one by one: bursts of stores would get in the way of loads.
       __syncwarp();
     }
@@ -293,33 +350,17 @@ class RingScan {
 #pragma unroll 1
     for (int leaf = first_leaf; leaf < first_leaf + Shape::kScanRows; ++leaf) {
       Element elements[4];
-      s_.elements.LoadRun(p_, at.stage, leaf, elements);
+      s_.elements.LoadRun(p_, at.stage, begin, leaf, elements);
       LaneRun run;
       run.Join(elements, neutral_);
       const uint64_t first_item = begin + leaf * kLeafItems + LaneOfWarp() * kRunItems;
       FinishRun<false>(at.stage, sub, leaf, prefix, run);
       if (p_.carry_out != nullptr && first_item < p_.num_items && p_.num_items <= first_item + kRunItems) {
-        Out results[kRunItems];
-        GetResults(run, results);
-#pragma unroll
-        for (int i = 0; i < kRunItems; ++i) {
-          if (first_item + i != p_.num_items - 1) continue;
-          __threadfence();
-          if constexpr (requires { typename Operator::Carry; }) {
-            StoreCarry<Operator>(p_, run.items[i]);
-          } else {
-            *static_cast<Out*>(p_.carry_out) = results[i];
-          }
-        }
+        s_.elements.KeepCarry(p_, first_item, run);
       }
       __syncwarp();
       if (p_.exclusive) run.MakeExclusive(s_.leaf_prefixes[at.stage][leaf], IsFirstOfState(sub, leaf), prefix);
-      Out results[kRunItems];
-      GetResults(run, results);
-#pragma unroll
-      for (int i = 0; i < kRunItems; ++i) {
-        if (first_item + i < p_.num_items) p_.out[first_item + i] = results[i];
-      }
+      s_.elements.StoreItems(p_, first_item, run);
     }
   }
 
@@ -332,13 +373,6 @@ class RingScan {
 
   // Whether the leaf is the first of its state, so that it follows right after what the look-back found.
   __device__ bool IsFirstOfState(int sub, int leaf) const { return leaf == 0 && sub % kStateStages == 0; }
-
-  static __device__ void GetResults(const LaneRun& run, Out (&results)[kRunItems]) {
-    Result packed[4];
-    run.GetResults(packed);
-    static_assert(sizeof(packed) == sizeof(results));
-    memcpy(results, packed, sizeof(results));
-  }
 
   const Params& p_;
   Shared& s_;
