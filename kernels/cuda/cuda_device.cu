@@ -206,6 +206,13 @@ absl::Status CudaLane::CopyOnDevice(void* d_dst, const void* d_src, size_t size_
 
 absl::Status CudaLane::ScanWithIndices(const ScanArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Validate(args));
+  PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm,
+                           device_->ResolveFor(Primitive::kScan, args.output(), args.op, args));
+  if (FollowsNumerics(algorithm) && RingExtremaServe(args, context_)) {
+    PREFIXD_RETURN_IF_ERROR(Enter());
+    return Timed(Stage::kKernel, {.num_bytes = args.num_items * ItemBytes(args)}, "the scan kernel with indices",
+                 [&] { return LaunchRingExtrema(args, &context_); });
+  }
   PREFIXD_RETURN_IF_ERROR(Scan(ExtremaOf(args)));
   const MarkArgs marks = MarksOf(args);
   if (marks.NumItems() == 0) return absl::OkStatus();

@@ -4,12 +4,20 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/args/extrema.h"
 #include "kernels/cuda/launch.h"
 
 namespace prefixd::cuda {
+
+// Whether one launch does all of a scan with indices, for which Validate is OK: ring_extrema.cuh.
+bool RingExtremaServe(const ScanArgs& args, const LaunchContext& context);
+// Needs: they serve, and the lane's device is current. Enqueues one kernel.
+cudaError_t LaunchRingExtrema(const ScanArgs& args, LaunchContext* context);
+// What a block of it takes of shared memory, at most.
+inline constexpr size_t kRingExtremaSharedBytes = size_t{220} << 10;
 
 // Each needs the lane's device to be current, and items. Enqueues NumLaunches kernels.
 cudaError_t LaunchMarks(const MarkArgs& args, LaunchContext* context);
