@@ -156,6 +156,41 @@ class Bench {
     Free(d_in, d_out);
   }
 
+  // Scans by min or max that also say where each extremum stands.
+  template <class T>
+  void RunWithIndices(size_t n, const char* name) {
+    T* d_in;
+    T* d_out;
+    uint64_t* d_indices;
+    Check(cudaMalloc(&d_in, n * sizeof(T)));
+    Check(cudaMalloc(&d_out, n * sizeof(T)));
+    Check(cudaMalloc(&d_indices, n * sizeof(uint64_t)));
+    Fill<<<2048, 256>>>(d_in, n);
+    for (const DType index_dtype : {DType::kU32, DType::kU64}) {
+      // The copy moves as many bytes.
+      CopyTime(n * (2 * sizeof(T) + prefixd::SizeOf(index_dtype)) / 2);
+      for (const Op op : {Op::kMax, Op::kMin}) {
+        for (const bool last_index : {false, true}) {
+          prefixd::ScanArgs args;
+          args.dtype = prefixd::kDTypeOf<T>;
+          args.op = op;
+          args.in = d_in;
+          args.out = d_out;
+          args.num_items = n;
+          args.init = prefixd::Neutral(op, args.dtype);
+          args.indices = d_indices;
+          args.index_dtype = index_dtype;
+          args.last_index = last_index;
+          Line(std::string("cum") + std::string(prefixd::Name(op)) + (last_index ? " last" : " first") + " index " +
+                   std::string(prefixd::Name(index_dtype)) + " " + name,
+               n, double(n) * prefixd::ItemBytes(args), [&] { Check(lane_->Scan(args)); });
+        }
+      }
+    }
+    Check(cudaFree(d_indices));
+    Free(d_in, d_out);
+  }
+
   // Many small arrays in one launch, beside as many launches of CUB.
   void RunBatch(size_t num_arrays, size_t num_items) {
     float* d_in;
@@ -388,6 +423,11 @@ int main(int argc, char** argv) {
   bench.RunWide<prefixd::BFloat16, float>(n, "bf16 to f32");
   bench.Run<float>(size_t{1} << 30, "f32");
   bench.Run<uint8_t>((size_t{1} << 32) + 17, "u8");
+  for (const int log2 : {14, 16, 18, 20, 28}) bench.RunWithIndices<float>(size_t{1} << log2, "f32");
+  bench.RunWithIndices<double>(n, "f64");
+  bench.RunWithIndices<int32_t>(n, "i32");
+  bench.RunWithIndices<prefixd::BFloat16>(n, "bf16");
+  bench.RunWithIndices<uint8_t>(n, "u8");
   bench.RunDifference<float>(n, "f32");
   bench.RunDifference<double>(n, "f64");
   bench.RunDifference<prefixd::Float16>(n, "f16");

@@ -54,6 +54,18 @@ class ExtremaTest : public DeviceTest<OpParam> {
     return items;
   }
 
+  // The extremum changes from time to time all along, and many are equal to it.
+  template <class T>
+  std::vector<T> MakeClimbingItems(size_t num_items) {
+    std::vector<T> levels = MakeInput<T>(GetParam().op, static_cast<Data>(random().Below(kNumData)), 100, random());
+    std::sort(levels.begin(), levels.end(), [&](T a, T b) {
+      return IsBetter<Accumulator<T>>(GetParam().op, static_cast<Accumulator<T>>(b), static_cast<Accumulator<T>>(a));
+    });
+    std::vector<T> items(num_items);
+    for (size_t i = 0; i < num_items; ++i) items[i] = levels[random().Below(1 + i * levels.size() / num_items)];
+    return items;
+  }
+
   // How the indices are asked for; the rest of the arguments is the caller's.
   ScanArgs MakeArgs() {
     ScanArgs args = {.dtype = GetParam().dtype, .op = GetParam().op};
@@ -70,10 +82,40 @@ class ExtremaTest : public DeviceTest<OpParam> {
     return args.index_dtype == DType::kU32 ? ScanTo<T, uint32_t>(args, items) : ScanTo<T, uint64_t>(args, items);
   }
 
+  // Scans the parts between cuts, one after the other. The first part's indices begin at args.first_item.
+  template <class T>
+  Extrema<T> ScanParts(ScanArgs args, const std::vector<T>& items, std::vector<uint64_t> cuts) {
+    cuts.push_back(0);
+    cuts.push_back(items.size());
+    std::sort(cuts.begin(), cuts.end());
+    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    const uint64_t first_item = args.first_item;
+    Extrema<T> all;
+    DeviceArray<uint64_t> d_carries(lane(), std::vector<uint64_t>(4, ~uint64_t{0}));
+    int carry = 0;  // Which of the two was written last.
+    for (size_t part = 0; part + 1 < cuts.size(); ++part) {
+      args.first_item = first_item + cuts[part];
+      args.num_items = cuts[part + 1] - cuts[part];
+      args.carry_in = part == 0 ? nullptr : d_carries.data() + carry * 2;
+      carry = random().OneIn(2) ? carry : 1 - carry;
+      args.carry_out = d_carries.data() + carry * 2;
+      const auto extrema = Scan(args, std::vector<T>(items.begin() + cuts[part], items.begin() + cuts[part + 1]));
+      all.values.insert(all.values.end(), extrema.values.begin(), extrema.values.end());
+      all.indices.insert(all.indices.end(), extrema.indices.begin(), extrema.indices.end());
+      std::vector<uint64_t> words;
+      EXPECT_TRUE(d_carries.Read(&words));
+      EXPECT_EQ(words[carry * 2], Value::Of(static_cast<Accumulator<T>>(all.values.back())).bits);
+      EXPECT_EQ(words[carry * 2 + 1], all.indices.back());
+    }
+    return all;
+  }
+
+  bool aligned_ = false;  // Whether arrays begin where memory is aligned for every kernel.
+
  private:
   template <class T, class Index>
   Extrema<T> ScanTo(ScanArgs args, const std::vector<T>& items) {
-    const auto offset = [&] { return random().OneIn(2) ? 0 : 1 + random().Below(3); };
+    const auto offset = [&] { return aligned_ || random().OneIn(2) ? 0 : 1 + random().Below(3); };
     DeviceArray<T> d_items(lane(), items, offset());
     auto d_values = DeviceArray<T>::Poisoned(lane(), items.size(), offset());
     auto d_indices = DeviceArray<Index>::Poisoned(lane(), items.size(), offset());
@@ -133,30 +175,32 @@ TEST_P(ExtremaTest, InParts) {
     ScanArgs args = MakeArgs();
     args.reverse = false;
     const std::vector<T> items = MakeItems<T>(1 + random().Below(SmallSizesOnly() ? 4'000 : 300'000));
-    std::vector<uint64_t> cuts = {0, items.size()};
+    std::vector<uint64_t> cuts;
     for (int i = 0; i < 4; ++i) cuts.push_back(random().Below(items.size()));
-    std::sort(cuts.begin(), cuts.end());
-    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-    Extrema<T> all;
-    DeviceArray<uint64_t> d_carries(lane(), std::vector<uint64_t>(4, ~uint64_t{0}));
-    int carry = 0;  // Which of the two was written last.
-    for (size_t part = 0; part + 1 < cuts.size(); ++part) {
-      args.first_item = cuts[part];
-      args.num_items = cuts[part + 1] - cuts[part];
-      args.carry_in = part == 0 ? nullptr : d_carries.data() + carry * 2;
-      carry = random().OneIn(2) ? carry : 1 - carry;
-      args.carry_out = d_carries.data() + carry * 2;
-      const auto extrema = Scan(args, std::vector<T>(items.begin() + cuts[part], items.begin() + cuts[part + 1]));
-      all.values.insert(all.values.end(), extrema.values.begin(), extrema.values.end());
-      all.indices.insert(all.indices.end(), extrema.indices.begin(), extrema.indices.end());
-      std::vector<uint64_t> words;
-      ASSERT_TRUE(d_carries.Read(&words));
-      EXPECT_EQ(words[carry * 2], Value::Of(static_cast<Accumulator<T>>(all.values.back())).bits);
-      EXPECT_EQ(words[carry * 2 + 1], all.indices.back());
-    }
-    args.num_items = items.size();
     SCOPED_TRACE(Describe(args));
-    ASSERT_TRUE(AreSame(all, ExtremaOf(items, args.op, args.reverse, args.last_index)));
+    ASSERT_TRUE(AreSame(ScanParts(args, items, cuts), ExtremaOf(items, args.op, args.reverse, args.last_index)));
+  });
+}
+
+// Parts that have several groups of tiles, or of two types more than the rings of a large card hold at once.
+TEST_P(ExtremaTest, LargeAlignedParts) {
+  VisitDType(GetParam().dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    aligned_ = true;
+    ScanArgs args = MakeArgs();
+    args.reverse = false;
+    args.first_item = args.index_dtype == DType::kU32 ? 4'000'000'000 : (uint64_t{1} << 40) - 300'000;
+    size_t num_items = LargeSize();
+    if (!SmallSizesOnly() && args.op == Op::kMax) {
+      if (args.dtype == DType::kF32) num_items = 6'000'017;
+      if (args.dtype == DType::kU8) num_items = 11'500'017;
+    }
+    const std::vector<T> items = MakeClimbingItems<T>(num_items);
+    // The second part is whole stages.
+    const uint64_t first = num_items / 20 + random().Below(1'000);
+    SCOPED_TRACE(Describe(args));
+    ASSERT_TRUE(AreSame(ScanParts(args, items, {first, first + num_items / 4 / 8192 * 8192}),
+                        ExtremaOf(items, args.op, args.reverse, args.last_index, args.first_item)));
   });
 }
 
