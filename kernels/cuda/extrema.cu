@@ -39,7 +39,7 @@ struct Place {
 };
 __device__ Place PlaceOf(uint64_t item, uint64_t width, uint64_t num_items) {
   if (width == num_items) return {0, item};
-  if (num_items >> 32 == 0) {  // A long division takes as long as twenty loads' turns.
+  if (num_items >> 32 == 0) {  // Division of 64 bits takes some sixty instructions.
     const auto row = static_cast<uint32_t>(item) / static_cast<uint32_t>(width);
     return {row, static_cast<uint32_t>(item) - row * static_cast<uint32_t>(width)};
   }
