@@ -21,6 +21,12 @@ v1::RunBenchmarkRequest RequestOf(const BenchmarkSpec& spec) {
   for (const Algorithm& algorithm : spec.algorithms) EncodeAlgorithm(algorithm, wire.add_algorithms());
   for (const uint64_t num_items : spec.num_items) wire.add_num_items(num_items);
   wire.set_repetitions(spec.repetitions);
+  if (spec.axis) {
+    wire.set_axis(static_cast<uint32_t>(spec.axis->along));
+    wire.set_row_items(spec.axis->row_items);
+  }
+  if (spec.precision != Precision::kNative) wire.set_precision(EncodeEnum<v1::Precision>(spec.precision));
+  wire.set_return_indices(spec.return_indices);
   return wire;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "client/options.h"
 #include "kernels/algorithm.h"
+#include "kernels/spec.h"
 #include "kernels/types.h"
 
 namespace prefixd::client {
@@ -25,6 +26,10 @@ struct BenchmarkSpec {
   std::vector<Algorithm> algorithms = {};  // Empty: the device's default.
   std::vector<uint64_t> num_items;         // Sizes of the arrays, in elements.
   uint32_t repetitions = 20;               // Samples of each combination.
+  // The form, which each primitive must have. Types and operators without it are skipped.
+  std::optional<Axis> axis = {};
+  Precision precision = Precision::kNative;
+  bool return_indices = false;  // Of scan by min and max.
 };
 
 // By the device's clock, in nanoseconds.

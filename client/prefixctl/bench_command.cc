@@ -1,6 +1,7 @@
 #include "client/prefixctl/bench_command.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -88,7 +89,10 @@ client::BenchmarkSpec BenchSpec(const BenchFlags& flags, const client::ServerInf
                                 .ops = flags.ops,
                                 .algorithms = flags.algorithms,
                                 .num_items = flags.sizes,
-                                .repetitions = flags.repetitions};
+                                .repetitions = flags.repetitions,
+                                .precision = flags.precision,
+                                .return_indices = flags.indices};
+  if (flags.axis.axis) spec.axis = Axis{static_cast<Axis::Along>(*flags.axis.axis), *flags.axis.row_items};
   for (const client::Capability& listed : info.capabilities) {
     if (!Contains(flags.primitives, listed.primitive)) continue;
     if (flags.dtypes.empty()) AddOnce(listed.dtype, &spec.dtypes);
@@ -199,6 +203,17 @@ void AddBenchCommand(CLI::App& app, Commands* commands) {
       ->check(CLI::Range(1, 1000))
       ->type_name("COUNT")
       ->capture_default_str();
+  CLI::Option* const axis = AddNumber<uint32_t>(
+      bench, "--axis", 0, 1, "The arrays are matrices, and work goes down columns (0) or along rows (1)",
+      &flags->axis.axis);
+  CLI::Option* const row_items =
+      AddNumber<uint64_t>(bench, "--row-items", 1, std::numeric_limits<uint64_t>::max(),
+                          "With --axis: elements in a row, of which each size is a multiple", &flags->axis.row_items);
+  axis->needs(row_items);
+  row_items->needs(axis);
+  AddNamed<Precision>(bench, "--precision", "native, wide", "In what sums are made, as in scan (default native)",
+                      &flags->precision);
+  bench->add_flag("--indices", flags->indices, "Scans by min and max that also say where each result stands");
   bench->add_flag("--csv", flags->csv, "Print CSV, with times in nanoseconds");
   bench->add_option("--plot", flags->plot, "SVG file for a plot: GB/s over the number of elements")
       ->type_name("FILE")

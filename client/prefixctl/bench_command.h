@@ -9,6 +9,7 @@
 
 #include "client/benchmark.h"
 #include "client/client.h"
+#include "client/prefixctl/array_command.h"
 #include "client/prefixctl/command.h"
 #include "kernels/types.h"
 
@@ -26,6 +27,9 @@ struct BenchFlags {
   std::vector<Algorithm> algorithms = {{}};
   std::vector<uint64_t> sizes;  // In elements; at least one.
   uint32_t repetitions = 20;
+  AxisFlags axis;
+  Precision precision = Precision::kNative;
+  bool indices = false;
   bool csv = false;
   std::optional<std::string> plot;  // An SVG file.
 };

@@ -12,6 +12,7 @@
 #include "kernels/device.h"
 #include "prefixd/v1/admin.grpc.pb.h"
 #include "proto/array_message.h"
+#include "proto/wire_spec.h"
 #include "proto/wire_values.h"
 #include "server/arrays/array_store.h"
 #include "server/call/admission.h"
@@ -47,6 +48,13 @@ absl::StatusOr<BenchmarkSpec> Decode(const v1::RunBenchmarkRequest& request) {
   spec.sizes.assign(request.num_items().begin(), request.num_items().end());
   if (request.repetitions() != 0) spec.repetitions = request.repetitions();
   spec.request_id = request.request_id();
+  if (request.has_axis() || request.has_row_items()) {
+    PREFIXD_ASSIGN_OR_RETURN(spec.axis, DecodeAxis(request));
+  }
+  if (request.precision() != v1::PRECISION_UNSPECIFIED) {
+    PREFIXD_ASSIGN_OR_RETURN(spec.precision, DecodeEnum<Precision>(request.precision(), "precision"));
+  }
+  spec.return_indices = request.return_indices();
   return spec;
 }
 

@@ -43,6 +43,40 @@ uint64_t NumInputs(const Spec& spec) {
   return scan != nullptr && scan->has_coefficients ? 2 : 1;
 }
 
+// What an element takes of the array with results, and of the one with their indices.
+uint64_t ResultBytes(const Spec& spec) {
+  const auto* const scan = std::get_if<ScanSpec>(&spec);
+  return SizeOf(OutputOf(spec)) + (scan != nullptr && scan->return_indices ? SizeOf(scan->index_dtype) : 0);
+}
+
+// What it takes of all arrays on a side. The copy moves half of all bytes in and half out, so both sides have room for
+// the larger one.
+uint64_t SideBytes(const Spec& spec) { return std::max(NumInputs(spec) * SizeOf(InputOf(spec)), ResultBytes(spec)); }
+
+// Sets the form that the benchmark asks for. Errors: INVALID_ARGUMENT if the primitive has none such.
+template <class S>
+absl::Status SetForm(const BenchmarkSpec& form, S* spec) {
+  const auto has_none = [](std::string_view field, std::string_view what) {
+    return InvalidSpec(field, StrCat(Name(S::kPrimitive), " has no ", what, ": leave one of them out"));
+  };
+  if constexpr (requires { spec->axis; }) {
+    spec->axis = form.axis;
+  } else {
+    if (form.axis) return has_none("axis", "axis");
+  }
+  if constexpr (requires { spec->precision; }) {
+    spec->precision = form.precision;
+  } else {
+    if (form.precision != Precision::kNative) return has_none("precision", "precision");
+  }
+  if constexpr (std::is_same_v<S, ScanSpec>) {
+    spec->return_indices = form.return_indices;
+  } else {
+    if (form.return_indices) return has_none("return_indices", "indices of its results");
+  }
+  return absl::OkStatus();
+}
+
 // Fills the array with a random pattern, over and over. Synchronizes.
 absl::Status Fill(Lane& lane, DType dtype, std::byte* d_array, uint64_t num_bytes) {
   return VisitDType(dtype, [&](auto tag) -> absl::Status {
@@ -63,13 +97,17 @@ absl::Status Fill(Lane& lane, DType dtype, std::byte* d_array, uint64_t num_byte
 class Subject {
  public:
   Subject(Lane& lane, const Work& work, uint64_t num_items)
-      : lane_(lane), work_(work), num_items_(num_items), array_bytes_(MemoryBytes(num_items * work.item_bytes())) {}
+      : lane_(lane),
+        work_(work),
+        num_items_(num_items),
+        array_bytes_(MemoryBytes(num_items * work.item_bytes())),
+        result_bytes_(MemoryBytes(num_items * work.shape().value_bytes)) {}
 
   absl::Status Allocate(uint64_t flush_bytes) {
-    // For the copy both have room: it moves half of all bytes in and half out. A result may outweigh a tiny array.
     const uint64_t in_bytes = NumInputs(*SpecOf(work_.operation())) * array_bytes_;
-    PREFIXD_ASSIGN_OR_RETURN(d_in_, lane_.Allocate(in_bytes));
-    PREFIXD_ASSIGN_OR_RETURN(d_out_, lane_.Allocate(in_bytes));
+    const uint64_t side_bytes = std::max(in_bytes, result_bytes_ + MemoryBytes(num_items_ * work_.shape().index_bytes));
+    PREFIXD_ASSIGN_OR_RETURN(d_in_, lane_.Allocate(side_bytes));
+    PREFIXD_ASSIGN_OR_RETURN(d_out_, lane_.Allocate(side_bytes));
     PREFIXD_ASSIGN_OR_RETURN(d_scalar_, lane_.Allocate(sizeof(ReduceState)));
     PREFIXD_ASSIGN_OR_RETURN(d_flush_, lane_.Allocate(flush_bytes));
     return Fill(lane_, InputOf(work_.operation()), d_in_.data(), in_bytes);
@@ -84,8 +122,13 @@ class Subject {
   // A copy that moves num_bytes: half of them in, half of them out.
   absl::StatusOr<StageTimes> RunCopy(uint64_t num_bytes) {
     PREFIXD_RETURN_IF_ERROR(FlushCaches());
-    PREFIXD_RETURN_IF_ERROR(
-        lane_.CopyOnDevice(d_out_.data(), d_in_.data(), std::max(num_bytes / 2, uint64_t{1}), CopyTiming::kTimed));
+    // In several steps where the work moves some bytes more than once.
+    uint64_t left = std::max(num_bytes / 2, uint64_t{1});
+    while (left > 0) {
+      const uint64_t size = std::min<uint64_t>(left, d_out_.size_bytes());
+      PREFIXD_RETURN_IF_ERROR(lane_.CopyOnDevice(d_out_.data(), d_in_.data(), size, CopyTiming::kTimed));
+      left -= size;
+    }
     return Times();
   }
 
@@ -100,6 +143,7 @@ class Subject {
     return work_.Enqueue(lane_, {.in = d_in_.data(),
                                  .coefficients = work_.shape().has_coefficients ? d_in_.data() + array_bytes_ : nullptr,
                                  .values = d_out_.data(),
+                                 .indices = d_out_.data() + result_bytes_,
                                  .scalar = d_scalar_.data(),
                                  .num_items = num_items_});
   }
@@ -115,8 +159,9 @@ class Subject {
   const Work& work_;
   const uint64_t num_items_;
   const uint64_t array_bytes_;
-  Buffer d_in_;  // The coefficients stand behind the elements.
-  Buffer d_out_;
+  const uint64_t result_bytes_;
+  Buffer d_in_;   // The coefficients stand behind the elements.
+  Buffer d_out_;  // The indices stand behind the results.
   Buffer d_scalar_;
   Buffer d_flush_;
 };
@@ -193,6 +238,8 @@ absl::StatusOr<std::vector<BenchmarkCase>> Expand(const BenchmarkSpec& spec) {
                                  StrCat("these are more than ", kMaxCases, " combinations: ask for fewer"));
             }
             cases.push_back({SampleSpec(primitive, dtype, ops[op], algorithm), num_items});
+            const auto set_form = [&](auto& one) { return SetForm(spec, &one); };
+            PREFIXD_RETURN_IF_ERROR(std::visit(set_form, cases.back().spec));
           }
         }
       }
@@ -203,7 +250,7 @@ absl::StatusOr<std::vector<BenchmarkCase>> Expand(const BenchmarkSpec& spec) {
 
 uint64_t ArrayBytes(const BenchmarkCase& what) {
   constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
-  const uint64_t bytes_per_item = 2 * NumInputs(what.spec) * SizeOf(InputOf(what.spec));
+  const uint64_t bytes_per_item = 2 * SideBytes(what.spec);
   return what.num_items > kMost / bytes_per_item ? kMost : what.num_items * bytes_per_item;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ struct BenchmarkSpec {
   std::vector<uint64_t> sizes;        // In items.
   uint32_t repetitions = 20;          // Samples of each.
   std::string request_id;
+  // The form, for each primitive.
+  std::optional<Axis> axis = {};
+  Precision precision = Precision::kNative;
+  bool return_indices = false;
 };
 
 struct BenchmarkCase {
@@ -56,7 +61,9 @@ struct Measurement {
 };
 
 // All combinations, primitives outermost and sizes innermost; a primitive without an operator once for all of them.
-// Errors: INVALID_ARGUMENT (BENCHMARK_SPEC) for none, for more than 4,096, and for sizes or repetitions out of range.
+// Errors: INVALID_ARGUMENT (BENCHMARK_SPEC) for none, for more than 4,096, for sizes or repetitions out of range, and
+// for
+//         a form that one of the primitives does not have.
 absl::StatusOr<std::vector<BenchmarkCase>> Expand(const BenchmarkSpec& spec);
 
 // Bytes of the arrays that a case needs on the device; the largest number if it is too large to say.

@@ -72,6 +72,27 @@ class BenchTest(E2ETest):
                          [(dtype, size, 3 * size * item_bytes) for dtype, item_bytes in (("f32", 4), ("f64", 8))
                           for size in (1024, 4096, 16384)])
 
+    def test_forms_of_scans_and_reduces(self):
+        def bytes_of(*arguments):
+            measured = self.ctl_json("bench", *arguments, "--sizes", "2^12", "--repetitions", "2")["measurements"]
+            return [m.get("num_bytes") for m in measured]
+
+        self.assertEqual(bytes_of("scan,reduce,difference", "--axis", "1", "--row-items", "64"),
+                         [2 * 4 * 4096, 4 * (4096 + 64), 2 * 4 * 4096])
+        self.assertEqual(bytes_of("scan,reduce", "--axis", "0", "--row-items", "64", "--types", "u8"),
+                         [2 * 4096, 4096 + 64])
+        self.assertEqual(bytes_of("scan", "--precision", "wide", "--types", "f32,f64"), [8 * 4096, 16 * 4096])
+        # An index each; how often the device moves what it has read is its own.
+        narrow, wide = bytes_of("scan", "--indices", "--ops", "max", "--types", "u8,f64")
+        self.assertGreaterEqual(narrow, (1 + 1 + 8) * 4096)
+        self.assertGreaterEqual(wide, (8 + 8 + 8) * 4096)
+        sum_, max_ = bytes_of("scan", "--indices", "--ops", "sum,max")  # Sums have none.
+        self.assertIsNone(sum_)
+        self.assertIsNotNone(max_)
+        self.assert_fails("bench", "compact", "--axis", "1", "--row-items", "64", says="compact has no axis")
+        self.assert_fails("bench", "reduce", "--indices", says="reduce has no indices")
+        self.assert_fails("bench", "scan", "--axis", "1", code=2, says="--row-items")
+
     def test_json_tells_what_was_measured(self):
         bench = self.ctl_json("bench", "scan,reduce", "--types", "i32,f64", "--ops", "max,sum", *QUICK)
         info = self.ctl_json("info")
@@ -287,7 +308,7 @@ class BenchTest(E2ETest):
             ({"num_items": []}, "BENCHMARK_SPEC"), ({"num_items": [1, 0]}, "BENCHMARK_SPEC"),
             ({"num_items": [1] * 4097}, "BENCHMARK_SPEC"), ({"repetitions": 1001}, "BENCHMARK_SPEC"),
             ({"ops": [99]}, "UNKNOWN_ENUM"), ({"ops": [0]}, "UNKNOWN_ENUM"), ({"dtypes": [-1]}, "UNKNOWN_ENUM"),
-            ({"request_id": "a b"}, "REQUEST_ID"),
+            ({"request_id": "a b"}, "REQUEST_ID"), ({"precision": 7}, "UNKNOWN_ENUM"),
         ]:
             with self.subTest(fields=str(fields)[:60]):
                 with self.assertRaises(grpc.RpcError) as refused:

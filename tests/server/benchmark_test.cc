@@ -208,6 +208,16 @@ TEST_F(BenchmarkTest, NothingTooMuchOrOutOfRangeIsInvalid) {
   EXPECT_EQ(field(ScanOf({1}, 0)), "repetitions");
   EXPECT_EQ(field(ScanOf({1}, 1001)), "repetitions");
   spec = ScanOf({1});
+  spec.primitives = {Primitive::kScan, Primitive::kCompact};
+  spec.axis = Axis{.row_items = 1};
+  EXPECT_EQ(field(spec), "axis");
+  spec.axis.reset();
+  spec.precision = Precision::kWide;
+  EXPECT_EQ(field(spec), "precision");
+  spec.precision = Precision::kNative;
+  spec.return_indices = true;
+  EXPECT_EQ(field(spec), "return_indices");
+  spec = ScanOf({1});
   spec.request_id = "two words";
   EXPECT_EQ(ErrorReason(Run(spec)->result().status), "REQUEST_ID");
   EXPECT_EQ(ErrorReason(Run(Error(absl::StatusCode::kInvalidArgument, "UNKNOWN_ENUM", "ops", "x"))->result().status),
