@@ -125,8 +125,8 @@ class Lane {
   // Shape:   in: num_items of dtype; out: num_items of the output type. Disjoint, or one buffer where the sizes agree.
   // Needs:   in, out aligned to their element sizes.
   // Errors:  INVALID_ARGUMENT if (dtype, out_dtype, op) is not supported, or if in is out and the sizes differ;
-  //          those of Device::Resolve and CheckLength; UNIMPLEMENTED for a batch if the algorithm takes only one array,
-  //          and for wide sums of interleaved arrays; INVALID_ARGUMENT for indices that scan.h does not allow.
+  //          those of Device::Resolve and CheckLength; UNIMPLEMENTED for a batch if the algorithm takes only one array;
+  //          INVALID_ARGUMENT for indices that scan.h does not allow.
   // Cost:    reads n, writes n; the default takes one launch, of segments up to three. The bits follow
   //          kernels/NUMERICS.md if FollowsNumerics. With indices: extrema.h.
   // Example: [3,1,2,4], sum, carry_in 10 -> [13,14,16,20], carry_out 20; [200,100] of u8, sum, out u32 -> [200,300];

@@ -8,8 +8,6 @@
 namespace prefixd {
 namespace {
 
-bool IsDownColumns(const std::optional<Axis>& axis) { return axis && axis->along == Axis::Along::kColumn; }
-
 absl::Status CheckInitial(const ScanSpec& spec) {
   if (!spec.include_initial || (!spec.axis && !spec.segmented)) return absl::OkStatus();
   return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "spec.include_initial",
@@ -59,33 +57,18 @@ absl::Status CheckCoefficients(const ScanSpec& spec) {
   if (spec.has_coefficients && spec.coefficient) {
     return conflict("spec.coefficient", "there are coefficients and one coefficient for all: leave one of them out");
   }
-  const auto not_implemented = [](std::string_view field, std::string_view what) {
-    return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", field, what);
-  };
-  if (spec.segmented) {
-    return not_implemented("segment_offsets",
-                           "a linear recurrence takes no segments: let each begin with a coefficient of 0");
-  }
-  if (IsDownColumns(spec.axis)) {
-    return not_implemented("spec.axis", "a linear recurrence runs along rows, axis 1: transpose the matrix");
-  }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status CheckPrecision(Precision precision, DType dtype, DType out_dtype, Op op, bool interleaved) {
+absl::Status CheckPrecision(Precision precision, DType dtype, DType out_dtype, Op op) {
   if (precision == Precision::kNative) return absl::OkStatus();
-  if (!IsWideSum(dtype, out_dtype, op)) {
-    return Error(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.precision",
-                 StrCat("precision ", Name(precision), " is for sums of f32 and f64 to the same type, and ", Name(op),
-                        " of ", Name(dtype), out_dtype == dtype ? "" : StrCat(" to ", Name(out_dtype)),
-                        " was asked for: leave the precision out"));
-  }
-  if (!interleaved) return absl::OkStatus();
-  return Error(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED", "spec.precision",
-               StrCat("precision ", Name(precision),
-                      " down columns is not implemented: transpose the matrix, and work along its rows"));
+  if (IsWideSum(dtype, out_dtype, op)) return absl::OkStatus();
+  return Error(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_COMBINATION", "spec.precision",
+               StrCat("precision ", Name(precision), " is for sums of f32 and f64 to the same type, and ", Name(op),
+                      " of ", Name(dtype), out_dtype == dtype ? "" : StrCat(" to ", Name(out_dtype)),
+                      " was asked for: leave the precision out"));
 }
 
 absl::Status CheckItemsPerThread(uint64_t items_per_thread, std::string_view field) {
@@ -112,13 +95,13 @@ absl::Status CheckAxis(const Axis& axis, uint64_t num_items) {
 
 absl::Status CheckScan(const ScanSpec& spec) {
   PREFIXD_RETURN_IF_ERROR(CheckCoefficients(spec));
-  PREFIXD_RETURN_IF_ERROR(CheckPrecision(spec.precision, spec.dtype, spec.output(), spec.op, IsDownColumns(spec.axis)));
+  PREFIXD_RETURN_IF_ERROR(CheckPrecision(spec.precision, spec.dtype, spec.output(), spec.op));
   PREFIXD_RETURN_IF_ERROR(CheckInitial(spec));
   return CheckIndices(spec);
 }
 
 absl::Status CheckReduce(const ReduceSpec& spec) {
-  return CheckPrecision(spec.precision, spec.dtype, spec.output(), spec.op, IsDownColumns(spec.axis));
+  return CheckPrecision(spec.precision, spec.dtype, spec.output(), spec.op);
 }
 
 }  // namespace prefixd

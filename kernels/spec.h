@@ -76,8 +76,7 @@ struct ScanSpec {
 
 // Whether what the spec asks for goes together: a linear recurrence has coefficients, and nothing else has; an initial
 // value stands in front of one array; the precision is native, or that of a wide sum; extrema have indices.
-// Errors: INVALID_ARGUMENT (FIELD_CONFLICT, UNSUPPORTED_COMBINATION);
-//         UNIMPLEMENTED (NOT_IMPLEMENTED) for a recurrence of columns or segments, and for a wide sum of columns.
+// Errors: INVALID_ARGUMENT (FIELD_CONFLICT, UNSUPPORTED_COMBINATION).
 absl::Status CheckScan(const ScanSpec& spec);
 
 // value = init op in[0] op ... op in[n-1]; along an axis, such a value for each column or row.
@@ -103,8 +102,8 @@ struct ReduceSpec {
 // Errors: as CheckScan, of the precision.
 absl::Status CheckReduce(const ReduceSpec& spec);
 
-// What the two have in common. interleaved: it is down columns.
-absl::Status CheckPrecision(Precision precision, DType dtype, DType out_dtype, Op op, bool interleaved);
+// What the two have in common.
+absl::Status CheckPrecision(Precision precision, DType dtype, DType out_dtype, Op op);
 
 // `element comparison value`, by IEEE rules. kIsNan and kIsFinite have no use for the value.
 struct Predicate {

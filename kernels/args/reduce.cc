@@ -13,8 +13,7 @@ namespace prefixd {
 
 absl::Status Validate(const ReduceArgs& args) {
   PREFIXD_RETURN_IF_ERROR(ValidateOp(Primitive::kReduce, args.dtype, args.output(), args.op));
-  PREFIXD_RETURN_IF_ERROR(CheckPrecision(args.precision, args.dtype, args.output(), args.op,
-                                         args.num_arrays > 1 && args.order == BatchOrder::kInterleaved));
+  PREFIXD_RETURN_IF_ERROR(CheckPrecision(args.precision, args.dtype, args.output(), args.op));
   if ((args.state_out == nullptr) == (args.values == nullptr)) {
     return absl::InvalidArgumentError("a reduce needs a state_out or values, and not both");
   }

@@ -35,8 +35,7 @@ absl::Status ValidateIndices(const ScanArgs& args, bool has_carries) {
 
 absl::Status Validate(const ScanArgs& args) {
   PREFIXD_RETURN_IF_ERROR(ValidateOp(Primitive::kScan, args.dtype, args.output(), args.op));
-  PREFIXD_RETURN_IF_ERROR(CheckPrecision(args.precision, args.dtype, args.output(), args.op,
-                                         args.num_arrays > 1 && args.order == BatchOrder::kInterleaved));
+  PREFIXD_RETURN_IF_ERROR(CheckPrecision(args.precision, args.dtype, args.output(), args.op));
   const bool has_carries = args.carry_in != nullptr || args.carry_out != nullptr;
   if (args.offsets != nullptr && (has_carries || args.order != BatchOrder::kOneByOne)) {
     return absl::InvalidArgumentError("segments stand one by one, and have no carries");
@@ -46,9 +45,6 @@ absl::Status Validate(const ScanArgs& args) {
       args.offsets != nullptr ? args.num_items / std::max<uint64_t>(args.num_arrays, 1) : args.num_items;
   PREFIXD_RETURN_IF_ERROR(ValidateBatch(args.num_arrays, array_items, has_carries));
   PREFIXD_RETURN_IF_ERROR(ValidateIndices(args, has_carries));
-  if (args.op == Op::kLinearRecurrence && (args.offsets != nullptr || args.order != BatchOrder::kOneByOne)) {
-    return absl::UnimplementedError("a recurrence takes rows, but no columns and no segments");
-  }
   if (args.coefficients != nullptr) {
     if (args.op != Op::kLinearRecurrence) {
       return absl::InvalidArgumentError("coefficients are for a linear recurrence: leave them out");

@@ -29,7 +29,8 @@ struct ScanArgs {
   BatchOrder order = BatchOrder::kOneByOne;
   // Device: of segments, as in ReduceArgs. num_items is that of all.
   const uint64_t* offsets = nullptr;
-  // Device: a linear recurrence's, num_items of dtype for each array, disjoint from out. Null: all are `coefficient`.
+  // Device: a linear recurrence's, of dtype, one beside each of in's items, disjoint from out. Null: all are
+  // `coefficient`.
   const void* coefficients = nullptr;
   Value coefficient;
   Value init;                      // The value in front of the first element; see ScanStart. Used if carry_in is null.

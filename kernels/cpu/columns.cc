@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <vector>
 
 #include "kernels/args/check.h"
+#include "kernels/cpu/any_prefix.h"
 #include "kernels/cpu/glue.h"
 
 namespace prefixd::cpu {
@@ -19,13 +24,142 @@ void ForStrips(uint64_t num_strips, uint64_t num_bytes, const RunStrip& run) {
   for (uint64_t strip = 0; strip < num_strips; ++strip) run(strip);
 }
 
+// ---- Wide sums and recurrences -------------------------------------------------------------------------------------
+// Their items are made of several elements, or longer, and only the loops for arrays know them. A strip of columns goes
+// tile by tile through a buffer in the cache, where each column stands by itself.
+constexpr uint64_t kLineBytes = 64;
+
+// So many that a tile of them fills a part: whole lines of the cache, and few enough for what stands before a row.
+uint64_t TileStripColumns(uint64_t num_rows, size_t item_bytes) {
+  const uint64_t tile_bytes = std::min<uint64_t>(num_rows, kTileItems) * item_bytes;
+  return std::clamp(kPartBytes / tile_bytes, kLineBytes / item_bytes, kStripBytes / item_bytes);
+}
+
+// A strip of columns of a matrix.
+struct Strip {
+  uint64_t first_column;
+  uint64_t num_columns;
+};
+
+// Up to a tile of rows of a strip, column by column.
+class TransposedTile {
+ public:
+  template <class Args>
+  TransposedTile(const Kernels& kernels, const Args& args, const Strip& strip)
+      : kernels_(kernels),
+        dtype_(args.dtype),
+        strip_(strip),
+        matrix_columns_(args.num_arrays),
+        // A power of two would put all columns into a few sets of the cache.
+        pitch_(std::min<uint64_t>(args.num_items, kTileItems) + kLineBytes / SizeOf(args.dtype)),
+        items_(std::make_unique_for_overwrite<std::byte[]>(pitch_ * strip.num_columns * SizeOf(args.dtype))) {}
+
+  void Load(const void* matrix, uint64_t first_row, uint64_t num_rows) {
+    TransposeBlock(kernels_, dtype_,
+                   {.in = Advance(matrix, BytesBefore(first_row)),
+                    .out = items_.get(),
+                    .num_rows = num_rows,
+                    .num_columns = strip_.num_columns,
+                    .in_pitch = matrix_columns_,
+                    .out_pitch = pitch_,
+                    .stream = false});
+  }
+  void Store(void* matrix, uint64_t first_row, uint64_t num_rows) const {
+    TransposeBlock(kernels_, dtype_,
+                   {.in = items_.get(),
+                    .out = Advance(matrix, BytesBefore(first_row)),
+                    .num_rows = strip_.num_columns,
+                    .num_columns = num_rows,
+                    .in_pitch = pitch_,
+                    .out_pitch = matrix_columns_,
+                    .stream = false});
+  }
+  std::byte* Column(uint64_t column) { return items_.get() + column * pitch_ * SizeOf(dtype_); }
+
+ private:
+  uint64_t BytesBefore(uint64_t row) const { return (row * matrix_columns_ + strip_.first_column) * SizeOf(dtype_); }
+
+  const Kernels& kernels_;
+  const DType dtype_;
+  const Strip strip_;
+  const uint64_t matrix_columns_;
+  const uint64_t pitch_;
+  const std::unique_ptr<std::byte[]> items_;
+};
+
+// Calls run(strip) for all strips, as ForStrips.
+template <class Args, class RunStrip>
+void ForTileStrips(const Args& args, uint64_t num_bytes, const RunStrip& run) {
+  const uint64_t columns = TileStripColumns(args.num_items, SizeOf(args.dtype));
+  ForStrips(NumParts(args.num_arrays, columns), num_bytes, [&](uint64_t strip) {
+    run(Strip{.first_column = strip * columns, .num_columns = PartItems(args.num_arrays, columns, strip)});
+  });
+}
+
+void ScanStrip(const Kernels& kernels, const ScanArgs& args, const Strip& strip) {
+  const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op, args.precision);
+  std::vector<AnyPrefix> prefixes(strip.num_columns, AnyPrefix::Before(args));
+  TransposedTile tile(kernels, args, strip);
+  std::optional<TransposedTile> coefficients;
+  if (args.coefficients != nullptr) coefficients.emplace(kernels, args, strip);
+  for (uint64_t done = 0; done < args.num_items; done += kTileItems) {
+    const uint64_t num_rows = std::min<uint64_t>(args.num_items - done, kTileItems);
+    const uint64_t first_row = args.reverse ? args.num_items - done - num_rows : done;
+    tile.Load(args.in, first_row, num_rows);
+    if (coefficients) coefficients->Load(args.coefficients, first_row, num_rows);
+    for (uint64_t column = 0; column < strip.num_columns; ++column) {
+      std::byte* const items = tile.Column(column);
+      functions.scan({.in = items,
+                      .out = items,
+                      .num_items = num_rows,
+                      .next = items,
+                      .reverse = args.reverse,
+                      .exclusive = args.kind == ScanKind::kExclusive,
+                      .coefficients = coefficients ? coefficients->Column(column) : nullptr,
+                      .coefficient = &args.coefficient.bits},
+                     prefixes[column].data());
+    }
+    tile.Store(args.out, first_row, num_rows);
+  }
+}
+
+void ReduceWideStrip(const Kernels& kernels, const ReduceArgs& args, const Strip& strip) {
+  const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op, args.precision);
+  const double start[2] = {args.init.value.As<double>(), args.init.error};  // As a carry.
+  const ScanArgs scan = {.dtype = args.dtype, .precision = args.precision, .carry_in = start};
+  std::vector<AnyPrefix> prefixes(strip.num_columns, AnyPrefix::Before(scan));
+  TransposedTile tile(kernels, args, strip);
+  for (uint64_t row = 0; row < args.num_items; row += kTileItems) {
+    const uint64_t num_rows = std::min<uint64_t>(args.num_items - row, kTileItems);
+    tile.Load(args.in, row, num_rows);
+    for (uint64_t column = 0; column < strip.num_columns; ++column) {
+      const std::byte* const items = tile.Column(column);
+      Compensated<double> value;  // Or its first half.
+      functions.reduce({.in = items, .out = nullptr, .num_items = num_rows, .next = items}, &value);
+      functions.add(&value, 1, prefixes[column].data());
+    }
+  }
+  for (uint64_t column = 0; column < strip.num_columns; ++column) {
+    double sum[2] = {};
+    prefixes[column].PutCarry(scan, sum);
+    const Value value =
+        ResultOf(args.output(), args.precision, {.value = Value::Of(sum[0]), .position = 0, .error = sum[1]});
+    const size_t value_bytes = SizeOf(args.output());
+    std::memcpy(Advance(args.values, (strip.first_column + column) * value_bytes), &value, value_bytes);
+  }
+}
+
 }  // namespace
 
 Work RunColumnScan(const Kernels& kernels, const ScanArgs& args) {
   if (args.num_items == 0) return {};
   const uint64_t num_columns = args.num_arrays;
   const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
-  const uint64_t num_bytes = args.num_items * num_columns * (in_bytes + out_bytes);
+  const uint64_t num_bytes = args.num_items * num_columns * ItemBytes(args);
+  if (args.IsWide() || args.op == Op::kLinearRecurrence) {
+    ForTileStrips(args, num_bytes, [&](const Strip& strip) { ScanStrip(kernels, args, strip); });
+    return {.launches = 1, .num_bytes = num_bytes};
+  }
   const auto scan =
       kernels.columns->scan[static_cast<int>(args.dtype)][static_cast<int>(args.output())][static_cast<int>(args.op)];
   const Value start = ToAccumulator(args.init, args.output());
@@ -50,6 +184,10 @@ Work RunColumnReduce(const Kernels& kernels, const ReduceArgs& args) {
   const uint64_t num_columns = args.num_arrays;
   const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
   const uint64_t num_bytes = (args.num_items * in_bytes + out_bytes) * num_columns;
+  if (args.IsWide()) {
+    ForTileStrips(args, num_bytes, [&](const Strip& strip) { ReduceWideStrip(kernels, args, strip); });
+    return {.launches = 1, .num_bytes = num_bytes};
+  }
   const auto reduce =
       kernels.columns->reduce[static_cast<int>(args.dtype)][static_cast<int>(args.output())][static_cast<int>(args.op)];
   const uint64_t strip_columns = StripColumns(args.dtype, args.output());

@@ -7,6 +7,7 @@
 #include "kernels/args/check.h"
 #include "kernels/cpu/any_prefix.h"
 #include "kernels/cpu/difference.h"
+#include "kernels/cpu/glue.h"
 #include "kernels/cpu/operators.h"
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/scan.h"
@@ -47,21 +48,16 @@ void ForSegments(const Args& args, size_t item_bytes, const Run& run) {
   }
 }
 
-// Transposes a block of a matrix in squares that stay in the cache.
-void TransposeBlock(const Kernels& kernels, DType dtype, const void* in, void* out, uint64_t rows, uint64_t columns) {
-  const size_t bytes = SizeOf(dtype);
-  const uint64_t side = TransposeSide(bytes);
-  for (uint64_t row = 0; row < rows; row += side) {
-    for (uint64_t column = 0; column < columns; column += side) {
-      kernels.transposes->of[static_cast<int>(dtype)]({.in = Advance(in, (row * columns + column) * bytes),
-                                                       .out = Advance(out, (column * rows + row) * bytes),
-                                                       .num_rows = std::min(side, rows - row),
-                                                       .num_columns = std::min(side, columns - column),
-                                                       .in_pitch = columns,
-                                                       .out_pitch = rows,
-                                                       .stream = false});
-    }
-  }
+// Transposes a matrix that fits the cache.
+void TransposeAll(const Kernels& kernels, DType dtype, const void* in, void* out, uint64_t rows, uint64_t columns) {
+  TransposeBlock(kernels, dtype,
+                 {.in = in,
+                  .out = out,
+                  .num_rows = rows,
+                  .num_columns = columns,
+                  .in_pitch = columns,
+                  .out_pitch = rows,
+                  .stream = false});
 }
 
 // Scans num_rows short rows, at most a strip of columns, as such.
@@ -71,7 +67,7 @@ void ScanShortRows(const Kernels& kernels, const ScanArgs& args, uint64_t first_
   alignas(64) std::byte elements[kMaxShortRowItems * kStripBytes];
   alignas(64) std::byte results[kMaxShortRowItems * kStripBytes];
   const uint64_t first = first_row * length;
-  TransposeBlock(kernels, args.dtype, Advance(args.in, first * in_bytes), elements, num_rows, length);
+  TransposeAll(kernels, args.dtype, Advance(args.in, first * in_bytes), elements, num_rows, length);
   const Value start = ToAccumulator(args.init, args.output());
   const uint64_t begin = args.reverse ? (length - 1) * num_rows : 0;
   const auto pitch = static_cast<int64_t>(num_rows);
@@ -83,13 +79,13 @@ void ScanShortRows(const Kernels& kernels, const ScanArgs& args, uint64_t first_
        .pitch = args.reverse ? -pitch : pitch,
        .exclusive = args.kind == ScanKind::kExclusive,
        .start = &start.bits});
-  TransposeBlock(kernels, args.output(), results, Advance(args.out, first * out_bytes), length, num_rows);
+  TransposeAll(kernels, args.output(), results, Advance(args.out, first * out_bytes), length, num_rows);
 }
 
 // Reduces num_rows short rows as columns, as ScanShortRows.
 void ReduceShortRows(const Kernels& kernels, const ReduceArgs& args, uint64_t first_row, uint64_t num_rows) {
   alignas(64) std::byte elements[kMaxShortRowItems * kStripBytes];
-  TransposeBlock(kernels, args.dtype, ArrayOf(args, first_row).in, elements, num_rows, args.num_items);
+  TransposeAll(kernels, args.dtype, ArrayOf(args, first_row).in, elements, num_rows, args.num_items);
   kernels.columns->reduce[static_cast<int>(args.dtype)][static_cast<int>(args.output())][static_cast<int>(args.op)](
       {.in = elements,
        .out = ArrayOf(args, first_row).values,
@@ -145,6 +141,7 @@ Work RunSegmentScan(const Kernels& kernels, const ScanArgs& args) {
     ScanArgs one = args;
     one.in = Advance(args.in, args.offsets[segment] * in_bytes);
     one.out = Advance(args.out, args.offsets[segment] * out_bytes);
+    one.coefficients = Advance(args.coefficients, args.offsets[segment] * in_bytes);
     one.num_items = args.offsets[segment + 1] - args.offsets[segment];
     one.num_arrays = 1;
     if (one.num_items > 0) RunScan(kernels, one);

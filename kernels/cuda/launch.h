@@ -116,7 +116,7 @@ inline bool AreShort(uint64_t all_items, uint64_t num_arrays) { return all_items
 inline constexpr uint64_t kFilledArrays = uint64_t{1} << 14;
 // Kernels that a call enqueues: of segments several, of which some find nothing to do.
 inline uint64_t NumLaunches(const ScanArgs& args) {
-  if (args.offsets == nullptr) return 1;
+  if (args.offsets == nullptr || args.op == Op::kLinearRecurrence) return 1;
   return AreShort(args.num_items, args.num_arrays) ? 2 : 3;
 }
 inline uint64_t NumLaunches(const ReduceArgs& args) {
@@ -130,7 +130,7 @@ cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context);
 // A scan by a linear recurrence.
 template <class T>
 cudaError_t LaunchRecurrence(const ScanArgs& args, LaunchContext* context);
-// Sums in more precision than T's, which are not interleaved.
+// Sums in more precision than T's.
 template <class T>
 cudaError_t LaunchWideScan(const ScanArgs& args, LaunchContext* context);
 template <class T>

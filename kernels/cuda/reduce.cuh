@@ -39,10 +39,8 @@ cudaError_t LaunchReduceOf(const ReduceArgs& args, LaunchContext* context) {
   if (SegmentReduceServes(args)) return LaunchSegmentReduce<In, Out, kOp>(args, context);
   if (args.values != nullptr) {
     // No items: nothing is interleaved.
-    if constexpr (kOp != Op::kWideSum) {
-      if (args.order != BatchOrder::kOneByOne && args.num_items > 0) {
-        return LaunchColumnReduce<In, Out, kOp>(args, context);
-      }
+    if (args.order != BatchOrder::kOneByOne && args.num_items > 0) {
+      return LaunchColumnReduce<In, Out, kOp>(args, context);
     }
     return LaunchRowReduce<In, Out, kOp>(args, context);
   }

@@ -32,10 +32,8 @@ inline bool SegmentScanServes(const ScanArgs& args) {
 
 template <class In, class Out, Op kOp>
 cudaError_t LaunchScanOf(const ScanArgs& args, LaunchContext* context) {
-  if constexpr (kOp != Op::kWideSum) {
-    if (args.num_arrays > 1 && args.order == BatchOrder::kInterleaved) {
-      return LaunchColumnScan<In, Out, kOp>(args, context);
-    }
+  if (args.num_arrays > 1 && args.order == BatchOrder::kInterleaved) {
+    return LaunchColumnScan<In, Out, kOp>(args, context);
   }
   if (RowScanServes(args)) return LaunchRowScan<In, Out, kOp>(args, context);
   if (SegmentScanServes(args)) return LaunchSegmentScan<In, Out, kOp>(args, context);

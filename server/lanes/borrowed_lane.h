@@ -36,7 +36,7 @@ struct BorrowedLane {
   StagingBlock in;    // On its way out its host's block has counts of segments, when all was read.
   StagingBlock mask;  // Or what else comes beside the items: coefficients, offsets of segments, keys.
   StagingBlock values;
-  StagingBlock indices;            // Before there are any: keys and offsets that come with a mask.
+  StagingBlock indices;            // Before there are any: keys and offsets that come with a mask or coefficients.
   StagingBlock scalar;             // kMaxBatchSize counts or reduce states.
   uint64_t direct_bytes = 0;       // DeviceInfo's.
   StagingPool* replies = nullptr;  // Takes full blocks of values and indices off the lane.

@@ -275,8 +275,9 @@ absl::Status PieceRunner::BringIn(BorrowedLane& lane, const Piece& piece, bool d
 
 absl::StatusOr<const std::byte*> PieceRunner::BringInOffsets(BorrowedLane& lane, const Payload& offsets, bool direct) {
   if (!work_->shape().counts_segments) {
-    return BringIn(lane, lane.mask, offsets, /*first_byte=*/0, offsets.size(), sizeof(uint64_t), /*offset_bytes=*/0,
-                   direct);
+    // Coefficients have the block for what comes beside the items, and no indices come with them.
+    return BringIn(lane, work_->shape().has_coefficients ? lane.indices : lane.mask, offsets, /*first_byte=*/0,
+                   offsets.size(), sizeof(uint64_t), /*offset_bytes=*/0, direct);
   }
   // By way of the block for indices, which has none yet: there may be a mask, and offsets are needed when there are.
   PREFIXD_ASSIGN_OR_RETURN(own_offsets_, lane.lane->Allocate(offsets.size()));
