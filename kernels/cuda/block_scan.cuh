@@ -21,8 +21,9 @@ inline constexpr int kBlockScanThreads = 1024;  // The most that a block has.
 inline constexpr int kWarpItems = TileShape::kLeavesPerWarp * kLeafItems;
 inline constexpr int kBlockScanItems = kBlockScanThreads / kWarpThreads * kWarpItems;  // In a whole step.
 
-// Block b scans array b of gridDim.x arrays that follow each other. Threads: as many as a step of the array needs, or,
-// if it takes several, kBlockScanThreads. Only a single array may have carries.
+// Block b scans array b of gridDim.x arrays that follow each other, of one length or, where the parameters have
+// offsets, of several. Threads: as many as a step of the longest array needs, or, if it takes several,
+// kBlockScanThreads. Only a single array may have carries.
 template <class In, class Out, Op kOp>
 __global__ void __launch_bounds__(kBlockScanThreads)
     BlockScanKernel(const __grid_constant__ typename TileItems<kOp, In, Out>::Params p) {
@@ -35,19 +36,20 @@ __global__ void __launch_bounds__(kBlockScanThreads)
   __shared__ LeafPrefix<Item> s_leaf_prefixes[kStepTiles * kJoinSlots];
   __shared__ Item s_tile_values[kJoinSlots];  // The tiles of the step's group.
 
-  const uint64_t array_begin = blockIdx.x * p.num_items;
-  Out* out = p.out + array_begin;
+  const ArrayItems array_items = ItemsOf(p, blockIdx.x);
+  const uint64_t num_items = array_items.count;
+  Out* out = p.out + array_items.begin;
   const Item neutral = Operator::Load(p.neutral);
   Item array = LoadStart<Operator>(p);
-  if (p.num_items == 0 && p.carry_out != nullptr && threadIdx.x == 0) StoreCarry<Operator>(p, array);
+  if (num_items == 0 && p.carry_out != nullptr && threadIdx.x == 0) StoreCarry<Operator>(p, array);
 
   const int step_items = static_cast<int>(blockDim.x / kWarpThreads) * kWarpItems;
   const int step_leaves = step_items / kLeafItems;
-  for (uint64_t step_begin = 0; step_begin < p.num_items; step_begin += step_items) {
-    const uint64_t rest = p.num_items - step_begin;
+  for (uint64_t step_begin = 0; step_begin < num_items; step_begin += step_items) {
+    const uint64_t rest = num_items - step_begin;
     const int num_valid = rest < step_items ? static_cast<int>(rest) : step_items;
     TileItems<kOp, In, Out> items;
-    items.Load(p, array_begin, step_begin, num_valid);
+    items.Load(p, array_items, step_begin, num_valid);
     Item runs[kRows][kRunItems];
     Item before_run[kRows];
 #pragma unroll
@@ -91,7 +93,7 @@ __global__ void __launch_bounds__(kBlockScanThreads)
 #pragma unroll
       for (int i = 0; i < kRunItems; ++i) results[row].items[i] = Operator::Store(runs[row][i]);
     }
-    StoreTile(TileView<Out>(out, p.num_items, step_begin, p.reverse), num_valid, p.aligned, results);
+    StoreTile(TileView<Out>(out, num_items, step_begin, p.reverse), num_valid, p.aligned, results);
     if (known_slots == kJoinSlots) array = Operator::Combine(array, ShuffleFrom(tiles.value, kJoinSlots - 1));
   }
 }

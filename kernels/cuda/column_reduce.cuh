@@ -31,7 +31,7 @@ class ColumnTile {
       values[c] = neutral;
     }
     WalkDown<Operator>(
-        reinterpret_cast<const unsigned char*>(in), pitch, num_rows, s_items,
+        ColumnRing<Elements>(s_items), reinterpret_cast<const unsigned char*>(in), pitch, num_rows,
         [&](bool begins_run, const Elements& elements) {
 #pragma unroll
           for (int c = 0; c < kWidth; ++c) {

@@ -78,9 +78,10 @@ struct alignas(sizeof(T) * kWidth) ColumnItems {
 
 // The thread's items of the rows to come, in stages of two runs: in shared memory, or in registers where they are too
 // narrow for cp.async.
-template <class Items>
+template <class Elements>
 class ColumnRing {
  public:
+  using Items = Elements;
   static constexpr bool kIsShared = sizeof(Items) >= 4;
   static constexpr int kRows = 2 * kRunItems;  // In a stage.
   // A multiple of kUnrolled. 48 KiB of a block's items, 64 where a thread's have eight bytes.
@@ -89,7 +90,7 @@ class ColumnRing {
 
   __device__ explicit ColumnRing(Items* s_items) : s_items_(s_items + threadIdx.x) {}
 
-  // Starts the loads of a stage; null: of none, but the order is kept. pitch: in bytes.
+  // Starts the loads of a stage from the row `in` on; null: of none, but the order is kept. pitch: in bytes.
   __device__ void Start(int stage, const unsigned char* in, int64_t pitch) {
     if (in != nullptr) {
 #pragma unroll
@@ -116,6 +117,8 @@ class ColumnRing {
       }
     }
   }
+  // The items of the row `in`.
+  __device__ Items Load(const unsigned char* in) const { return *reinterpret_cast<const Items*>(in); }
 
  private:
   __device__ Items* At(int stage, int row) const { return s_items_ + (stage * kRows + row) * kColumnThreads; }
@@ -125,17 +128,15 @@ class ColumnRing {
 };
 
 // Goes down a thread's columns: put(begins_run, elements) for each row, and end_run(index, low) after each whole run,
-// which is the index-th. low: as in Slots. pitch: in bytes.
-template <class Operator, class Elements, class PutRow, class EndRun>
-__device__ void WalkDown(const unsigned char* in, int64_t pitch, uint64_t num_rows, Elements* s_items, PutRow put,
+// which is the index-th. low: as in Slots. pitch: in bytes. Ring: as ColumnRing.
+template <class Operator, class Ring, class PutRow, class EndRun>
+__device__ void WalkDown(Ring ring, const unsigned char* in, int64_t pitch, uint64_t num_rows, PutRow put,
                          EndRun end_run) {
-  using Ring = ColumnRing<Elements>;
   constexpr int kStageRows = Ring::kRows, kStages = Ring::kStages;
   constexpr int kUnrolled = static_cast<int>(Slots<Operator>::kKnownSlots) * kRunItems / kStageRows;
   static_assert(kStages % kUnrolled == 0);
   const uint64_t num_stages = num_rows / kStageRows;
   const int64_t stage_pitch = kStageRows * pitch;
-  Ring ring(s_items);
 #pragma unroll
   for (int stage = 0; stage < kStages; ++stage) {
     ring.Start(stage, stage < num_stages ? in + stage * stage_pitch : nullptr, pitch);
@@ -148,7 +149,7 @@ __device__ void WalkDown(const unsigned char* in, int64_t pitch, uint64_t num_ro
       const uint64_t at = first + i;
       if (at >= num_stages) break;
       const int stage = kStages == kUnrolled ? i : first_stage + i;
-      Elements elements[kStageRows];
+      typename Ring::Items elements[kStageRows];
       ring.Take(stage, elements);
       ring.Start(stage, at + kStages < num_stages ? ahead : nullptr, pitch);
       ahead += stage_pitch;
@@ -164,7 +165,7 @@ __device__ void WalkDown(const unsigned char* in, int64_t pitch, uint64_t num_ro
   in += static_cast<int64_t>(num_stages) * stage_pitch;
   const uint64_t first_run = 2 * num_stages;
   for (int row = 0; row < static_cast<int>(num_rows % kStageRows); ++row, in += pitch) {
-    put(row % kRunItems == 0, *reinterpret_cast<const Elements*>(in));
+    put(row % kRunItems == 0, ring.Load(in));
     if (row == kRunItems - 1) end_run(first_run, static_cast<uint32_t>(first_run % Slots<Operator>::kKnownSlots));
   }
 }
@@ -193,7 +194,7 @@ class ColumnScan {
 
   __device__ void Run(uint64_t num_rows, Elements* s_items) {
     WalkDown<Operator>(
-        in_, in_pitch_, num_rows, s_items,
+        ColumnRing<Elements>(s_items), in_, in_pitch_, num_rows,
         [&](bool begins_run, const Elements& elements) { Put(begins_run, elements); },
         [&](uint64_t index, uint32_t low) {
 #pragma unroll
@@ -243,19 +244,28 @@ cudaError_t LaunchColumnsOf(const ColumnScanParams<In, Out>& params, LaunchConte
                 ColumnRing<ColumnItems<In, kWidth>>::kSharedBytes);
 }
 
+// The first item of the row that the scan begins with. Needs: num_items > 0, here and below.
+inline uint64_t FirstOfColumns(const ScanArgs& args) {
+  return args.reverse ? (args.num_items - 1) * args.num_arrays : 0;
+}
+
+template <class In, class Out, Op kOp>
+ColumnScanParams<In, Out> ColumnParamsOf(const ScanArgs& args) {
+  const auto pitch = static_cast<int64_t>(args.num_arrays);
+  return {.in = static_cast<const In*>(args.in) + FirstOfColumns(args),
+          .out = static_cast<Out*>(args.out) + FirstOfColumns(args),
+          .num_rows = args.num_items,
+          .num_columns = args.num_arrays,
+          .pitch = args.reverse ? -pitch : pitch,
+          .init = args.init.As<Out>(),
+          .neutral = NeutralOf<kOp, Out>(),
+          .exclusive = args.kind == ScanKind::kExclusive};
+}
+
 template <class In, class Out, Op kOp>
 cudaError_t LaunchColumnScan(const ScanArgs& args, LaunchContext* context) {
   if (args.num_items == 0) return cudaSuccess;
-  const uint64_t first = args.reverse ? (args.num_items - 1) * args.num_arrays : 0;
-  const auto pitch = static_cast<int64_t>(args.num_arrays);
-  const ColumnScanParams<In, Out> params = {.in = static_cast<const In*>(args.in) + first,
-                                            .out = static_cast<Out*>(args.out) + first,
-                                            .num_rows = args.num_items,
-                                            .num_columns = args.num_arrays,
-                                            .pitch = args.reverse ? -pitch : pitch,
-                                            .init = args.init.As<Out>(),
-                                            .neutral = NeutralOf<kOp, Out>(),
-                                            .exclusive = args.kind == ScanKind::kExclusive};
+  const auto params = ColumnParamsOf<In, Out, kOp>(args);
   constexpr int kWidth = 8 / sizeof(In);
   if constexpr (sizeof(In) == sizeof(Out) && kWidth > 1) {
     const bool aligned =

@@ -1,8 +1,8 @@
 // Scan by a linear recurrence, y[i] = coefficients[i] * y[i-1] + in[i]: its items are steps, and steps combine.
 //
-// One array goes through the ring as in ring_scan.cuh, or tile by tile as in tile_scan.cuh; many that stand one by one
-// a block each as in block_scan.cuh. Traffic: reads n and the coefficients, writes n. One launch. Source: Blelloch 1990
-// for the operator on pairs.
+// One array goes through the ring as in ring_scan.cuh, or tile by tile as in tile_scan.cuh; rows have a block each as
+// in block_scan.cuh. Columns and segments: recurrence_columns.cuh and recurrence_segments.cuh. Traffic: reads n and the
+// coefficients, writes n. One launch. Source: Blelloch 1990 for the operator on pairs.
 #ifndef PREFIXD_KERNELS_CUDA_RECURRENCE_CUH_
 #define PREFIXD_KERNELS_CUDA_RECURRENCE_CUH_
 
@@ -58,7 +58,19 @@ template <class T>
 struct RecurrenceParams : ScanParams<T, T> {
   const T* coefficients;  // Null: all are `coefficient`.
   T coefficient;
+  const uint64_t* offsets;  // ScanArgs::offsets of several segments. Null: arrays have one length.
+  uint64_t num_arrays;
 };
+
+// For arrays that do not stand interleaved.
+template <class T>
+RecurrenceParams<T> RecurrenceParamsOf(const ScanArgs& args, const LaunchContext& context) {
+  RecurrenceParams<T> params = {ScanParamsOf<T, T, Op::kLinearRecurrence>(args, context),
+                                static_cast<const T*>(args.coefficients), args.coefficient.As<T>(),
+                                args.num_arrays > 1 ? args.offsets : nullptr, args.num_arrays};
+  params.aligned &= HasAlignedRuns(params.coefficients);
+  return params;
+}
 
 // Terms, and their coefficients.
 template <class T>
@@ -66,11 +78,11 @@ class TileItems<Op::kLinearRecurrence, T, T> {
  public:
   using Params = RecurrenceParams<T>;
 
-  __device__ void Load(const Params& p, uint64_t array_begin, uint64_t tile_begin, int num_valid) {
-    LoadTile(TileView<const T>(p.in + array_begin, p.num_items, tile_begin, p.reverse), num_valid, T{}, p.aligned,
+  __device__ void Load(const Params& p, const ArrayItems& array, uint64_t tile_begin, int num_valid) {
+    LoadTile(TileView<const T>(p.in + array.begin, array.count, tile_begin, p.reverse), num_valid, T{}, p.aligned,
              terms_);
     if (p.coefficients != nullptr) {
-      LoadTile(TileView<const T>(p.coefficients + array_begin, p.num_items, tile_begin, p.reverse), num_valid, T{},
+      LoadTile(TileView<const T>(p.coefficients + array.begin, array.count, tile_begin, p.reverse), num_valid, T{},
                p.aligned, coefficients_);
       return;
     }
@@ -131,19 +143,6 @@ struct RingElements<Op::kLinearRecurrence, T, T>
     for (int i = 0; i < 4; ++i) elements[i].coefficient = of_run[i];
   }
 };
-
-template <class T>
-cudaError_t LaunchRecurrence(const ScanArgs& args, LaunchContext* context) {
-  constexpr Op kOp = Op::kLinearRecurrence;
-  RecurrenceParams<T> params = {ScanParamsOf<T, T, kOp>(args, *context), static_cast<const T*>(args.coefficients),
-                                args.coefficient.As<T>()};
-  params.aligned &= HasAlignedRuns(params.coefficients);
-  if (args.num_arrays > 1 || args.num_items <= kBlockScanItems) {
-    return LaunchBlockScan<T, T, kOp>(args, params, context);
-  }
-  return RingScanServes<kOp, T, T>(params, *context) ? LaunchRingScan<kOp, T, T>(params, context)
-                                                     : LaunchTileScan<T, T, kOp>(params, context);
-}
 
 }  // namespace prefixd::cuda
 

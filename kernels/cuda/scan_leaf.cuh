@@ -85,15 +85,28 @@ __device__ void StoreCarry(const ScanParams<In, Out>& p, Item item) {
   }
 }
 
+// The items of one array among all.
+struct ArrayItems {
+  uint64_t begin;
+  uint64_t count;
+};
+
+template <class Params>
+__device__ ArrayItems ItemsOf(const Params& p, uint64_t array) {
+  if constexpr (requires { p.offsets; }) {
+    if (p.offsets != nullptr) return {p.offsets[array], p.offsets[array + 1] - p.offsets[array]};
+  }
+  return {array * p.num_items, p.num_items};
+}
+
 // What a thread has of a tile, as items of the operator.
 template <Op kOp, class In, class Out>
 class TileItems {
  public:
   using Params = ScanParams<In, Out>;  // What kernels that use it take.
 
-  // array_begin: where the array begins in p.in.
-  __device__ void Load(const Params& p, uint64_t array_begin, uint64_t tile_begin, int num_valid) {
-    LoadTile(TileView<const In>(p.in + array_begin, p.num_items, tile_begin, p.reverse), num_valid, In{}, p.aligned,
+  __device__ void Load(const Params& p, const ArrayItems& array, uint64_t tile_begin, int num_valid) {
+    LoadTile(TileView<const In>(p.in + array.begin, array.count, tile_begin, p.reverse), num_valid, In{}, p.aligned,
              elements_);
   }
   __device__ auto At(int row, int i) const { return Operator<kOp, Out>::Load(elements_[row].items[i]); }

@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(TileShape::kThreads)
     const uint64_t tile_begin = uint64_t{tile} * kTileItems;
     const int num_valid = NumValid(p.num_items, tile_begin);
     TileItems<kOp, In, Out> items;
-    items.Load(p, /*array_begin=*/0, tile_begin, num_valid);
+    items.Load(p, {.begin = 0, .count = p.num_items}, tile_begin, num_valid);
     Item runs[kRows][kRunItems];
     Item before_run[kRows];
 #pragma unroll

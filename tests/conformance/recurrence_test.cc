@@ -30,8 +30,10 @@ T Canonical(T value) {
 }
 
 struct RecurrenceCase {
-  size_t num_items = 0;
+  size_t num_items = 0;  // Of an array.
   size_t num_arrays = 1;
+  bool are_columns = false;            // Else arrays stand one by one,
+  std::vector<uint64_t> offsets = {};  // and if there are some, they differ in length.
   ScanKind kind = ScanKind::kInclusive;
   bool reverse = false;
   bool has_init = false;
@@ -42,14 +44,27 @@ struct RecurrenceCase {
   size_t in_offset = 0;
   size_t coefficients_offset = 0;
   size_t out_offset = 0;
+
+  size_t AllItems() const { return offsets.empty() ? num_items * num_arrays : offsets.back(); }
+  size_t Length(size_t array) const { return offsets.empty() ? num_items : offsets[array + 1] - offsets[array]; }
+  // The place of the i-th item of the scan of an array.
+  size_t Place(size_t array, size_t i) const {
+    const size_t at = reverse ? Length(array) - 1 - i : i;
+    if (are_columns) return at * num_arrays + array;
+    return (offsets.empty() ? array * num_items : offsets[array]) + at;
+  }
 };
 
 std::ostream& operator<<(std::ostream& os, const RecurrenceCase& c) {
-  return os << c.num_arrays << " arrays of " << c.num_items << " items, " << Name(c.kind)
-            << (c.reverse ? " reverse" : "") << (c.has_init ? " init" : "") << (c.in_place ? " in place" : "")
-            << (c.has_one_coefficient ? " one coefficient" : "") << (c.through_carry ? " carry" : "")
-            << (c.is_special ? " special" : "") << " offsets " << c.in_offset << "," << c.coefficients_offset << ","
-            << c.out_offset;
+  os << c.num_arrays
+     << (c.are_columns       ? " columns of "
+         : c.offsets.empty() ? " arrays of "
+                             : " segments of, in all, ")
+     << (c.offsets.empty() ? c.num_items : c.AllItems()) << " items, ";
+  return os << Name(c.kind) << (c.reverse ? " reverse" : "") << (c.has_init ? " init" : "")
+            << (c.in_place ? " in place" : "") << (c.has_one_coefficient ? " one coefficient" : "")
+            << (c.through_carry ? " carry" : "") << (c.is_special ? " special" : "") << " offsets " << c.in_offset
+            << "," << c.coefficients_offset << "," << c.out_offset;
 }
 
 template <class T>
@@ -73,7 +88,7 @@ T RandomTerm(const RecurrenceCase& c, Random& random) {
 
 template <class T>
 testing::AssertionResult RunCase(Lane& lane, const RecurrenceCase& c, Random& random) {
-  const size_t all_items = c.num_items * c.num_arrays;
+  const size_t all_items = c.AllItems();
   std::vector<T> terms(all_items), coefficients(all_items, RandomCoefficient<T>(c, random));
   for (T& term : terms) term = RandomTerm<T>(c, random);
   if (!c.has_one_coefficient) {
@@ -85,14 +100,14 @@ testing::AssertionResult RunCase(Lane& lane, const RecurrenceCase& c, Random& ra
   std::vector<T> want(all_items);
   T want_carry = Canonical(start);
   for (size_t array = 0; array < c.num_arrays; ++array) {
-    const auto place = [&](size_t i) { return array * c.num_items + (c.reverse ? c.num_items - 1 - i : i); };
+    const size_t length = c.Length(array);
     std::vector<Step<T>> steps;
-    for (size_t i = 0; i < c.num_items; ++i) steps.push_back({coefficients[place(i)], terms[place(i)]});
+    for (size_t i = 0; i < length; ++i) steps.push_back({coefficients[c.Place(array, i)], terms[c.Place(array, i)]});
     const Association association(steps, Step<T>{1, start}, Combine<T>);
-    for (size_t i = 0; i < c.num_items; ++i) {
-      want[place(i)] = Canonical(association.Value(c.kind == ScanKind::kExclusive ? i : i + 1).term);
+    for (size_t i = 0; i < length; ++i) {
+      want[c.Place(array, i)] = Canonical(association.Value(c.kind == ScanKind::kExclusive ? i : i + 1).term);
     }
-    want_carry = Canonical(association.Value(c.num_items).term);
+    want_carry = Canonical(association.Value(length).term);
   }
 
   DeviceArray<T> d_in(lane, terms, c.in_offset);
@@ -100,14 +115,17 @@ testing::AssertionResult RunCase(Lane& lane, const RecurrenceCase& c, Random& ra
   auto d_own_out = DeviceArray<T>::Poisoned(lane, all_items, c.out_offset);
   DeviceArray<T>& d_out = c.in_place ? d_in : d_own_out;
   DeviceArray<T> d_carry(lane, {start});
+  DeviceArray<uint64_t> d_offsets(lane, c.offsets);
   ScanArgs args = {.dtype = kDTypeOf<T>,
                    .op = Op::kLinearRecurrence,
                    .kind = c.kind,
                    .reverse = c.reverse,
                    .in = d_in.data(),
                    .out = d_out.data(),
-                   .num_items = c.num_items,
+                   .num_items = c.offsets.empty() ? c.num_items : all_items,
                    .num_arrays = c.num_arrays,
+                   .order = c.are_columns ? BatchOrder::kInterleaved : BatchOrder::kOneByOne,
+                   .offsets = c.offsets.empty() ? nullptr : d_offsets.data(),
                    .init = Value::Of(c.through_carry ? Poison<T>() : start)};
   if (c.has_one_coefficient) {
     args.coefficient = Value::Of(all_items > 0 ? coefficients[0] : T(0));
@@ -115,7 +133,15 @@ testing::AssertionResult RunCase(Lane& lane, const RecurrenceCase& c, Random& ra
     args.coefficients = d_coefficients.data();
   }
   if (c.through_carry) args.carry_in = args.carry_out = d_carry.data();
+  Require(lane.Synchronize());
+  lane.TakeStageTimes();
   Require(lane.Scan(args));
+  Require(lane.Synchronize());
+  const StageTimes times = lane.TakeStageTimes();
+  const uint64_t item_bytes = sizeof(T) * (c.has_one_coefficient ? 2 : 3);
+  if (all_items > 0 && (times.launches != 1 || times.num_bytes != all_items * item_bytes + c.offsets.size() * 8)) {
+    return testing::AssertionFailure() << times.launches << " launches moved " << times.num_bytes << " bytes";
+  }
 
   std::vector<T> got;
   if (auto guards = d_out.Read(&got); !guards) return guards << " (out)";
@@ -187,6 +213,51 @@ TEST_P(RecurrenceTest, RowsAsAlone) {
     RecurrenceCase c = RandomCase(num_items, random());
     c.num_arrays = num_arrays;
     ASSERT_TRUE(RunCase(lane(), GetParam().dtype, c, random())) << c;
+  }
+}
+
+// Rows around a run, a leaf, a tile and a group; columns around a line of the cache, a warp, a block and a strip.
+TEST_P(RecurrenceTest, ColumnsAsAlone) {
+  std::vector<std::pair<size_t, size_t>> matrices = {{0, 3},    {1, 2},   {2, 1100}, {3, 31},   {4, 129},
+                                                     {5, 300},  {31, 8},  {33, 130}, {64, 17},  {67, 1025},
+                                                     {127, 33}, {128, 7}, {129, 65}, {4096, 2}, {4103, 19}};
+  if (!SmallSizesOnly()) matrices.insert(matrices.end(), {{131'072 + 4'096 + 131, 3}, {9'000, 70}, {300, 1'500}});
+  for (const auto& [num_rows, num_columns] : matrices) {
+    for (int form = 0; form < 4; ++form) {
+      if (!Takes(num_rows * num_columns)) continue;
+      RecurrenceCase c = RandomCase(num_rows, random());
+      c.num_arrays = num_columns;
+      c.are_columns = true;
+      ASSERT_TRUE(RunCase(lane(), GetParam().dtype, c, random())) << c;
+    }
+  }
+}
+
+TEST_P(RecurrenceTest, SegmentsAsAlone) {
+  constexpr uint64_t kLengths[] = {0, 0, 0, 1, 2, 3, 4, 5, 31, 127, 128, 129, 250, 300, 1000, 4095, 4096, 4097};
+  enum class Lengths { kAny, kShort, kLong, kOneIsLong };
+  const auto length_of = [&](Lengths lengths) -> uint64_t {
+    if (lengths == Lengths::kShort) return random().Below(5);
+    if (lengths == Lengths::kLong) return 3'000 + random().Below(12'000);
+    return random().OneIn(2) ? random().Below(300) : kLengths[random().Below(std::size(kLengths))];
+  };
+  for (const auto lengths : {Lengths::kAny, Lengths::kShort, Lengths::kLong, Lengths::kOneIsLong}) {
+    for (const size_t num_segments : {1, 2, 5, 9, 33, 300, 3000}) {
+      if (num_segments > 33 && (SmallSizesOnly() || lengths == Lengths::kLong)) continue;
+      for (int form = 0; form < 2; ++form) {
+        const size_t long_one = lengths == Lengths::kOneIsLong ? random().Below(num_segments) : num_segments;
+        std::vector<uint64_t> offsets = {0};
+        for (size_t segment = 0; segment < num_segments; ++segment) {
+          const uint64_t length = segment == long_one ? 140'000 + random().Below(300) : length_of(lengths);
+          offsets.push_back(offsets.back() + length);
+        }
+        if (!Takes(offsets.back())) continue;
+        RecurrenceCase c = RandomCase(0, random());
+        c.num_arrays = num_segments;
+        c.offsets = offsets;
+        ASSERT_TRUE(RunCase(lane(), GetParam().dtype, c, random())) << c;
+      }
+    }
   }
 }
 

@@ -344,6 +344,71 @@ TEST_P(WideSumTest, RowsAndSegmentsAsAlone) {
   });
 }
 
+// Rows around a run, a leaf, a tile and a group; columns around a line of the cache, a warp, a block and a strip.
+TEST_P(WideSumTest, ColumnsAsAlone) {
+  std::vector<std::pair<size_t, size_t>> matrices = {{0, 3},    {1, 2},   {2, 1100}, {3, 31},   {4, 129},
+                                                     {5, 300},  {31, 8},  {33, 130}, {64, 17},  {67, 1025},
+                                                     {127, 33}, {128, 8}, {129, 65}, {4096, 2}, {4103, 19}};
+  if (!SmallSizesOnly()) matrices.insert(matrices.end(), {{131'072 + 4'096 + 131, 3}, {9'000, 70}, {300, 1'500}});
+  Visit([&](auto type) {
+    using T = decltype(type);
+    for (const auto& [num_rows, num_columns] : matrices) {
+      for (int form = 0; form < 3; ++form) {
+        if (!Takes(num_rows * num_columns)) continue;
+        const WideCase c = RandomCase(num_rows, random());
+        SCOPED_TRACE(testing::Message() << num_columns << " columns of " << c);
+        std::vector<T> in = MakeInput<T>(Op::kSum, c.data, num_rows * num_columns + 1, random());
+        const T init = in.back();
+        in.pop_back();
+        ScanArgs scan = ArgsOf(kDTypeOf<T>, c);
+        scan.init = c.has_init ? Value::Of(init) : ScanStart(Op::kSum, kDTypeOf<T>, scan.kind);
+        std::vector<T> want(in.size()), want_values;
+        for (size_t column = 0; column < num_columns; ++column) {
+          std::vector<T> one;
+          for (size_t row = 0; row < num_rows; ++row) one.push_back(in[row * num_columns + column]);
+          const T start = c.has_init ? init : T(-0.0);
+          want_values.push_back(one.empty() && !c.has_init ? T(0) : AssociationOf(one, start).Value(num_rows).Result());
+          if (c.reverse) std::ranges::reverse(one);
+          const auto association = AssociationOf(one, scan.init.As<T>());
+          for (size_t i = 0; i < num_rows; ++i) {
+            const size_t row = c.reverse ? num_rows - 1 - i : i;
+            want[row * num_columns + column] = association.Value(c.exclusive ? i : i + 1).Result();
+          }
+        }
+        DeviceArray<T> d_in(lane(), in, c.in_offset);
+        auto d_own_out = DeviceArray<T>::Poisoned(lane(), in.size(), c.out_offset);
+        DeviceArray<T>& d_out = c.in_place ? d_in : d_own_out;
+        auto d_values = DeviceArray<T>::Poisoned(lane(), num_columns, c.out_offset);
+        Require(lane().Synchronize());
+        lane().TakeStageTimes();
+        Require(lane().Reduce(
+            {.dtype = kDTypeOf<T>,
+             .precision = Precision::kWide,
+             .in = d_in.data(),
+             .num_items = num_rows,
+             .num_arrays = num_columns,
+             .order = BatchOrder::kInterleaved,
+             .init = {Value::Of(c.has_init ? double{init} : -0.0), c.has_init ? 0 : ReduceState::kNothing},
+             .values = d_values.data()}));
+        scan.in = d_in.data();
+        scan.out = d_out.data();
+        scan.num_arrays = num_columns;
+        scan.order = BatchOrder::kInterleaved;
+        Require(lane().Scan(scan));
+        std::vector<T> got, values;
+        ASSERT_TRUE(d_values.Read(&values));
+        const StageTimes times = lane().TakeStageTimes();
+        EXPECT_EQ(times.num_bytes, (3 * in.size() + num_columns) * sizeof(T));
+        ASSERT_TRUE(AreSame(values, want_values));
+        ASSERT_TRUE(d_out.Read(&got));
+        ASSERT_TRUE(AreSame(got, want));
+        if (c.in_place) continue;
+        ASSERT_TRUE(d_in.IsUntouched());
+      }
+    }
+  });
+}
+
 TEST_P(WideSumTest, RefusesWhatItIsNotFor) {
   const auto message = [&](auto change) {
     ScanArgs args = {.dtype = GetParam().dtype, .precision = Precision::kWide};
@@ -353,8 +418,6 @@ TEST_P(WideSumTest, RefusesWhatItIsNotFor) {
   EXPECT_EQ(message([](ScanArgs*) {}), "");
   EXPECT_THAT(message([](ScanArgs* args) { args->op = Op::kProd; }), testing::HasSubstr("prod of f"));
   EXPECT_THAT(message([](ScanArgs* args) { args->dtype = DType::kI64; }), testing::HasSubstr("sum of i64"));
-  EXPECT_THAT(message([](ScanArgs* args) { args->num_arrays = 2, args->order = BatchOrder::kInterleaved; }),
-              testing::HasSubstr("columns"));
   const absl::Status reduced = lane().Reduce({.dtype = DType::kI32, .precision = Precision::kWide});
   EXPECT_THAT(std::string(reduced.message()), testing::HasSubstr("sum of i32"));
   EXPECT_THAT(message([](ScanArgs* args) { args->algorithm.strategy = Strategy::kSequential; }),
