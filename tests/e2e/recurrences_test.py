@@ -84,6 +84,75 @@ class RecurrencesTest(ResidentTest):
             part = slice(300 * row, 300 * (row + 1))
             self.assertEqual(got[part].tobytes(), self.scanned(request_of(b[part], a[part], init=1)).tobytes())
 
+    def test_columns_are_on_their_own(self):
+        for dtype, (rows, columns) in itertools.product((np.float32, np.float64), ((300, 20), (5000, 3), (1, 7), (6, 1))):
+            a, b = self.some(dtype, rows * columns)
+            with self.subTest(dtype=dtype, rows=rows, columns=columns, seed=self.seed):
+                spec = {"kind": EXCLUSIVE if self.numbers.random() < 0.5 else types_pb2.SCAN_KIND_INCLUSIVE,
+                        "reverse": bool(self.numbers.random() < 0.5), "init": 1}
+                for given in ({"coefficients": a}, {"coefficient": 0.75}):
+                    got = self.scanned(request_of(b, **given, axis=0, row_items=columns, **spec)).reshape(rows, columns)
+                    for column in range(columns):
+                        if "coefficients" in given:
+                            given = {"coefficients": np.ascontiguousarray(a.reshape(rows, columns)[:, column])}
+                        part = np.ascontiguousarray(b.reshape(rows, columns)[:, column])
+                        want = self.scanned(request_of(part, **given, **spec))
+                        self.assertEqual(got[:, column].tobytes(), want.tobytes(), column)
+
+    def some_segments(self, num_items):
+        """Offsets of segments, some without elements; and keys of those that have some."""
+        cuts = self.numbers.integers(0, num_items + 1, 20)
+        offsets = np.sort(np.concatenate([[0, 0, num_items], cuts, cuts[:5]])).astype(np.uint64)
+        return offsets, np.repeat(np.arange(offsets.size - 1, dtype=np.int32), np.diff(offsets.astype(np.int64)))
+
+    def test_segments_are_on_their_own(self):
+        for dtype, num_items in itertools.product((np.float32, np.float64), (0, 3, 6000, 50_000)):
+            a, b = self.some(dtype, num_items)
+            offsets, keys = self.some_segments(num_items)
+            spec = {"kind": EXCLUSIVE if self.numbers.random() < 0.5 else types_pb2.SCAN_KIND_INCLUSIVE,
+                    "reverse": bool(self.numbers.random() < 0.5), "init": 1}
+            for has_one, resident in itertools.product((False, True), (False, True)):
+                with self.subTest(dtype=dtype, n=num_items, has_one=has_one, resident=resident, spec=spec,
+                                  seed=self.seed):
+                    given = {"coefficient": 0.75} if has_one else {"coefficients": a}
+                    want = b"".join(
+                        self.scanned(request_of(b[first:end], **({} if has_one else {"coefficients": a[first:end]}),
+                                                **({"coefficient": 0.75} if has_one else {}), **spec)).tobytes()
+                        for first, end in itertools.pairwise(offsets.tolist()))
+                    values = b
+                    if resident:
+                        values = place(self.arrays.upload(b))
+                        if not has_one:
+                            given = {"coefficients": place(self.arrays.upload(a))}
+                    for field, items in (("segment_offsets", offsets), ("keys", keys)):
+                        request = request_of(values, **given, **spec, dtype=DTYPES[dtype])
+                        # Offsets may be inline beside what is resident.
+                        in_array = resident and (field == "keys" or self.numbers.random() < 0.5)
+                        getattr(request, field).CopyFrom(
+                            operand(place(self.arrays.upload(items)) if in_array else items.tobytes()))
+                        if field == "keys":
+                            request.spec.key_dtype = types_pb2.DTYPE_I32
+                        self.assertEqual(self.scanned(request).tobytes(), want, field)
+
+    def test_steps_by_columns_and_segments(self):
+        a, b = self.some(np.float64, 10_000)
+        offsets, keys = self.some_segments(b.size)
+        by_offsets, by_keys = request_of(b, a), request_of(b, a, key_dtype="DTYPE_I32")
+        by_offsets.segment_offsets.CopyFrom(operand(offsets.tobytes()))
+        by_keys.keys.CopyFrom(operand(keys.tobytes()))
+        want = [self.scanned(request).tobytes()
+                for request in (by_offsets, by_keys, request_of(b, a, axis=0, row_items=10))]
+        stub = programs_pb2_grpc.ProgramServiceStub(self.arrays.channel)
+        spec = {"op": "OP_LINEAR_RECURRENCE", "dtype": "DTYPE_F64"}
+        step = {"values": "b", "coefficients": "a"}
+        steps = [{"scan": {**step, "spec": spec, "segment_offsets": "offsets", "out": "by_offsets"}},
+                 {"scan": {**step, "spec": {**spec, "key_dtype": "DTYPE_I32"}, "keys": "keys", "out": "by_keys"}},
+                 {"scan": {**step, "spec": {**spec, "axis": 0, "row_items": 10}, "out": "by_columns"}}]
+        inputs = {name: place(self.arrays.upload(items))
+                  for name, items in (("a", a), ("b", b), ("offsets", offsets), ("keys", keys))}
+        response = stub.Run(program(inputs, steps, ["by_offsets", "by_keys", "by_columns"]), timeout=60)
+        self.assertEqual([output.values.inline.data for output in response.outputs], want)
+
     def cut(self, num_items):
         return np.sort(np.concatenate([[0, num_items], self.numbers.integers(0, num_items + 1, 5)]))
 
@@ -198,13 +267,14 @@ class RecurrencesTest(ResidentTest):
         assert_refused(request_of(values, a, dtype=types_pb2.DTYPE_F64), *conflict, "values are resident")
         assert_refused(request_of(values, place(self.arrays.upload(a[1:])), dtype=types_pb2.DTYPE_F64), INVALID,
                        "COEFFICIENTS_LENGTH")
-        assert_refused(request_of(b, coefficient=1, axis=0, row_items=10), UNIMPLEMENTED, "NOT_IMPLEMENTED", "transpose")
         assert_refused(request_of(b.astype(np.int32), coefficient=1), INVALID, "UNSUPPORTED_COMBINATION", "i32")
         assert_refused(request_of(b, coefficient=1, algorithm={"strategy": "STRATEGY_NAIVE"}), UNIMPLEMENTED,
                        "NOT_IMPLEMENTED", "leave the algorithm out")
-        request = request_of(b, coefficient=1)
+        request = request_of(b, a[1:])
         request.segment_offsets.CopyFrom(operand(np.array([0, 100], np.uint64).tobytes()))
-        assert_refused(request, UNIMPLEMENTED, "NOT_IMPLEMENTED", "coefficient of 0")
+        assert_refused(request, INVALID, "COEFFICIENTS_LENGTH", "792")
+        request.spec.axis, request.spec.row_items = 0, 10
+        assert_refused(request, *conflict)
 
         def stream(*requests):
             for request in requests[1:]:
@@ -246,6 +316,22 @@ class RecurrencesTest(ResidentTest):
         self.ctl("scan", "--axis", 1, "--op", "linear_recurrence", "--coefficients", other, source, result)
         want = [recurrence(x, y, 0) for x, y in zip(np.load(other)[:20], rows)]
         np.testing.assert_allclose(np.load(result)[:20], want, rtol=0, atol=1e-9)
+        self.ctl("scan", "--axis", 0, "--op", "linear_recurrence", "--coefficients", other, source, result)
+        want = [recurrence(x, y, 0) for x, y in zip(np.load(other).T, rows.T)]
+        np.testing.assert_allclose(np.load(result).T, want, rtol=0, atol=1e-9)
+
+    def test_files_of_segments(self):
+        a, b = self.some(np.float64, 1000)
+        offsets, keys = self.some_segments(b.size)
+        files = {name: self.folder / f"{name}.npy" for name in ("a", "b", "offsets", "keys", "y")}
+        for name, items in (("a", a), ("b", b), ("offsets", offsets), ("keys", keys)):
+            np.save(files[name], items)
+        want = np.concatenate([recurrence(a[first:end], b[first:end], 2)
+                               for first, end in itertools.pairwise(offsets.tolist()) if end > first])
+        for flag in (("--segments", files["offsets"]), ("--keys", files["keys"])):
+            self.ctl("scan", "--op", "linear_recurrence", "--coefficients", files["a"], "--init", "2", *flag,
+                     files["b"], files["y"])
+            np.testing.assert_allclose(np.load(files["y"]), want, rtol=0, atol=1e-12)
 
     def test_files(self):
         a, b = self.some(np.float64, 300_001)  # More than a message.

@@ -14,7 +14,6 @@ from resident import ResidentTest, operand, place
 from prefixd.v1 import primitives_pb2, programs_pb2_grpc, types_pb2
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
-UNIMPLEMENTED = grpc.StatusCode.UNIMPLEMENTED
 WIDE = types_pb2.PRECISION_WIDE
 LOG_ADD_EXP = types_pb2.OP_LOG_ADD_EXP
 FLOATS = (np.float32, np.float64)
@@ -111,6 +110,23 @@ class WideSumsTest(ResidentTest):
                     part = x[300 * row:300 * (row + 1)]
                     self.assert_sum(got[300 * row + 299], np.append(part, dtype(2.0**-30)))
 
+    def test_columns_have_the_bits_of_arrays(self):
+        for dtype, (rows, columns) in itertools.product(FLOATS, ((300, 20), (5000, 3), (1, 7), (6, 1))):
+            x = self.some(dtype, rows * columns).reshape(rows, columns)
+            with self.subTest(dtype=dtype, rows=rows, columns=columns, seed=self.seed):
+                reverse = bool(self.numbers.random() < 0.5)
+                request = wide(x, axis=0, row_items=columns, reverse=reverse)
+                request.spec.init.double_value = 2.0**-30
+                got = self.scanned(request, dtype).reshape(rows, columns)
+                sums = self.reduce_request(x, precision=WIDE, axis=0, row_items=columns)
+                values = np.frombuffer(self.stub.Reduce(sums, timeout=60).values.inline.data, dtype)
+                for column in range(columns):
+                    alone = np.ascontiguousarray(x[:, column])
+                    request = wide(alone, reverse=reverse)
+                    request.spec.init.double_value = 2.0**-30
+                    self.assertEqual(got[:, column].tobytes(), self.scanned(request, dtype).tobytes(), column)
+                    self.assert_sum(values[column], alone)
+
     def test_initial_values_in_front(self):
         for dtype, num_items, reverse in itertools.product(FLOATS, (0, 1, 5000), (False, True)):
             with self.subTest(dtype=dtype, num_items=num_items, reverse=reverse, seed=self.seed):
@@ -150,10 +166,6 @@ class WideSumsTest(ResidentTest):
                                 (wide(x, op=types_pb2.OP_MAX), "UNSUPPORTED_COMBINATION"),
                                 (wide(x, out_dtype=types_pb2.DTYPE_F64), "UNSUPPORTED_COMBINATION")):
             self.assertEqual(refusal(self.stub.Scan, request)[:2], (INVALID, reason))
-        request = wide(x, axis=0, row_items=5)
-        self.assertEqual(refusal(self.stub.Scan, request)[:2], (UNIMPLEMENTED, "NOT_IMPLEMENTED"))
-        request = self.reduce_request(x, precision=WIDE, axis=0, row_items=5)
-        self.assertEqual(refusal(self.stub.Reduce, request)[:2], (UNIMPLEMENTED, "NOT_IMPLEMENTED"))
 
     def test_files(self):
         x = np.array([1e16, 1, -1e16, 2.0**-60], np.float64)
@@ -162,6 +174,12 @@ class WideSumsTest(ResidentTest):
         self.ctl("scan", "--precision", "wide", source, result)
         self.assertEqual(np.load(result).tolist(), [1e16, 1e16, 1, 1])
         self.assertEqual(self.ctl("reduce", "--precision", "wide", source).stdout.strip(), b"1")
+        np.save(source, np.stack([x, x], axis=1))
+        self.ctl("scan", "--precision", "wide", "--axis", 0, source, result)
+        self.assertEqual(np.load(result).T.tolist(), [[1e16, 1e16, 1, 1]] * 2)
+        self.ctl("reduce", "--precision", "wide", "--axis", 0, source, result)
+        self.assertEqual(np.load(result).tolist(), [1, 1])
+        np.save(source, x)
         self.assert_fails("reduce", "--precision", "wide", "--op", "max", source, says="sums of f32 and f64")
 
 
