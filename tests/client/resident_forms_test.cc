@@ -275,6 +275,37 @@ TEST_F(ResidentTest, LinearRecurrences) {
   both.insert(both.end(), back->values.begin(), back->values.end());
   EXPECT_EQ(both, whole->values);
 
+  // Each segment, run of keys and column on its own: of an array, and of a message.
+  constexpr size_t kFew = 30'000, kColumns = 3;
+  const std::vector<uint64_t> offsets = {0, 0, 7, 1'000, 1'000, kFew};
+  std::vector<int32_t> keys(kFew);
+  std::vector<double> by_offsets(kFew), by_columns(kFew);
+  for (size_t i = 0; i < kFew; ++i) keys[i] = i < 7 ? 1 : i < 1'000 ? 2 : 3;
+  const auto few = absl::MakeConstSpan(values).first(kFew);
+  const auto of_few = factors_here.first(kFew);
+  for (size_t i = 0; i < kFew; ++i) {
+    const bool begins = i == 0 || i == 7 || i == 1'000;
+    by_offsets[i] = of_few[i] * (begins ? 3 : by_offsets[i - 1]) + few[i];
+    by_columns[i] = of_few[i] * (i < kColumns ? 3 : by_columns[i - kColumns]) + few[i];
+  }
+  const auto expect = [&](ScanOptions<double> options, const std::vector<double>& want) {
+    options.op = Op::kLinearRecurrence;
+    options.init = 3;
+    options.coefficients = of_few;
+    const auto of_message = client_.Scan<double>(few, options);
+    ASSERT_TRUE(of_message.ok()) << of_message.status();
+    for (size_t i = 0; i < kFew; ++i) ASSERT_NEAR(of_message->values[i], want[i], 1e-9 * (1 + std::abs(want[i]))) << i;
+    const auto names = client_.CreateArray<int32_t>(keys);
+    if (options.keys) options.keys = ArrayPart(*names);
+    options.coefficients = factors->Part(0, kFew);
+    const auto of_array = client_.ScanInto<double>(array->Part(0, kFew), NewArray{}, options);
+    ASSERT_TRUE(of_array.ok()) << of_array.status();
+    EXPECT_EQ(*of_array->values.Read<double>(), of_message->values);
+  };
+  expect({.segments = absl::MakeConstSpan(offsets)}, by_offsets);
+  expect({.keys = absl::MakeConstSpan(keys)}, by_offsets);
+  expect({.axis = Axis{.along = Axis::Along::kColumn, .row_items = kColumns}}, by_columns);
+
   // One coefficient for all is as many equal ones.
   const std::vector<double> equal(values.size(), 0.5);
   EXPECT_EQ(
