@@ -10,7 +10,7 @@ namespace prefixd::cpu {
 
 // Needs:   Validate(args) is OK; several arrays.
 // Cost:    reads n, writes n. As many cores as there are strips of kStripBytes in a row have something to do; of wide
-//          sums and recurrences strips are of 64 bytes where columns are tiles or longer, and are transposed in the
+//          sums and recurrences strips are of 256 bytes where columns are tiles or longer, and are transposed in the
 //          cache.
 Work RunColumnScan(const Kernels& kernels, const ScanArgs& args);
 // Cost:    reads n, writes a value for each column. Cores as above. Needs: args.values, and items.
