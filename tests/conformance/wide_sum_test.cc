@@ -276,72 +276,90 @@ TEST_P(WideSumTest, WhatIsNotFinite) {
   });
 }
 
-TEST_P(WideSumTest, RowsAndSegmentsAsAlone) {
-  Visit([&](auto type) {
-    using T = decltype(type);
-    for (const auto& [rows, length] :
-         {std::pair(3, 50'000), std::pair(40, 300), std::pair(700, 31), std::pair(2000, 3), std::pair(2, 0)}) {
-      for (const bool has_offsets : {false, true}) {
-        const WideCase c = RandomCase(length, random());
-        SCOPED_TRACE(testing::Message() << rows << (has_offsets ? " segments, about " : " rows of ") << c);
-        std::vector<uint64_t> offsets = {0};
-        for (int row = 0; row < rows; ++row) {
-          offsets.push_back(offsets.back() + (has_offsets ? random().Below(2 * length + 1) : length));
-        }
-        std::vector<T> in = MakeInput<T>(Op::kSum, c.data, offsets.back() + 1, random());
-        const T init = in.back();
-        in.pop_back();
-        ScanArgs scan = ArgsOf(kDTypeOf<T>, c);
-        scan.init = c.has_init ? Value::Of(init) : ScanStart(Op::kSum, kDTypeOf<T>, scan.kind);
-        std::vector<T> want(in.size()), want_values;
-        for (int row = 0; row < rows; ++row) {
-          std::vector<T> one(in.begin() + offsets[row], in.begin() + offsets[row + 1]);
-          const T start = c.has_init ? init : T(-0.0);
-          want_values.push_back(one.empty() && !c.has_init ? T(0)
-                                                           : AssociationOf(one, start).Value(one.size()).Result());
-          if (c.reverse) std::ranges::reverse(one);
-          const auto association = AssociationOf(one, scan.init.As<T>());
-          for (size_t i = 0; i < one.size(); ++i) {
-            want[c.reverse ? offsets[row + 1] - 1 - i : offsets[row] + i] =
-                association.Value(c.exclusive ? i : i + 1).Result();
-          }
-        }
-        DeviceArray<T> d_in(lane(), in, c.in_offset);
-        DeviceArray<uint64_t> d_offsets(lane(), offsets);
-        auto d_out = DeviceArray<T>::Poisoned(lane(), in.size(), c.out_offset);
-        auto d_values = DeviceArray<T>::Poisoned(lane(), rows);
-        auto d_states = DeviceArray<ReduceState>::Poisoned(lane(), rows);
-        scan.num_items = has_offsets ? in.size() : length;
-        scan.in = d_in.data();
-        scan.out = d_out.data();
-        scan.num_arrays = rows;
-        scan.offsets = has_offsets ? d_offsets.data() : nullptr;
-        ReduceArgs reduce = {
-            .dtype = kDTypeOf<T>,
-            .precision = Precision::kWide,
-            .in = d_in.data(),
-            .num_items = scan.num_items,
-            .num_arrays = scan.num_arrays,
-            .offsets = scan.offsets,
-            .init = {Value::Of(c.has_init ? double{init} : -0.0), c.has_init ? 0 : ReduceState::kNothing},
-            .values = d_values.data()};
-        Require(lane().Scan(scan));
-        Require(lane().Reduce(reduce));
-        std::vector<T> got, values;
-        ASSERT_TRUE(d_out.Read(&got));
-        ASSERT_TRUE(d_values.Read(&values));
-        ASSERT_TRUE(AreSame(got, want));
-        ASSERT_TRUE(AreSame(values, want_values));
-        if (has_offsets || length == 0) continue;
-        reduce.values = nullptr;  // As requests that share a launch: with states.
-        reduce.state_out = d_states.data();
-        Require(lane().Reduce(reduce));
-        std::vector<ReduceState> states;
-        ASSERT_TRUE(d_states.Read(&states));
-        for (int row = 0; row < rows; ++row) ASSERT_TRUE(AreSame<T>({ResultAs<T>(states[row])}, {want_values[row]}));
-      }
+enum class Layout { kRows, kColumns, kSegments };
+
+// num_arrays of c.num_items, or segments of about as many: scanned, reduced to values, and rows to states too.
+template <class T>
+void RunArrays(Lane& lane, Layout layout, size_t num_arrays, const WideCase& c, Random& random) {
+  std::vector<uint64_t> offsets = {0};
+  for (size_t array = 0; array < num_arrays; ++array) {
+    offsets.push_back(offsets.back() + (layout == Layout::kSegments ? random.Below(2 * c.num_items + 1) : c.num_items));
+  }
+  std::vector<T> in = MakeInput<T>(Op::kSum, c.data, offsets.back() + 1, random);
+  const T init = in.back();
+  in.pop_back();
+  ScanArgs scan = ArgsOf(kDTypeOf<T>, c);
+  scan.init = c.has_init ? Value::Of(init) : ScanStart(Op::kSum, kDTypeOf<T>, scan.kind);
+  std::vector<T> want(in.size()), want_values;
+  for (size_t array = 0; array < num_arrays; ++array) {
+    const size_t length = offsets[array + 1] - offsets[array];
+    const auto place = [&](size_t i) {
+      return layout == Layout::kColumns ? i * num_arrays + array : offsets[array] + i;
+    };
+    std::vector<T> one;
+    for (size_t i = 0; i < length; ++i) one.push_back(in[place(i)]);
+    const T start = c.has_init ? init : T(-0.0);
+    want_values.push_back(one.empty() && !c.has_init ? T(0) : AssociationOf(one, start).Value(length).Result());
+    if (c.reverse) std::ranges::reverse(one);
+    const auto association = AssociationOf(one, scan.init.As<T>());
+    for (size_t i = 0; i < length; ++i) {
+      want[place(c.reverse ? length - 1 - i : i)] = association.Value(c.exclusive ? i : i + 1).Result();
     }
-  });
+  }
+  DeviceArray<T> d_in(lane, in, c.in_offset);
+  DeviceArray<uint64_t> d_offsets(lane, offsets);
+  auto d_own_out = DeviceArray<T>::Poisoned(lane, in.size(), c.out_offset);
+  DeviceArray<T>& d_out = c.in_place ? d_in : d_own_out;
+  auto d_values = DeviceArray<T>::Poisoned(lane, num_arrays, c.out_offset);
+  auto d_states = DeviceArray<ReduceState>::Poisoned(lane, num_arrays);
+  scan.num_items = layout == Layout::kSegments ? in.size() : c.num_items;
+  scan.in = d_in.data();
+  scan.out = d_out.data();
+  scan.num_arrays = num_arrays;
+  scan.order = layout == Layout::kColumns ? BatchOrder::kInterleaved : BatchOrder::kOneByOne;
+  scan.offsets = layout == Layout::kSegments ? d_offsets.data() : nullptr;
+  ReduceArgs reduce = {.dtype = kDTypeOf<T>,
+                       .precision = Precision::kWide,
+                       .in = d_in.data(),
+                       .num_items = scan.num_items,
+                       .num_arrays = scan.num_arrays,
+                       .order = scan.order,
+                       .offsets = scan.offsets,
+                       .init = {Value::Of(c.has_init ? double{init} : -0.0), c.has_init ? 0 : ReduceState::kNothing},
+                       .values = d_values.data()};
+  Require(lane.Synchronize());
+  lane.TakeStageTimes();
+  Require(lane.Reduce(reduce));
+  std::vector<T> got, values;
+  ASSERT_TRUE(d_values.Read(&values));
+  ASSERT_TRUE(AreSame(values, want_values));
+  if (layout == Layout::kRows && c.num_items > 0) {
+    reduce.values = nullptr;  // As requests that share a launch: with states.
+    reduce.state_out = d_states.data();
+    Require(lane.Reduce(reduce));
+    std::vector<ReduceState> states;
+    ASSERT_TRUE(d_states.Read(&states));
+    for (size_t row = 0; row < num_arrays; ++row)
+      ASSERT_TRUE(AreSame<T>({ResultAs<T>(states[row])}, {want_values[row]}));
+  }
+  Require(lane.Scan(scan));  // Last: it may be in place.
+  ASSERT_TRUE(d_out.Read(&got));
+  ASSERT_TRUE(AreSame(got, want));
+  if (layout == Layout::kColumns) {
+    EXPECT_EQ(lane.TakeStageTimes().num_bytes, (3 * in.size() + num_arrays) * sizeof(T));
+  }
+}
+
+TEST_P(WideSumTest, RowsAndSegmentsAsAlone) {
+  for (const auto& [num_arrays, length] :
+       {std::pair(3, 50'000), std::pair(40, 300), std::pair(700, 31), std::pair(2000, 3), std::pair(2, 0)}) {
+    for (const Layout layout : {Layout::kRows, Layout::kSegments}) {
+      const WideCase c = RandomCase(length, random());
+      SCOPED_TRACE(testing::Message() << num_arrays << (layout == Layout::kRows ? " rows of " : " segments, about ")
+                                      << c);
+      Visit([&](auto type) { RunArrays<decltype(type)>(lane(), layout, num_arrays, c, random()); });
+    }
+  }
 }
 
 // Rows around a run, a leaf, a tile and a group; columns around a line of the cache, a warp, a block and a strip.
@@ -350,63 +368,14 @@ TEST_P(WideSumTest, ColumnsAsAlone) {
                                                      {5, 300},  {31, 8},  {33, 130}, {64, 17},  {67, 1025},
                                                      {127, 33}, {128, 8}, {129, 65}, {4096, 2}, {4103, 19}};
   if (!SmallSizesOnly()) matrices.insert(matrices.end(), {{131'072 + 4'096 + 131, 3}, {9'000, 70}, {300, 1'500}});
-  Visit([&](auto type) {
-    using T = decltype(type);
-    for (const auto& [num_rows, num_columns] : matrices) {
-      for (int form = 0; form < 3; ++form) {
-        if (!Takes(num_rows * num_columns)) continue;
-        const WideCase c = RandomCase(num_rows, random());
-        SCOPED_TRACE(testing::Message() << num_columns << " columns of " << c);
-        std::vector<T> in = MakeInput<T>(Op::kSum, c.data, num_rows * num_columns + 1, random());
-        const T init = in.back();
-        in.pop_back();
-        ScanArgs scan = ArgsOf(kDTypeOf<T>, c);
-        scan.init = c.has_init ? Value::Of(init) : ScanStart(Op::kSum, kDTypeOf<T>, scan.kind);
-        std::vector<T> want(in.size()), want_values;
-        for (size_t column = 0; column < num_columns; ++column) {
-          std::vector<T> one;
-          for (size_t row = 0; row < num_rows; ++row) one.push_back(in[row * num_columns + column]);
-          const T start = c.has_init ? init : T(-0.0);
-          want_values.push_back(one.empty() && !c.has_init ? T(0) : AssociationOf(one, start).Value(num_rows).Result());
-          if (c.reverse) std::ranges::reverse(one);
-          const auto association = AssociationOf(one, scan.init.As<T>());
-          for (size_t i = 0; i < num_rows; ++i) {
-            const size_t row = c.reverse ? num_rows - 1 - i : i;
-            want[row * num_columns + column] = association.Value(c.exclusive ? i : i + 1).Result();
-          }
-        }
-        DeviceArray<T> d_in(lane(), in, c.in_offset);
-        auto d_own_out = DeviceArray<T>::Poisoned(lane(), in.size(), c.out_offset);
-        DeviceArray<T>& d_out = c.in_place ? d_in : d_own_out;
-        auto d_values = DeviceArray<T>::Poisoned(lane(), num_columns, c.out_offset);
-        Require(lane().Synchronize());
-        lane().TakeStageTimes();
-        Require(lane().Reduce(
-            {.dtype = kDTypeOf<T>,
-             .precision = Precision::kWide,
-             .in = d_in.data(),
-             .num_items = num_rows,
-             .num_arrays = num_columns,
-             .order = BatchOrder::kInterleaved,
-             .init = {Value::Of(c.has_init ? double{init} : -0.0), c.has_init ? 0 : ReduceState::kNothing},
-             .values = d_values.data()}));
-        scan.in = d_in.data();
-        scan.out = d_out.data();
-        scan.num_arrays = num_columns;
-        scan.order = BatchOrder::kInterleaved;
-        Require(lane().Scan(scan));
-        std::vector<T> got, values;
-        ASSERT_TRUE(d_values.Read(&values));
-        const StageTimes times = lane().TakeStageTimes();
-        EXPECT_EQ(times.num_bytes, (3 * in.size() + num_columns) * sizeof(T));
-        ASSERT_TRUE(AreSame(values, want_values));
-        ASSERT_TRUE(d_out.Read(&got));
-        ASSERT_TRUE(AreSame(got, want));
-        if (c.in_place) continue;
-        ASSERT_TRUE(d_in.IsUntouched());
-      }
+  for (const auto& [num_rows, num_columns] : matrices) {
+    for (int form = 0; form < 3; ++form) {
+      if (!Takes(num_rows * num_columns)) continue;
+      const WideCase c = RandomCase(num_rows, random());
+      SCOPED_TRACE(testing::Message() << num_columns << " columns of " << c);
+      Visit([&](auto type) { RunArrays<decltype(type)>(lane(), Layout::kColumns, num_columns, c, random()); });
     }
-  });
+  }
 }
 
 TEST_P(WideSumTest, RefusesWhatItIsNotFor) {
