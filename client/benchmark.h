@@ -29,7 +29,7 @@ struct BenchmarkSpec {
   // The form, which each primitive must have. Types and operators without it are skipped.
   std::optional<Axis> axis = {};
   Precision precision = Precision::kNative;
-  bool return_indices = false;  // Of scan by min and max.
+  bool return_indices = false;  // A scan by min or max returns them.
 };
 
 // By the device's clock, in nanoseconds.

@@ -30,7 +30,7 @@ T Canonical(T value) {
 }
 
 struct RecurrenceCase {
-  size_t num_items = 0;  // Of an array.
+  size_t num_items = 0;  // In an array.
   size_t num_arrays = 1;
   bool are_columns = false;            // Else arrays stand one by one,
   std::vector<uint64_t> offsets = {};  // and if there are some, they differ in length.
