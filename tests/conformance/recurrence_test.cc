@@ -198,6 +198,7 @@ TEST_P(RecurrenceTest, ManyTiles) {
     c.in_offset = c.coefficients_offset = c.out_offset = 0;
     for (const ScanKind kind : {ScanKind::kInclusive, ScanKind::kExclusive}) {
       for (const size_t cut : {0, 1, 5000}) {
+        if (TakesAShare(GetParam()) && !random().OneIn(3)) continue;  // What is expected takes long to compute.
         c.kind = kind;
         c.num_items = ManyTilesSize() - cut;
         c.in_place = random().OneIn(2);

@@ -205,7 +205,7 @@ TEST_P(WideSumTest, EverySizeAndForm) {
 }
 
 TEST_P(WideSumTest, ManyTiles) {
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < (TakesAShare(GetParam()) ? 3 : 6); ++i) {
     WideCase c = RandomCase(ManyTilesSize() + random().Below(3), random());
     if (i < 2) c = {.num_items = c.num_items, .exclusive = i == 1};  // As long arrays mostly are.
     ASSERT_TRUE(Scan(c)) << c;
