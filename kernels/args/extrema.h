@@ -5,7 +5,9 @@
 //   in      3  1  2  1                        marks  0  1  0  0     (where the extremum changed)
 //   extrema 3  1  1  1   by min               last   0  1  0  3     (where the element is the extremum)
 //
-// Cost of the three: reads 3n and writes 2n values' or indices' bytes; three launches, of segments up to nine.
+// Cost of the three: reads n elements and writes n extrema; reads these, and for some forms the elements again, and
+// writes n marks; reads the marks and writes n indices. Three launches, of segments up to eight, and one more for a
+// carry.
 #ifndef PREFIXD_KERNELS_ARGS_EXTREMA_H_
 #define PREFIXD_KERNELS_ARGS_EXTREMA_H_
 

@@ -29,8 +29,8 @@ void ForStrips(uint64_t num_strips, uint64_t num_bytes, const RunStrip& run) {
 // tile by tile through a buffer in the cache, where each column stands by itself.
 constexpr uint64_t kLineBytes = 64;
 
-// So many that a tile of them fills a part, but at least four lines of the cache: with one, rows are fetched at half
-// the speed (4096 x 4096 f32 on an EPYC). No more than what stands before a row has room for.
+// So many that a tile of them fills a part, but at least four lines of the cache, which memory brings sooner than one
+// by itself. No more than what stands before a row has room for.
 uint64_t TileStripColumns(uint64_t num_rows, size_t item_bytes) {
   const uint64_t tile_bytes = std::min<uint64_t>(num_rows, kTileItems) * item_bytes;
   return std::clamp(kPartBytes / tile_bytes, 4 * kLineBytes / item_bytes, kStripBytes / item_bytes);

@@ -25,8 +25,8 @@ class Marks {
       const uint64_t first = part * kPartItems;
       MarkItems(first, first + PartItems(num_items, kPartItems, part));
     });
-    if (args_.marks_equals) return;  // Each array's first is.
-    if (!AreSegments()) return;
+    // Their first items have others in front of them, so that they were not taken for first ones. Equals are marked.
+    if (args_.offsets == nullptr || args_.marks_equals) return;
     ForParts(NumParts(args_.num_arrays, kPartItems), [&](uint64_t part) {
       const uint64_t first = part * kPartItems;
       MarkFirstOfSegments(first, first + PartItems(args_.num_arrays, kPartItems, part));
@@ -37,12 +37,11 @@ class Marks {
   static constexpr uint64_t kPartItems = kPartBytes / sizeof(uint64_t);
 
   bool IsInterleaved() const { return args_.num_arrays > 1 && args_.order == BatchOrder::kInterleaved; }
-  bool AreSegments() const { return args_.offsets != nullptr; }
 
   // Marks the items from `item` to `end` of all arrays, in pieces whose indices are one behind the other, or all one.
   void MarkItems(uint64_t item, uint64_t end) const {
+    const uint64_t length = IsInterleaved() ? args_.num_arrays : args_.num_items;
     while (item < end) {
-      const uint64_t length = AreSegments() ? args_.num_items : IsInterleaved() ? args_.num_arrays : args_.num_items;
       const uint64_t piece_end = std::min(end, item - item % length + length);
       IsInterleaved() ? MarkPiece<0>(item, piece_end, item / length) : MarkPiece<1>(item, piece_end, item % length);
       item = piece_end;

@@ -1,13 +1,13 @@
 // Marks where extrema may stand, and the carry of a scan with their indices.
 //
-// A thread has kItems items that stand kMarkThreads apart, so that a warp loads and stores whole lines, and its
+// A thread has kMarkItems items that stand kMarkThreads apart, so that a warp loads and stores whole lines, and its
 // neighbours' extrema come from the cache. Traffic: reads the extrema, or these and the elements; writes the marks.
 #include <cstdint>
-#include <cstring>
 
 #include "kernels/args/check.h"
 #include "kernels/cuda/extrema.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/operators.cuh"
 #include "kernels/types.h"
 
 namespace prefixd::cuda {
@@ -21,8 +21,8 @@ struct MarkParams {
   const T* in;
   const T* extrema;
   Index* marks;
-  uint64_t num_items;   // All arrays have together.
-  uint64_t width;       // Items of a row of the matrix: of an array, or of all arrays one each.
+  uint64_t num_items;   // In all arrays together.
+  uint64_t width;       // Items in a row of memory: those of an array or, of interleaved arrays, one of each.
   uint64_t last_index;  // In an array.
   uint64_t first_item;  // Added to each index.
   const uint64_t* offsets;
@@ -52,7 +52,7 @@ __device__ bool IsMarked(const MarkParams<T, Index>& p, uint64_t item, uint64_t 
   if (p.marks_equals) return AreSame(p.in[item], extremum);
   if (index == (p.reverse ? p.last_index : 0)) {
     if (p.before == nullptr) return true;
-    return !AreSame(static_cast<T>(*reinterpret_cast<const Accumulator<T>*>(&p.before->value.bits)), extremum);
+    return !AreSame(static_cast<T>(ValueAs<Accumulator<T>>(p.before->value)), extremum);
   }
   const uint64_t distance = p.interleaved ? p.width : 1;
   return !AreSame(p.extrema[p.reverse ? item + distance : item - distance], extremum);
@@ -125,11 +125,9 @@ struct CarryParams {
 
 template <class T>
 __global__ void CarryKernel(const CarryParams<T> p) {
-  const Accumulator<T> extremum = *p.extremum;
-  ExtremumCarry carry;
-  memcpy(&carry.value.bits, &extremum, sizeof(extremum));
-  carry.index = p.index_is_u32 ? *static_cast<const uint32_t*>(p.index) : *static_cast<const uint64_t*>(p.index);
-  *p.carry = carry;
+  const uint64_t index =
+      p.index_is_u32 ? *static_cast<const uint32_t*>(p.index) : *static_cast<const uint64_t*>(p.index);
+  *p.carry = {ValueOf(static_cast<Accumulator<T>>(*p.extremum)), index};
 }
 
 }  // namespace

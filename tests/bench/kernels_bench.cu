@@ -114,10 +114,8 @@ class Bench {
   // Scans with results of another type.
   template <class In, class Out>
   void RunWide(size_t n, const char* name) {
-    In* d_in;
-    Out* d_out;
-    Check(cudaMalloc(&d_in, n * sizeof(In)));
-    Check(cudaMalloc(&d_out, n * sizeof(Out)));
+    auto* const d_in = Allocate<In>(n);
+    auto* const d_out = Allocate<Out>(n);
     Fill<<<2048, 256>>>(d_in, n);
     CopyTime(n * sizeof(In));
     for (const auto kind : {prefixd::ScanKind::kInclusive, prefixd::ScanKind::kExclusive}) {
@@ -140,10 +138,8 @@ class Bench {
   // Sums in the elements' precision and in more, or where there is no more minima, and sums of exponentials.
   template <class T>
   void RunFloats(size_t n, const char* name) {
-    T* d_in;
-    T* d_out;
-    Check(cudaMalloc(&d_in, n * sizeof(T)));
-    Check(cudaMalloc(&d_out, n * sizeof(T)));
+    auto* const d_in = Allocate<T>(n);
+    auto* const d_out = Allocate<T>(n);
     Fill<<<2048, 256>>>(d_in, n);
     CopyTime(n * sizeof(T));
     const auto run = [&](Op op, prefixd::Precision precision, const char* how) {
@@ -159,12 +155,9 @@ class Bench {
   // Scans by min or max that also say where each extremum stands.
   template <class T>
   void RunWithIndices(size_t n, const char* name) {
-    T* d_in;
-    T* d_out;
-    uint64_t* d_indices;
-    Check(cudaMalloc(&d_in, n * sizeof(T)));
-    Check(cudaMalloc(&d_out, n * sizeof(T)));
-    Check(cudaMalloc(&d_indices, n * sizeof(uint64_t)));
+    auto* const d_in = Allocate<T>(n);
+    auto* const d_out = Allocate<T>(n);
+    auto* const d_indices = Allocate<uint64_t>(n);
     Fill<<<2048, 256>>>(d_in, n);
     for (const DType index_dtype : {DType::kU32, DType::kU64}) {
       // The copy moves as many bytes.
@@ -226,10 +219,8 @@ class Bench {
 
   template <class T>
   void RunDifference(size_t n, const char* name) {
-    T* d_in;
-    T* d_out;
-    Check(cudaMalloc(&d_in, n * sizeof(T)));
-    Check(cudaMalloc(&d_out, n * sizeof(T)));
+    auto* const d_in = Allocate<T>(n);
+    auto* const d_out = Allocate<T>(n);
     Fill<<<2048, 256>>>(d_in, n);
     CopyTime(n * sizeof(T));
     for (const bool reverse : {false, true}) {
@@ -248,12 +239,9 @@ class Bench {
 
   template <class T>
   void RunCompact(size_t n, const char* name) {
-    T* d_in;
-    T* d_out;
-    uint8_t* d_mask;
-    Check(cudaMalloc(&d_in, n * sizeof(T)));
-    Check(cudaMalloc(&d_out, n * sizeof(T)));
-    Check(cudaMalloc(&d_mask, n));
+    auto* const d_in = Allocate<T>(n);
+    auto* const d_out = Allocate<T>(n);
+    auto* const d_mask = Allocate<uint8_t>(n);
     Fill<<<2048, 256>>>(d_in, n);
     FillMask<<<2048, 256>>>(d_mask, n);
     CopyTime(n * sizeof(T));
@@ -322,6 +310,12 @@ class Bench {
     Line("reduce " + what, n, 1.0 * n * sizeof(T), [&] { Check(lane_->Reduce(args)); });
   }
 
+  template <class T>
+  static T* Allocate(size_t n) {
+    T* d_array;
+    Check(cudaMalloc(&d_array, n * sizeof(T)));
+    return d_array;
+  }
   void Free(void* d_in, void* d_out) {
     Check(cudaFree(d_in));
     Check(cudaFree(d_out));
