@@ -8,6 +8,10 @@
 namespace prefixd {
 namespace {
 
+absl::Status ShapeError(std::string_view why) {
+  return Error(absl::StatusCode::kInvalidArgument, "SHAPE", "spec.row_items", why);
+}
+
 absl::Status CheckInitial(const ScanSpec& spec) {
   if (!spec.include_initial || (!spec.axis && !spec.segmented)) return absl::OkStatus();
   return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "spec.include_initial",
@@ -78,19 +82,19 @@ absl::Status CheckItemsPerThread(uint64_t items_per_thread, std::string_view fie
                       ", or 0 for the device's choice"));
 }
 
+absl::Status CheckRows(const Axis& axis, uint64_t num_items) {
+  if (axis.row_items == 0) return ShapeError("a row has no elements: say how many it has, at least 1");
+  if (num_items % axis.row_items == 0) return absl::OkStatus();
+  return ShapeError(StrCat(num_items, " elements are no whole number of rows of ", axis.row_items,
+                           ": send whole rows, or say how many elements one has"));
+}
+
 absl::Status CheckAxis(const Axis& axis, uint64_t num_items) {
   constexpr uint64_t kMaxArrays = std::numeric_limits<int32_t>::max();
-  const auto error = [](std::string_view why) {
-    return Error(absl::StatusCode::kInvalidArgument, "SHAPE", "spec.row_items", why);
-  };
-  if (axis.row_items == 0) return error("a row has no elements: say how many it has, at least 1");
-  if (num_items % axis.row_items != 0) {
-    return error(StrCat(num_items, " elements are no whole number of rows of ", axis.row_items,
-                        ": send whole rows, or say how many elements one has"));
-  }
+  PREFIXD_RETURN_IF_ERROR(CheckRows(axis, num_items));
   if (axis.NumArrays(num_items) <= kMaxArrays) return absl::OkStatus();
-  return error(StrCat(axis.NumArrays(num_items), axis.along == Axis::Along::kRow ? " rows" : " columns",
-                      " are more than ", kMaxArrays, ": work on parts of the matrix"));
+  return ShapeError(StrCat(axis.NumArrays(num_items), axis.along == Axis::Along::kRow ? " rows" : " columns",
+                           " are more than ", kMaxArrays, ": work on parts of the matrix"));
 }
 
 absl::Status CheckScan(const ScanSpec& spec) {

@@ -36,9 +36,12 @@ struct Axis {
   friend bool operator==(const Axis&, const Axis&) = default;
 };
 
-// Whether so many elements are a matrix of such rows.
-// Errors: INVALID_ARGUMENT (SHAPE) for rows of no elements, rows that are not whole, or more rows, or columns, than a
-//         launch takes: 2^31 - 1.
+// Whether so many elements are whole rows.
+// Errors: INVALID_ARGUMENT (SHAPE) for rows of no elements, or rows that are not whole.
+absl::Status CheckRows(const Axis& axis, uint64_t num_items);
+
+// Whether so many elements are a matrix that one launch works on.
+// Errors: those of CheckRows; INVALID_ARGUMENT (SHAPE) for more rows, or columns, than a launch takes: 2^31 - 1.
 absl::Status CheckAxis(const Axis& axis, uint64_t num_items);
 
 // out[i] = init op in[0] op ... op in[i] (inclusive), or to in[i-1] (exclusive).
@@ -54,7 +57,7 @@ struct ScanSpec {
   bool reverse = false;                    // From the last element to the first. Not in a stream.
   Algorithm algorithm = {};                // {}: the device chooses.
   std::optional<uint64_t> num_items = {};  // The whole array's length, where it is known; the server checks it.
-  std::optional<Axis> axis = {};           // Absent: all elements are one array. Not in a stream.
+  std::optional<Axis> axis = {};           // Absent: all elements are one array. In a stream: rows only.
   bool segmented = false;  // Offsets of segments come beside the elements, each an array. Without an axis or a stream.
   // Keys of this type come in place of the offsets, one beside each element: a segment ends where they change.
   std::optional<DType> key_dtype = {};
@@ -62,7 +65,7 @@ struct ScanSpec {
   bool has_coefficients = false;
   std::optional<Value> coefficient = {};
   // One result more: those of the exclusive scan, and its carry behind them, whatever the kind; in front of them in a
-  // reverse scan. Without an axis, segments, carries or a stream.
+  // reverse scan. Without an axis, segments or carries.
   bool include_initial = false;
   // Also the index of each extremum, of an inclusive scan by min or max to the elements' type without an initial value:
   // along an axis in its row or column, else in the whole array. Of equal elements that of the first; or of the last.

@@ -66,7 +66,8 @@ struct Result {
   uint64_t num_kept = 0;  // Compact.
   // Reduce.
   DType dtype = DType::kI32;   // The value's.
-  std::optional<Value> value;  // None where there are several.
+  std::optional<Value> value;  // None where there are several:
+  Payload row_values;          // those of rows that came in a stream, unless they went into an array.
   std::optional<uint64_t> index;
   // Where results are that did not go inline: the array that was made, or the part of one that was written.
   std::optional<ArrayInfo> new_values;

@@ -246,12 +246,12 @@ class Places::Taker {
     return absl::OkStatus();
   }
 
-  // Elements of a result, at most; where that is known. A length that does not fit the axis, and missing offsets, are
+  // Elements of a result, at most; where that is known. A length that is no matrix, and missing offsets, are
   // refused later, with the values.
   std::optional<uint64_t> MaxOutputs() const {
     if (!shape_.HasItems()) return 1;
     if (shape_.has_offsets && shape_.is_reduced && num_offsets_ == 0) return 0;
-    if (!num_items_ || !work_.CheckLength(*num_items_).ok()) return num_items_;
+    if (!num_items_ || !work_.CheckBeginning(*num_items_).ok()) return num_items_;
     return work_.NumOutputs(*num_items_, num_offsets_);
   }
 

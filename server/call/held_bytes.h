@@ -8,6 +8,8 @@
 //   an open group   the first elements of a stream, or    the end; then, if it goes out in a carry, until that has
 //                   the message that brings a carry, or   left
 //                   asks for one
+//   values of rows  the first elements of a stream that   the end, with which they go out; then until they have left
+//                   reduces them: with the open group
 //
 // Threads: one at a time.
 #ifndef PREFIXD_SERVER_CALL_HELD_BYTES_H_
@@ -32,8 +34,8 @@ class HeldBytes {
 
   // A message of so many bytes arrived. Returns what is to be charged for it, and for the replies it may have.
   uint64_t AddArrival(uint64_t num_bytes);
-  // A stream's elements begin, and so much device memory will be kept between them; or a carry, whose elements these
-  // are. Once. Returns what is to be charged.
+  // A stream's elements begin, and so much memory will be kept between them; or a carry, whose elements these are.
+  // Once. Returns what is to be charged.
   uint64_t AddOpenGroup(uint64_t num_bytes) { return open_group_ = num_bytes; }
   bool has_open_group() const { return open_group_ > 0; }
 
@@ -50,8 +52,8 @@ class HeldBytes {
 
   // A reply of so many bytes is handed to gRPC.
   void AddSent(uint64_t num_bytes) { sent_ += num_bytes; }
-  // A carry of so many bytes is handed to gRPC with the end.
-  void AddSentCarry(uint64_t num_bytes) { sent_carry_ += num_bytes; }
+  // A carry, or values of rows, of so many bytes are handed to gRPC with the end.
+  void AddSentAtEnd(uint64_t num_bytes) { sent_at_end_ += num_bytes; }
   // No reply is owed, and none is on its way.
   void SettleReplies() { replies_ = KeptOfSent(); }
 
@@ -61,8 +63,8 @@ class HeldBytes {
     return queued_ + (owes_replies ? replies_ : KeptOfSent()) + open_group_;
   }
   // What gRPC may still hold when the call has ended: the reply of a unary call, what has not left of a stream's last,
-  // the carry.
-  uint64_t AtEnd() const { return (shape_ == CallShape::kStream ? KeptOfSent() : sent_) + sent_carry_; }
+  // what goes with the end.
+  uint64_t AtEnd() const { return (shape_ == CallShape::kStream ? KeptOfSent() : sent_) + sent_at_end_; }
 
  private:
   uint64_t MostReplyBytes(uint64_t message_bytes) const;
@@ -73,7 +75,7 @@ class HeldBytes {
   uint64_t queued_ = 0;
   uint64_t replies_ = 0;
   uint64_t open_group_ = 0;
-  uint64_t sent_carry_ = 0;
+  uint64_t sent_at_end_ = 0;
   uint64_t sent_ = 0;  // In all replies so far.
 };
 

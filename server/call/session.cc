@@ -155,7 +155,7 @@ bool Session::ChargeArrival(uint64_t num_bytes) {
 
 uint64_t Session::AddOpenGroup() {
   // The runner is with the lane only once there is a group.
-  return runner_ == nullptr || held_.has_open_group() ? 0 : held_.AddOpenGroup(runner_->open_group_bytes());
+  return runner_ == nullptr || held_.has_open_group() ? 0 : held_.AddOpenGroup(runner_->kept_bytes());
 }
 
 bool Session::OwesReplies() const {
@@ -432,10 +432,9 @@ void Session::Finish() {
     // The device memory, the place and most of the bytes go back now, not when the transport is done with the session:
     // that may be thousands of small requests later.
     runner_.reset();
-    if (end.result.carry_out) {
-      held_.AddSentCarry(end.result.carry_out->size());
-      call_.CountSent(end.result.carry_out->size());
-    }
+    const uint64_t carry_bytes = end.result.carry_out ? end.result.carry_out->size() : 0;
+    held_.AddSentAtEnd(carry_bytes + end.result.row_values.size());
+    call_.CountSent(carry_bytes + end.result.row_values.size());
     end.kept_bytes = held_.AtEnd();
     ++progress_;
   }

@@ -89,7 +89,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Charges what arrived. True: it may be decoded now. False: later, or the request has failed.
   bool ChargeArrival(uint64_t num_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What is to be charged for the stream's open group: once, with the first elements or before.
+  // What is to be charged for what stays between a stream's pieces: once, with the first elements or before.
   uint64_t AddOpenGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What arrived is charged, after it had to wait.
   void OnCharged();

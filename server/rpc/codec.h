@@ -164,6 +164,11 @@ grpc::ByteBuffer Pack(const Reply* reply, const Result* result) {
       if (!reply->values.empty()) arrays.push_back({Response::kValuesFieldNumber, {}, reply->values});
     }
   }
+  if constexpr (requires { response.mutable_value(); }) {
+    if (result != nullptr && !result->row_values.empty()) {
+      arrays.push_back({Response::kValuesFieldNumber, {}, result->row_values});
+    }
+  }
   return SerializeArrayMessage(response, arrays);
 }
 

@@ -63,7 +63,9 @@ absl::Status ChunkChecker::Check(Chunk* chunk) {
   }
   PREFIXD_RETURN_IF_ERROR(resident_mask_bytes_ ? CheckResidentMask(*chunk) : CheckInlineMask(*chunk));
   PREFIXD_RETURN_IF_ERROR(CheckChunkCoefficients(*chunk));
-  PREFIXD_RETURN_IF_ERROR(work_->CheckLength(num_items_ + num_items));
+  const bool comes_in_pieces = shape_ == CallShape::kStream && has_inline_values_;
+  PREFIXD_RETURN_IF_ERROR(comes_in_pieces ? work_->CheckBeginning(num_items_ + num_items)
+                                          : work_->CheckLength(num_items_ + num_items));
   PREFIXD_RETURN_IF_ERROR(CheckOffsets(chunk));
   const uint64_t num_outputs = work_->NumOutputs(num_items_ + num_items, chunk->num_offsets);
   const uint64_t num_segments = work_->shape().counts_segments ? chunk->num_offsets - 1 : 0;
@@ -73,11 +75,12 @@ absl::Status ChunkChecker::Check(Chunk* chunk) {
                         kMaxReplyPayloadBytes, " bytes: let them go into an array"));
   }
   const uint64_t room = kMaxReplyPayloadBytes - num_segments * reply_bytes_per_segment_;
-  if (shape_ == CallShape::kUnary && reply_bytes_per_item_ > 0 && num_outputs > room / reply_bytes_per_item_) {
+  const bool has_one_reply = shape_ == CallShape::kUnary || work_->shape().is_reduced;
+  if (has_one_reply && reply_bytes_per_item_ > 0 && num_outputs > room / reply_bytes_per_item_) {
     return Error(absl::StatusCode::kOutOfRange, "REPLY_TOO_LARGE", "values.inline.data",
                  StrCat("the reply could have ", num_outputs, " elements of ", reply_bytes_per_item_,
                         " bytes and a message holds ", room, " bytes of them: ",
-                        work_->CheckStream().ok()      ? "use the streaming call"
+                        !work_->shape().is_reduced && work_->CheckStream().ok() ? "use the streaming call"
                         : reply_bytes_per_segment_ > 0 ? "let the result, or its counts, go into an array"
                                                        : "let the result go into an array"));
   }
@@ -247,9 +250,16 @@ absl::Status ChunkChecker::Finish() const {
                                   " elements: name as many as there are elements"));
   }
   const std::optional<uint64_t> declared = NumItemsOf(work_->operation());
-  if (!declared || *declared == num_items_) return absl::OkStatus();
-  return InvalidArgument("COUNT_MISMATCH", "spec.num_items",
-                         StrCat("declared ", *declared, " elements, but ", num_items_, " came"));
+  if (declared && *declared != num_items_) {
+    return InvalidArgument("COUNT_MISMATCH", "spec.num_items",
+                           StrCat("declared ", *declared, " elements, but ", num_items_, " came"));
+  }
+  const std::optional<uint64_t> row_items = work_->shape().row_items;
+  if (!has_begun_ || !row_items || num_items_ % *row_items == 0) return absl::OkStatus();
+  return InvalidArgument(
+      "SHAPE", "spec.row_items",
+      StrCat("the elements end within row ", num_items_ / *row_items, ", of which ", num_items_ % *row_items,
+             " came, and ", *row_items, " are expected: send whole rows, or say how many elements one has"));
 }
 
 }  // namespace prefixd

@@ -26,7 +26,8 @@ class ChunkChecker {
   //         included); OUT_OF_RANGE (REPLY_TOO_LARGE) for a unary call, SINK_TOO_SMALL for a slice.
   absl::Status Check(Chunk* chunk);
 
-  // Nothing comes any more. Errors: INVALID_ARGUMENT (COUNT_MISMATCH) if the array was declared longer.
+  // Nothing comes any more. Errors: INVALID_ARGUMENT (COUNT_MISMATCH) if the array was declared longer; SHAPE if its
+  // last row is not whole.
   absl::Status Finish() const;
 
  private:

@@ -10,12 +10,13 @@ class DifferenceWork final : public Work {
   DifferenceWork(const Device& device, const DifferenceSpec& spec)
       : Work(device, spec,
              {.value_bytes = SizeOf(spec.dtype),
-              .carry_bytes = spec.axis ? 0 : SizeOf(spec.dtype),
-              .is_whole = spec.axis.has_value()}),
+              .carry_bytes = SizeOf(spec.dtype),
+              .is_whole = HasColumns(spec.axis),
+              .row_items = RowItems(spec.axis)}),
         difference_(spec) {}
 
   absl::Status CheckStream() const override {
-    if (difference_.axis) return AxisOnStream(difference_.dtype);
+    if (HasColumns(difference_.axis)) return ColumnsOnStream(difference_.dtype, difference_.dtype);
     if (!difference_.reverse) return absl::OkStatus();
     return Error(absl::StatusCode::kFailedPrecondition, "REVERSE_ON_STREAM", "spec.reverse",
                  StrCat("an element's difference to the next one can't be told before that comes, so a stream would "

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/status.h"
-#include "server/work/segment_offsets.h"
 
 namespace prefixd {
 namespace {
@@ -71,6 +70,7 @@ bool PieceRunner::IsStaged() const {
 }
 
 Piece PieceRunner::Cut(const Chunk& chunk, uint64_t first, bool ends) const {
+  if (work_->shape().row_items) return CutRows(chunk, first);
   const uint64_t rest = chunk.num_items - first;
   uint64_t num_items = std::min(piece_items_, rest);
   if (places_.values() && keeps_open_group_) {  // A group that is open is filled up by itself; whole ones run as one.
@@ -83,10 +83,13 @@ Piece PieceRunner::Cut(const Chunk& chunk, uint64_t first, bool ends) const {
   }
   // A known length tells the end too. ChunkChecker has seen to it that no more comes.
   const bool is_declared_end = num_items_ == done_.totals.num_items + num_items;
-  return {.chunk = chunk,
-          .first = first,
-          .num_items = num_items,
-          .is_last = !returns_carry_ && num_items == rest && (ends || is_declared_end)};
+  const bool is_last = !returns_carry_ && num_items == rest && (ends || is_declared_end);
+  if (!work_->shape().has_initial || (is_last && num_outputs_ == 0 && num_items < piece_items_)) {
+    return {.chunk = chunk, .first = first, .num_items = num_items, .is_last = is_last};
+  }
+  // The result of an array without elements is the initial value, which stands in front of the others.
+  if (num_outputs_ == 0) return {.chunk = chunk, .first = first, .num_items = 0, .is_last = true};
+  return {.chunk = chunk, .first = first, .num_items = num_items, .is_last = is_last, .is_part = true};
 }
 
 absl::Status PieceRunner::Run(BorrowedLane& lane, const Piece& piece, const StopSignal& stop,
@@ -109,9 +112,13 @@ absl::Status PieceRunner::Run(BorrowedLane& lane, const Piece& piece, const Stop
     AddScalar(shape, lane.scalar.host.data(), &done_.totals);
   }
   if (piece.is_last) PREFIXD_RETURN_IF_ERROR(shape.HasUnknownLength() ? ConcludeSinks(lane) : StoreValue(lane));
+  if (piece.is_last && IsReducedPart(piece)) PREFIXD_RETURN_IF_ERROR(StoreRowValue(lane));
+  const uint64_t num_outputs = shape.is_counted ? done_.totals.num_kept - kept_before : NumOutputs(piece);
+  num_outputs_ += num_outputs;
+  if (CollectsValues()) {
+    row_values_.append(reinterpret_cast<const char*>(lane.values.host.data()), num_outputs * inline_value_bytes_);
+  }
   if (!RepliesWithItems()) return absl::OkStatus();
-  const uint64_t num_outputs =
-      shape.is_counted ? done_.totals.num_kept - kept_before : work_->NumOutputs(piece.num_items, num_offsets_);
   *reply = {.values = Take(lane, lane.values, num_outputs * inline_value_bytes_),
             .indices = Take(lane, lane.indices, num_outputs * inline_index_bytes_),
             .num_kept = done_.totals.num_kept};
@@ -119,28 +126,6 @@ absl::Status PieceRunner::Run(BorrowedLane& lane, const Piece& piece, const Stop
     const auto* const counts = reinterpret_cast<const char*>(lane.in.host.data());
     (*reply)->counts = Payload(std::string(counts, (num_offsets_ - 1) * sizeof(uint64_t)));
   }
-  return absl::OkStatus();
-}
-
-absl::Status PieceRunner::FindSegments(BorrowedLane& lane, const Piece& piece, const StopSignal& stop) {
-  if (work_->shape().has_offsets) num_offsets_ = piece.chunk.num_offsets;
-  if (const auto& offsets = places_.offsets()) {
-    PREFIXD_RETURN_IF_ERROR(
-        CheckResidentOffsets(lane, offsets->data, offsets->num_items, piece.num_items, stop, "segment_offsets.array"));
-  }
-  if (!work_->shape().keys) return absl::OkStatus();
-  const DType dtype = *work_->shape().keys;
-  const std::byte* keys = nullptr;
-  if (places_.keys()) {
-    keys = places_.keys()->data;
-  } else {
-    PREFIXD_ASSIGN_OR_RETURN(
-        keys, BringIn(lane, work_->shape().mask ? lane.indices : lane.mask, *piece.chunk.keys, /*first_byte=*/0,
-                      piece.num_items * SizeOf(dtype), SizeOf(dtype), /*offset_bytes=*/0, /*direct=*/false));
-  }
-  PREFIXD_ASSIGN_OR_RETURN(runs_, FindKeyRuns(lane, dtype, keys, piece.num_items));
-  num_offsets_ = runs_.num_offsets;
-  keys_ = keys;
   return absl::OkStatus();
 }
 
@@ -273,47 +258,6 @@ absl::Status PieceRunner::BringIn(BorrowedLane& lane, const Piece& piece, bool d
   return absl::OkStatus();
 }
 
-absl::StatusOr<const std::byte*> PieceRunner::BringInOffsets(BorrowedLane& lane, const Payload& offsets, bool direct) {
-  if (!work_->shape().counts_segments) {
-    // Coefficients have the block for what comes beside the items, and no indices come with them.
-    return BringIn(lane, work_->shape().has_coefficients ? lane.indices : lane.mask, offsets, /*first_byte=*/0,
-                   offsets.size(), sizeof(uint64_t), /*offset_bytes=*/0, direct);
-  }
-  // By way of the block for indices, which has none yet: there may be a mask, and offsets are needed when there are.
-  PREFIXD_ASSIGN_OR_RETURN(own_offsets_, lane.lane->Allocate(offsets.size()));
-  offsets.CopyTo(lane.indices.host.data(), 0, offsets.size());
-  PREFIXD_RETURN_IF_ERROR(lane.lane->CopyToDevice(own_offsets_.data(), lane.indices.host.data(), offsets.size()));
-  PREFIXD_RETURN_IF_ERROR(lane.lane->Synchronize());
-  return own_offsets_.data();
-}
-
-absl::Status PieceRunner::CountSegments(BorrowedLane& lane, const Outputs& outputs, uint64_t num_kept) {
-  const uint64_t num_segments = num_offsets_ - 1;
-  std::optional<Destination>& sink = places_.counts_sink();
-  if (sink) PREFIXD_RETURN_IF_ERROR(sink->Prepare(*lane.lane));
-  if (num_segments == 0) return absl::OkStatus();
-  std::byte* to = nullptr;
-  if (!sink) {
-    PREFIXD_ASSIGN_OR_RETURN(counts_, lane.lane->Allocate(num_segments * sizeof(uint64_t)));
-    to = counts_.data();
-  } else if (num_segments <= sink->room().num_items) {
-    to = sink->room().data;
-  } else {
-    return Error(absl::StatusCode::kOutOfRange, "SINK_TOO_SMALL", "counts_sink.array",
-                 StrCat("there are ", num_segments, " runs of equal keys and the slice has room for ",
-                        sink->room().num_items, ": name one that is long enough, or ask for a new array"));
-  }
-  PREFIXD_RETURN_IF_ERROR(
-      lane.lane->CountSegments({.index_dtype = std::get<CompactSpec>(work_->operation()).KeptIndexDType(),
-                                .indices = outputs.indices.data,
-                                .num_indices = num_kept,
-                                .offsets = offsets_,
-                                .counts = reinterpret_cast<uint64_t*>(to),
-                                .num_items = num_segments}));
-  if (sink) return absl::OkStatus();
-  return lane.lane->CopyToHost(lane.in.host.data(), to, num_segments * sizeof(uint64_t));  // What came in was read.
-}
-
 absl::StatusOr<const std::byte*> PieceRunner::BringInItems(BorrowedLane& lane, const Piece& piece, bool direct,
                                                            const std::optional<DeviceItems>& resident,
                                                            const Payload& payload, const OpenGroup& open,
@@ -364,9 +308,8 @@ absl::Status PieceRunner::PlaceOutputs(BorrowedLane& lane, const Piece& piece, b
     if (!sink) return absl::OkStatus();
     PREFIXD_RETURN_IF_ERROR(sink->Prepare(*lane.lane));
     const DeviceItems& room = sink->room();
-    const uint64_t first = shape.is_counted ? done_.totals.num_kept : done_.totals.num_items;
-    part->to = room.data + first * item_bytes;
-    part->room = room.num_items - first;
+    part->to = room.data + num_outputs_ * item_bytes;
+    part->room = room.num_items - num_outputs_;
     if (shape.is_reduced && shape.keys && part->room < num_offsets_ - 1) {
       return Error(absl::StatusCode::kOutOfRange, "SINK_TOO_SMALL", field,
                    StrCat("there are ", num_offsets_ - 1, " runs of equal keys and the slice has room for ", part->room,
@@ -405,9 +348,11 @@ absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool d
                        .indices = outputs->indices.data,
                        .scalar = lane.scalar.data(direct || work_->WritesScalarOnce()),
                        .num_items = closed,
-                       .first_item = first_item_ + done_.totals.num_items - open_.num_items()};
+                       .is_part = piece.is_part,
+                       .first_item = first_item_ + Position() - open_.num_items()};
   PREFIXD_RETURN_IF_ERROR(BringIn(lane, piece, direct, &arrays));
-  if (closed > 0 || (shape.is_reduced && num_offsets_ > 1) || shape.counts_segments || shape.has_initial) {
+  if (closed > 0 || (shape.is_reduced && num_offsets_ > 1) || shape.counts_segments ||
+      (shape.has_initial && !piece.is_part)) {
     arrays.carry_in = has_carry_ ? carry_.data() : nullptr;
     arrays.carry_out = carries ? carry_.data() : nullptr;
     PREFIXD_RETURN_IF_ERROR(work_->Enqueue(*lane.lane, arrays));
@@ -421,7 +366,7 @@ absl::Status PieceRunner::Enqueue(BorrowedLane& lane, const Piece& piece, bool d
   if (keeps_open_group_ && shape.has_coefficients) {
     PREFIXD_RETURN_IF_ERROR(open_coefficients_.Keep(*lane.lane, arrays.coefficients, closed, num_items));
   }
-  if (closed < num_items && shape.HasItems()) {
+  if (closed < num_items && shape.HasItems() && !shape.is_reduced) {
     arrays.in += closed * work_->item_bytes();
     if (shape.has_coefficients) arrays.coefficients += closed * work_->item_bytes();
     arrays.values += closed * shape.value_bytes;
@@ -441,10 +386,11 @@ absl::Status PieceRunner::EnqueueCopiesOut(BorrowedLane& lane, const Piece& piec
     if (direct || size_bytes == 0) return absl::OkStatus();
     return lane.lane->CopyToHost(block.host.data(), block.device.data() + first_byte, size_bytes);
   };
+  if (IsReducedPart(piece)) return piece.is_last ? copy_out(lane.scalar, 0, sizeof(ReduceState)) : absl::OkStatus();
   if ((shape.is_counted || piece.is_last) && !work_->WritesScalarOnce()) {
     PREFIXD_RETURN_IF_ERROR(copy_out(lane.scalar, 0, shape.scalar_bytes));
   }
-  uint64_t num_outputs = work_->NumOutputs(piece.num_items, num_offsets_);
+  uint64_t num_outputs = NumOutputs(piece);
   const bool needs_count =
       !direct || outputs.values.IsElsewhere() || outputs.indices.IsElsewhere() || shape.counts_segments;
   if (shape.is_counted && needs_count) {  // Only what was kept moves on.
@@ -487,6 +433,7 @@ absl::Status PieceRunner::ConcludeSinks(BorrowedLane& lane) {
 }
 
 absl::Status PieceRunner::Publish(Result* result) {
+  result->row_values = Payload(std::exchange(row_values_, {}));
   if (auto& sink = places_.values_sink()) {
     PREFIXD_RETURN_IF_ERROR(sink->Publish(NumOutputs(), &result->new_values, &result->values));
   }
@@ -507,8 +454,7 @@ TaskSize PieceRunner::SizeOfTask(uint64_t num_items) const {
 
 bool PieceRunner::IsBatchable(const Piece& piece) const {
   return shape_ == CallShape::kUnary && piece.is_last && places_.AreInline() && !carry_in_ &&
-         !work_->shape().is_whole && !work_->shape().has_coefficients && done_.totals.num_items == 0 &&
-         SizeOfTask(piece.num_items) == TaskSize::kSmall;
+         !work_->shape().IsAlone() && done_.totals.num_items == 0 && SizeOfTask(piece.num_items) == TaskSize::kSmall;
 }
 
 void PieceRunner::Describe(Result* result) const {

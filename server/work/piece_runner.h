@@ -39,7 +39,8 @@ struct Piece {
   Chunk chunk;
   uint64_t first = 0;  // The first of the chunk's elements that belongs to the piece.
   uint64_t num_items = 0;
-  bool is_last = false;  // The whole array ends with it. May be false where that is not known yet.
+  bool is_last = false;  // The whole array, or row, ends with it. May be false where that is not known yet.
+  bool is_part = false;  // As in WorkArrays.
 
   // What it takes grows with that: items, or segments.
   uint64_t size() const { return std::max(num_items, chunk.num_offsets); }
@@ -91,9 +92,12 @@ class PieceRunner {
   // As Run, of no items.
   absl::Status RunEnd(BorrowedLane& lane, const StopSignal& stop);
 
-  // Device memory that the items between two pieces take; 0: none are kept.
-  uint64_t open_group_bytes() const {
-    return keeps_open_group_ ? kGroupItems * work_->item_bytes() * (work_->shape().has_coefficients ? 2 : 1) : 0;
+  // Memory for what stays between two pieces: the items of an open group, and the values of rows that go out at the
+  // end. At most 2 * kMaxOpenGroupBytes; 0: nothing stays.
+  uint64_t kept_bytes() const {
+    const uint64_t open =
+        keeps_open_group_ ? kGroupItems * work_->item_bytes() * (work_->shape().has_coefficients ? 2 : 1) : 0;
+    return open + (CollectsValues() ? MostRowValueBytes() : 0);
   }
 
   // What the piece of so many items, or segments where there are more of these, takes of a lane; with the open group
@@ -115,14 +119,40 @@ class PieceRunner {
  private:
   // Whether there are replies with output items, or with their count.
   bool RepliesWithItems() const {
-    return work_->shape().HasItems() && (inline_value_bytes_ > 0 || inline_index_bytes_ > 0 || RepliesWithCounts() ||
-                                         (!places_.values_sink() && !places_.indices_sink()));
+    return work_->shape().HasItems() && !CollectsValues() &&
+           (inline_value_bytes_ > 0 || inline_index_bytes_ > 0 || RepliesWithCounts() ||
+            (!places_.values_sink() && !places_.indices_sink()));
   }
   // Elements that the result has.
   uint64_t NumOutputs() const {
     if (!work_->shape().HasItems()) return 1;
     return work_->shape().is_counted ? done_.totals.num_kept : work_->NumOutputs(done_.totals.num_items, num_offsets_);
   }
+
+  // Of a piece of known outputs.
+  uint64_t NumOutputs(const Piece& piece) const {
+    if (!piece.is_part) return work_->NumOutputs(piece.num_items, num_offsets_);
+    return work_->shape().is_reduced ? (piece.is_last ? 1 : 0) : piece.num_items;
+  }
+
+  // ---- Rows (piece_rows.cc)
+  // The next piece of rows: the rest of one that has begun, whole rows, or the beginning of one.
+  Piece CutRows(const Chunk& chunk, uint64_t first) const;
+  // Items of the array, or of the row that has begun, which were run.
+  uint64_t Position() const {
+    const std::optional<uint64_t> row_items = work_->shape().row_items;
+    return row_items ? done_.totals.num_items % *row_items : done_.totals.num_items;
+  }
+  // A part of a row leaves a state, and no value.
+  bool IsReducedPart(const Piece& piece) const { return piece.is_part && work_->shape().is_reduced; }
+  // The last part of a row has left its state on the host: puts its value where a kernel puts the values of whole rows.
+  absl::Status StoreRowValue(BorrowedLane& lane);
+  // Whether the values of rows wait for the end, because a stream of them has one reply. At most so many bytes.
+  bool CollectsValues() const {
+    return shape_ == CallShape::kStream && work_->shape().is_reduced && work_->shape().row_items &&
+           inline_value_bytes_ > 0;
+  }
+  uint64_t MostRowValueBytes() const;
 
   // Where a piece's output items are put by the kernel, and where they belong.
   struct Outputs {
@@ -206,6 +236,8 @@ class PieceRunner {
   const uint64_t* offsets_ = nullptr;  // On the device.
   Buffer own_offsets_;                 // Those in the message, where no block is free for them.
   Buffer counts_;
+  uint64_t num_outputs_ = 0;  // Of all pieces that were run.
+  std::string row_values_;    // Those that wait for the end.
   WorkDone done_;
 };
 

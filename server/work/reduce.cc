@@ -9,6 +9,24 @@ namespace {
 
 bool HasManyValues(const ReduceSpec& spec) { return spec.axis || spec.segmented; }
 
+WorkShape ShapeOf(const ReduceSpec& spec) {
+  const bool depends_on_cuts = DependsOnCuts(spec.algorithm, spec.op, spec.output());
+  if (!HasManyValues(spec)) {
+    return {
+        .scalar_bytes = sizeof(ReduceState), .carry_bytes = sizeof(ReduceState), .depends_on_cuts = depends_on_cuts};
+  }
+  const std::optional<uint64_t> row_items = RowItems(spec.axis);
+  return {.value_bytes = SizeOf(spec.output()),
+          .index_bytes = spec.return_keys ? SizeOf(*spec.key_dtype) : 0,
+          .carry_bytes = row_items ? sizeof(ReduceState) : 0,
+          .depends_on_cuts = row_items && depends_on_cuts,
+          .is_whole = !row_items,
+          .row_items = row_items,
+          .is_reduced = true,
+          .has_offsets = spec.segmented,
+          .keys = spec.key_dtype};
+}
+
 // The state in front of the first element.
 ReduceState StartOf(const ReduceSpec& spec) {
   if (spec.precision == Precision::kNative) {
@@ -22,27 +40,17 @@ ReduceState StartOf(const ReduceSpec& spec) {
 
 class ReduceWork final : public Work {
  public:
-  ReduceWork(const Device& device, const ReduceSpec& spec)
-      : Work(device, spec,
-             HasManyValues(spec) ? WorkShape{.value_bytes = SizeOf(spec.output()),
-                                             .index_bytes = spec.return_keys ? SizeOf(*spec.key_dtype) : 0,
-                                             .is_whole = true,
-                                             .is_reduced = true,
-                                             .has_offsets = spec.segmented,
-                                             .keys = spec.key_dtype}
-                                 : WorkShape{.scalar_bytes = sizeof(ReduceState),
-                                             .carry_bytes = sizeof(ReduceState),
-                                             .depends_on_cuts = DependsOnCuts(spec.algorithm, spec.op, spec.output())}),
-        reduce_(spec) {}
+  ReduceWork(const Device& device, const ReduceSpec& spec) : Work(device, spec, ShapeOf(spec)), reduce_(spec) {}
 
   absl::Status CheckStream() const override {
-    if (reduce_.axis) return AxisOnStream(reduce_.output());
+    if (HasColumns(reduce_.axis)) return ColumnsOnStream(reduce_.dtype, reduce_.output());
     return reduce_.segmented ? SegmentsOnStream(reduce_.dtype, reduce_.output()) : absl::OkStatus();
   }
 
   absl::Status Enqueue(Lane& lane, const WorkArrays& arrays) const override {
     std::byte* const state_out = arrays.carry_out != nullptr ? arrays.carry_out : arrays.scalar;
     const LaneBatch batch = BatchOf(reduce_.axis, arrays);
+    const bool has_values = HasManyValues(reduce_) && !arrays.is_part;
     return lane.Reduce({.dtype = reduce_.dtype,
                         .out_dtype = reduce_.out_dtype,
                         .op = reduce_.op,
@@ -56,13 +64,13 @@ class ReduceWork final : public Work {
                         .first_item = arrays.first_item,
                         .init = StartOf(reduce_),
                         .state_in = reinterpret_cast<const ReduceState*>(arrays.carry_in),
-                        .state_out = HasManyValues(reduce_) ? nullptr : reinterpret_cast<ReduceState*>(state_out),
-                        .values = HasManyValues(reduce_) ? arrays.values : nullptr});
+                        .state_out = has_values ? nullptr : reinterpret_cast<ReduceState*>(state_out),
+                        .values = has_values ? arrays.values : nullptr});
   }
 
   void Describe(const WorkTotals& totals, Result* result) const override {
     result->dtype = reduce_.output();
-    if (HasManyValues(reduce_)) return;
+    if (HasManyValues(reduce_) && !totals.scalar) return;
     if (totals.num_items == 0) {
       result->value = reduce_.init.value_or(Identity(reduce_.op, reduce_.output()));
       return;

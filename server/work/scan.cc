@@ -6,19 +6,19 @@
 namespace prefixd {
 namespace {
 
-bool HasManyArrays(const ScanSpec& spec) { return spec.axis || spec.segmented; }
-bool IsWhole(const ScanSpec& spec) { return HasManyArrays(spec) || spec.include_initial; }
+bool IsWhole(const ScanSpec& spec) { return HasColumns(spec.axis) || spec.segmented; }
 
 // With the initial value an exclusive scan has its results, and the carry behind them is one more. Where a carry is no
-// result, because it has more bits, an inclusive scan has all results but the initial value.
+// result, because it has more bits, an inclusive scan has all results but the initial value; and where that is there
+// already.
 uint64_t CarryBytesOf(const ScanSpec& spec) {
   return spec.return_indices ? sizeof(ExtremumCarry) : CarryBytes(spec.output(), spec.precision);
 }
 
 bool CarryIsResult(const ScanSpec& spec) { return CarryBytes(spec.output(), spec.precision) == SizeOf(spec.output()); }
-ScanKind KindOf(const ScanSpec& spec) {
+ScanKind KindOf(const ScanSpec& spec, bool is_part) {
   if (!spec.include_initial) return spec.kind;
-  return CarryIsResult(spec) ? ScanKind::kExclusive : ScanKind::kInclusive;
+  return CarryIsResult(spec) && !is_part ? ScanKind::kExclusive : ScanKind::kInclusive;
 }
 
 class ScanWork final : public Work {
@@ -31,6 +31,7 @@ class ScanWork final : public Work {
               .depends_on_cuts = !IsWhole(spec) && DependsOnCuts(spec.algorithm, spec.op, spec.output()),
               .in_place = !spec.include_initial && !spec.return_indices,
               .is_whole = IsWhole(spec),
+              .row_items = RowItems(spec.axis),
               .has_offsets = spec.segmented,
               .keys = spec.key_dtype,
               .has_coefficients = spec.has_coefficients,
@@ -38,9 +39,8 @@ class ScanWork final : public Work {
         scan_(spec) {}
 
   absl::Status CheckStream() const override {
-    if (scan_.axis) return AxisOnStream(scan_.output());
+    if (HasColumns(scan_.axis)) return ColumnsOnStream(scan_.dtype, scan_.output());
     if (scan_.segmented) return SegmentsOnStream(scan_.dtype, scan_.output());
-    if (scan_.include_initial) return InitialOnStream(scan_.dtype, scan_.output());
     if (!scan_.reverse) return absl::OkStatus();
     return Error(absl::StatusCode::kFailedPrecondition, "REVERSE_ON_STREAM", "spec.reverse",
                  StrCat("a reverse scan begins with the last element, and a stream's end is not known: use the unary "
@@ -54,7 +54,7 @@ class ScanWork final : public Work {
         ScanStart(scan_.op, scan_.output(), scan_.include_initial ? ScanKind::kExclusive : scan_.kind));
     std::byte* out = arrays.values;
     std::byte* carry_out = arrays.carry_out;
-    if (scan_.include_initial) {
+    if (scan_.include_initial && !arrays.is_part) {
       std::byte* const front = out;
       std::byte* const behind = out + arrays.num_items * shape().value_bytes;
       const bool is_result = CarryIsResult(scan_);
@@ -71,7 +71,7 @@ class ScanWork final : public Work {
                       .out_dtype = scan_.out_dtype,
                       .op = scan_.op,
                       .precision = scan_.precision,
-                      .kind = KindOf(scan_),
+                      .kind = KindOf(scan_, arrays.is_part),
                       .reverse = scan_.reverse,
                       .algorithm = scan_.algorithm,
                       .in = arrays.in,

@@ -69,6 +69,12 @@ uint64_t Work::NumOutputs(uint64_t num_items, uint64_t num_offsets) const {
   return shape_.has_offsets ? num_offsets - 1 : AxisOf(*spec_)->NumArrays(num_items);
 }
 
+absl::Status Work::CheckBeginning(uint64_t num_items) const {
+  if (!shape_.row_items) return CheckLength(num_items);
+  if (*shape_.row_items == 0) return CheckRows(*AxisOf(*spec_), num_items);
+  return device_.CheckLength(PrimitiveOf(*spec_), AlgorithmOf(*spec_), std::min(num_items, *shape_.row_items));
+}
+
 absl::Status Work::CheckLength(uint64_t num_items) const {
   if (!spec_) return absl::OkStatus();
   const std::optional<Axis> axis = AxisOf(*spec_);
@@ -84,24 +90,19 @@ absl::Status Work::CheckLength(uint64_t num_items) const {
 
 LaneBatch BatchOf(const std::optional<Axis>& axis, const WorkArrays& arrays) {
   if (arrays.offsets != nullptr) return {.num_items = arrays.num_items, .num_arrays = arrays.num_offsets - 1};
-  if (!axis || arrays.num_items == 0) return {.num_items = arrays.num_items, .num_arrays = arrays.num_arrays};
+  if (!axis || arrays.is_part || arrays.num_items == 0)
+    return {.num_items = arrays.num_items, .num_arrays = arrays.num_arrays};
   return {.num_items = axis->ItemsOfArray(arrays.num_items),
           .num_arrays = axis->NumArrays(arrays.num_items),
           .order = axis->along == Axis::Along::kRow ? BatchOrder::kOneByOne : BatchOrder::kInterleaved};
 }
 
-absl::Status AxisOnStream(DType output) {
+absl::Status ColumnsOnStream(DType input, DType output) {
   return Error(absl::StatusCode::kFailedPrecondition, "AXIS_ON_STREAM", "spec.axis",
-               StrCat("an operation along an axis needs the whole matrix: use the unary call, for at most ",
-                      kMaxReplyPayloadBytes / SizeOf(output), " elements of ", Name(output),
-                      ", or a resident array with a sink"));
-}
-
-absl::Status InitialOnStream(DType input, DType output) {
-  return Error(absl::StatusCode::kFailedPrecondition, "INITIAL_ON_STREAM", "spec.include_initial",
-               StrCat("a scan with its initial value needs the whole array: use the unary call, for less than ",
+               StrCat("every column goes on with each row that comes, so axis 0 needs the whole matrix, and only rows "
+                      "(axis 1) are streamed: use the unary call, for at most ",
                       kMaxReplyPayloadBytes / std::max(SizeOf(input), SizeOf(output)), " elements of ", Name(input),
-                      ", or a resident array with a sink; or stream an inclusive scan, and put init in front"));
+                      ", or a resident array with a sink"));
 }
 
 absl::Status SegmentsOnStream(DType input, DType output) {
@@ -127,7 +128,10 @@ absl::StatusOr<std::unique_ptr<const Work>> MakeWork(const Device& device, Opera
         operation);
   }
   std::unique_ptr<const Work> work = std::visit([&](const auto& one) { return MakeWorkOf(device, one); }, operation);
-  if (const auto num_items = NumItemsOf(operation)) PREFIXD_RETURN_IF_ERROR(work->CheckLength(*num_items));
+  if (const auto num_items = NumItemsOf(operation)) {
+    PREFIXD_RETURN_IF_ERROR(work->CheckBeginning(*num_items));
+    if (work->shape().row_items) PREFIXD_RETURN_IF_ERROR(CheckRows(*AxisOf(operation), *num_items));
+  }
   return work;
 }
 

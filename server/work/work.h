@@ -29,7 +29,8 @@ struct WorkShape {
   uint64_t value_bytes = 0;   // An output item's; 0: there are no output items.
   uint64_t index_bytes = 0;   // An index's, or a reduce's key's, one for each output item; 0: there are none.
   uint64_t scalar_bytes = 0;  // The result beside the items; 0: there is none.
-  // What joins a piece of an array to the one before it, kept on the device; 0: pieces need nothing of each other.
+  // What joins a piece of an array, or of a row, to the one before it, kept on the device; 0: pieces need nothing of
+  // each other.
   uint64_t carry_bytes = 0;
   bool is_counted = false;            // The scalar is how many output items there are. Else: Work::NumOutputs.
   bool depends_on_cuts = false;       // The bits change where pieces are cut inside a group: see open_group.h.
@@ -37,15 +38,19 @@ struct WorkShape {
   bool has_input = true;              // Else its items are made of nothing.
   bool in_place = false;              // The output items may go where the input items are, if both have one size.
   bool is_whole = false;              // The array is one piece, and alone in its launch.
-  bool is_reduced = false;            // An output item is of many input items: Work::NumOutputs.
-  bool has_offsets = false;           // Offsets of segments come with the items; or are found:
-  std::optional<DType> keys = {};     // by keys of this type, which come with them.
-  bool has_coefficients = false;      // An item of the same type comes with each.
-  bool has_initial = false;           // There is one output item more than input items.
-  bool counts_segments = false;       // How many output items are from each segment is counted.
+  // The array is rows of so many items, each an array of its own. A piece is whole rows, or a part of one.
+  std::optional<uint64_t> row_items = {};
+  bool is_reduced = false;         // An output item is of many input items: Work::NumOutputs.
+  bool has_offsets = false;        // Offsets of segments come with the items; or are found:
+  std::optional<DType> keys = {};  // by keys of this type, which come with them.
+  bool has_coefficients = false;   // An item of the same type comes with each.
+  bool has_initial = false;        // There is one output item more than input items.
+  bool counts_segments = false;    // How many output items are from each segment is counted.
 
   // Whether how many output items there are shows when they are made.
   bool HasUnknownLength() const { return is_counted || (is_reduced && keys); }
+  // Whether other requests may share the launch.
+  bool IsAlone() const { return is_whole || row_items || has_initial || has_coefficients; }
   // Else there is one value, at the end.
   bool HasItems() const { return value_bytes > 0 || is_counted; }
 };
@@ -60,13 +65,16 @@ struct WorkArrays {
   uint64_t table_items = 0;           // Gather: elements of in. Scatter: of values.
   const uint64_t* offsets = nullptr;  // If the shape has them: one more than there are segments.
   uint64_t num_offsets = 0;
-  std::byte* values = nullptr;  // Room for num_items of value_bytes.
+  std::byte* values = nullptr;  // Room for num_items of value_bytes. A reduce has no use for it with a part of a row.
   // Room for num_items of index_bytes; for indices also where a shape that counts segments has none among its results.
   std::byte* indices = nullptr;
-  std::byte* scalar = nullptr;  // Room for scalar_bytes.
+  std::byte* scalar = nullptr;  // Room for scalar_bytes; for a ReduceState with the last part of a row.
   uint64_t num_items = 0;
   uint64_t num_arrays = 1;
-  uint64_t first_item = 0;              // The index of in[0] in the whole array.
+  // Items of one row, of a shape that has rows; or of a longer array, of a shape that has an initial value, which is
+  // not among the results then. Else the whole array, or whole rows.
+  bool is_part = false;
+  uint64_t first_item = 0;              // The index of in[0] in the whole array, or in its row.
   const std::byte* carry_in = nullptr;  // The carry_out of the piece before. Null: the array begins here.
   std::byte* carry_out = nullptr;       // Room for carry_bytes, may be carry_in. Null: the array ends here.
 };
@@ -111,16 +119,19 @@ class Work {
   // Needs: CheckLength(num_items) is OK.
   uint64_t NumOutputs(uint64_t num_items, uint64_t num_offsets) const;
 
-  // Errors: those of Device::CheckLength, and of CheckAxis; INVALID_ARGUMENT (SHAPE) for values of columns without
-  // rows.
+  // Whether one launch works on so many items. Errors: those of Device::CheckLength, and of CheckAxis; INVALID_ARGUMENT
+  // (SHAPE) for values of columns without rows.
   absl::Status CheckLength(uint64_t num_items) const;
+  // The same for the first items of an array that comes in pieces: there may be any number of rows, of which the last
+  // is not whole.
+  absl::Status CheckBeginning(uint64_t num_items) const;
   // Whether the operation can be streamed. Errors: FAILED_PRECONDITION if the array has to be whole.
   virtual absl::Status CheckStream() const { return absl::OkStatus(); }
 
   // Enqueues one kernel on the lane and returns. Errors: those of the lane.
   virtual absl::Status Enqueue(Lane& lane, const WorkArrays& arrays) const = 0;
 
-  // Sets what of the result is the operation's own: value, index, count.
+  // Sets what of the result is the operation's own: value, index, count. For the scalar of a row: its value.
   virtual void Describe(const WorkTotals& totals, Result* result) const = 0;
 
  protected:
@@ -142,10 +153,14 @@ struct LaneBatch {
 };
 LaneBatch BatchOf(const std::optional<Axis>& axis, const WorkArrays& arrays);
 
+// Elements of a row, where each is an array of its own.
+inline std::optional<uint64_t> RowItems(const std::optional<Axis>& axis) {
+  return axis && axis->along == Axis::Along::kRow ? std::optional(axis->row_items) : std::nullopt;
+}
+inline bool HasColumns(const std::optional<Axis>& axis) { return axis && axis->along == Axis::Along::kColumn; }
+
 // FAILED_PRECONDITION (AXIS_ON_STREAM).
-absl::Status AxisOnStream(DType output);
-// FAILED_PRECONDITION (INITIAL_ON_STREAM).
-absl::Status InitialOnStream(DType input, DType output);
+absl::Status ColumnsOnStream(DType input, DType output);
 // FAILED_PRECONDITION (SEGMENTS_ON_STREAM).
 absl::Status SegmentsOnStream(DType input, DType output);
 

@@ -234,17 +234,19 @@ class MatrixTest(ResidentTest):
         request.return_carry = True
         self.assertEqual(refusal(self.stub.Scan, request)[:2], (INVALID, "FIELD_CONFLICT"))
 
-    def test_a_stream_has_no_axis(self):
+    def test_columns_are_not_streamed(self):
         x = np.arange(12, dtype=np.int32)
-        request = scan_request(x, axis=1, row_items=3)
+        request = scan_request(x, axis=0, row_items=3)
         code, reason, _ = refusal(lambda: list(self.stub.StreamScan(iter([request]))))
         self.assertEqual((code, reason), (grpc.StatusCode.FAILED_PRECONDITION, "AXIS_ON_STREAM"))
-        request = self.reduce_request(x, axis=1, row_items=3)
+        request = self.reduce_request(x, axis=0, row_items=3)
         code, reason, _ = refusal(self.stub.StreamReduce, iter([request]))
         self.assertEqual((code, reason), (grpc.StatusCode.FAILED_PRECONDITION, "AXIS_ON_STREAM"))
-        request = self.reduce_request(np.zeros((1 << 18) + 2, np.int32), axis=1, row_items=2)
-        code, reason, _ = refusal(self.stub.Reduce, request)
+        # What is above a piece is cut as a stream is.
+        large = self.numbers.integers(-1000, 1000, (1 << 18) + 2).astype(np.int32)
+        code, reason, _ = refusal(self.stub.Reduce, self.reduce_request(large, axis=0, row_items=2))
         self.assertEqual((code, reason), (grpc.StatusCode.FAILED_PRECONDITION, "AXIS_ON_STREAM"))
+        np.testing.assert_array_equal(self.reduced(large, axis=1, row_items=2), large[::2] + large[1::2])
         large = np.zeros(1 << 18, np.int32)  # As large as a reply may be: not a stream yet.
         self.assertEqual(len(self.stub.Scan(scan_request(large, axis=1, row_items=1 << 18)).values.inline.data), 1 << 20)
 

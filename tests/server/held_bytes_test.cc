@@ -58,7 +58,7 @@ TEST(HeldBytesTest, ACarryIsHeldAllTheTimeAndToTheEndWhereItGoesOut) {
     held.SettleReplies();
     EXPECT_EQ(held.num_bytes(), 700);
     EXPECT_EQ(held.AtEnd(), 0);
-    held.AddSentCarry(650);
+    held.AddSentAtEnd(650);
     EXPECT_EQ(held.AtEnd(), 650);
   }
 }

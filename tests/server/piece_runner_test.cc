@@ -28,6 +28,12 @@ std::vector<T> RoughItems(std::mt19937& random, size_t n, Op op) {
   return items;
 }
 
+std::string RandomBytes(std::mt19937& random, size_t num_bytes) {
+  std::string bytes(num_bytes, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
 // Lengths that add up to n: single elements, a few, around a group, several groups.
 std::vector<size_t> RandomCuts(std::mt19937& random, size_t n) {
   std::vector<size_t> cuts;
@@ -97,8 +103,9 @@ class PieceRunnerTest : public testing::TestWithParam<bool> {
         std::optional<Reply> reply;
         PREFIXD_RETURN_IF_ERROR(OnALane([&](BorrowedLane& lane) { return runner_->Run(lane, piece, stop_, &reply); }));
         // Whoever sends a chunk and waits gets all its results.
-        if (S::kPrimitive == Primitive::kScan) {
-          EXPECT_EQ(reply->values.size(), piece.num_items * SizeOf(spec.output()));
+        if (S::kPrimitive != Primitive::kReduce) {
+          const uint64_t initial = runner_->work().shape().has_initial && !piece.is_part ? 1 : 0;
+          EXPECT_EQ(reply->values.size(), (piece.num_items + initial) * SizeOf(spec.output()));
           out_ += reply->values.ToString();
         }
         first += piece.num_items;
@@ -108,7 +115,10 @@ class PieceRunnerTest : public testing::TestWithParam<bool> {
       EXPECT_FALSE(declares);
       PREFIXD_RETURN_IF_ERROR(OnALane([&](BorrowedLane& lane) { return runner_->RunEnd(lane, stop_); }));
     }
+    result_ = {};
     runner_->Describe(&result_);
+    PREFIXD_RETURN_IF_ERROR(runner_->Publish(&result_));
+    out_ += result_.row_values.ToString();
     return checker.Finish();
   }
 
@@ -160,6 +170,37 @@ class PieceRunnerTest : public testing::TestWithParam<bool> {
     }
   }
 
+  // Rows that are cut anywhere have the bits of a batch of whole ones, and of each row alone.
+  template <class S>
+  void RowCutsDoNotShow(S spec) {
+    const uint32_t seed = std::random_device{}();
+    std::mt19937 random(seed);
+    const size_t kRows[] = {1, 2, 7, 5'000, kGroupItems - 1, kGroupItems, 2 * kGroupItems + 3};
+    for (const size_t row_items : kRows) {
+      const size_t rows = std::max<size_t>(2, (kGroupItems + random() % kGroupItems) / row_items);
+      const size_t n = rows * row_items;
+      SCOPED_TRACE(StrCat("seed ", seed, ", ", rows, " rows of ", row_items, " ", Name(spec.dtype)));
+      const std::string values =
+          spec.dtype == DType::kF32 ? Bytes(RoughItems<float>(random, n, Op::kSum)) : RandomBytes(random, n * 4);
+      spec.axis = {.along = Axis::Along::kRow, .row_items = row_items};
+      ASSERT_TRUE(Run(spec, values, RandomCuts(random, n), random() % 2 == 0).ok());
+      const std::string got = out_;
+      for (int i = 0; i < 3; ++i) {
+        ASSERT_TRUE(Run(spec, values, RandomCuts(random, n), random() % 2 == 0).ok());
+        EXPECT_TRUE(out_ == got);
+      }
+      ASSERT_TRUE(Run(spec, values, {n}, true).ok());
+      EXPECT_TRUE(out_ == got);
+      spec.axis.reset();
+      const size_t out_bytes = got.size() / rows;
+      for (size_t row = 0; row < std::min<size_t>(rows, 5); ++row) {
+        ASSERT_TRUE(Run(spec, values.substr(row * row_items * 4, row_items * 4), {row_items}, true).ok());
+        if (result_.value) out_.assign(reinterpret_cast<const char*>(&result_.value->bits), SizeOf(result_.dtype));
+        EXPECT_TRUE(out_ == got.substr(row * out_bytes, out_bytes)) << row;
+      }
+    }
+  }
+
   FakeDevice device_;
   std::unique_ptr<LanePool> lanes_;
   std::unique_ptr<PieceRunner> runner_;
@@ -175,6 +216,54 @@ TEST_P(PieceRunnerTest, CutsDoNotShowInSumsOfF32) { CutsDoNotShow<float, float>(
 TEST_P(PieceRunnerTest, CutsDoNotShowInSumsOfF64) { CutsDoNotShow<double, double>(Op::kSum); }
 TEST_P(PieceRunnerTest, CutsDoNotShowInSumsOfF32ToF64) { CutsDoNotShow<float, double>(Op::kSum); }
 TEST_P(PieceRunnerTest, CutsDoNotShowInProducts) { CutsDoNotShow<float, float>(Op::kProd); }
+
+TEST_P(PieceRunnerTest, CutsOfRowsDoNotShow) {
+  for (const DType dtype : {DType::kF32, DType::kI32}) {
+    RowCutsDoNotShow(ScanSpec{.dtype = dtype});
+    RowCutsDoNotShow(ScanSpec{.dtype = dtype, .kind = ScanKind::kExclusive});
+    RowCutsDoNotShow(DifferenceSpec{.dtype = dtype});
+    RowCutsDoNotShow(ReduceSpec{.dtype = dtype});
+    RowCutsDoNotShow(ReduceSpec{.dtype = dtype, .op = Op::kMin});
+  }
+  RowCutsDoNotShow(ScanSpec{.dtype = DType::kF32, .precision = Precision::kWide});
+  RowCutsDoNotShow(ReduceSpec{.dtype = DType::kF32, .precision = Precision::kWide});
+}
+
+// One row of 1,000 items and a half came, or none.
+TEST_P(PieceRunnerTest, RowsAreCutIntoTheRestOfOneWholeOnesAndTheBeginningOfOne) {
+  const ScanSpec spec = {.dtype = DType::kI32, .axis = Axis{.row_items = 1'000}};
+  EXPECT_FALSE(Run(spec, std::string(6'000, '\0'), {1'500}, false).ok());
+  Chunk chunk;
+  chunk.num_items = 3'000;
+  const auto is = [](const Piece& piece, uint64_t num_items, bool is_part, bool is_last) {
+    return piece.num_items == num_items && piece.is_part == is_part && piece.is_last == is_last;
+  };
+  EXPECT_TRUE(is(runner_->Cut(chunk, 0, false), 500, true, true));
+  EXPECT_TRUE(is(runner_->Cut(chunk, 2'700, false), 300, true, false));
+  runner_ = std::make_unique<PieceRunner>(*MakeWork(device_, Operation(spec)), CallShape::kStream);
+  EXPECT_TRUE(is(runner_->Cut(chunk, 0, false), 3'000, false, true));
+  EXPECT_TRUE(is(runner_->Cut(chunk, 500, false), 2'000, false, true));
+  EXPECT_TRUE(is(runner_->Cut(chunk, 2'500, false), 500, true, false));
+}
+
+TEST_P(PieceRunnerTest, TheInitialValueStandsInFrontHoweverTheRestIsCut) {
+  const uint32_t seed = std::random_device{}();
+  std::mt19937 random(seed);
+  SCOPED_TRACE(StrCat("seed ", seed));
+  for (const size_t n : {size_t{1}, size_t{300}, 2 * kGroupItems + random() % kGroupItems}) {
+    const std::string values = Bytes(RoughItems<float>(random, n, Op::kSum));
+    ScanSpec spec = {.dtype = DType::kF32, .init = Value::Of(0.25f)};
+    ASSERT_TRUE(Run(spec, values, {n}, true).ok());
+    const std::string want = Bytes(std::vector<float>{0.25f}) + out_;
+    spec.include_initial = true;
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_TRUE(Run(spec, values, RandomCuts(random, n), random() % 2 == 0).ok());
+      EXPECT_TRUE(out_ == want);
+    }
+    ASSERT_TRUE(Run(spec, values, {n}, true).ok());
+    EXPECT_TRUE(out_ == want);
+  }
+}
 
 // Where the parts of a message lie changes nothing: misaligned, cut within elements, empty, many of them, one for all.
 TEST_P(PieceRunnerTest, PartsOfAMessageDoNotShow) {
