@@ -12,7 +12,8 @@
 // combine the elements, Float16 and BFloat16 in float: those of PREFIXD_FOR_EACH_OUTPUT, T itself among them; another
 // does not compile.
 // An array that fits one message with its result (1 MiB) is one unary call; a longer one becomes a stream, in chunks,
-// whose results come back while it is still being sent. The answer is the same, except that `reverse` is unary only.
+// whose results come back while it is still being sent. The answer is the same, except that `reverse` and columns are
+// unary only.
 //
 // Arrays that stay on the server's device, and calls on them: array.h. Several operations in one call: program.h. Scans
 // that go on where another ended: carry.h.
@@ -66,8 +67,8 @@ class Client {
 
   // Scan of a whole array.
   // Shape:  as many results as values; with include_initial one more.
-  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM, AXIS_ON_STREAM, SEGMENTS_ON_STREAM, INITIAL_ON_STREAM) for reverse,
-  //         an axis, segments or keys, or include_initial, above 1 MiB, of values or of results; INVALID_ARGUMENT
+  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM, AXIS_ON_STREAM, SEGMENTS_ON_STREAM) for reverse, columns, segments
+  //         or keys, above 1 MiB, of values or of results; INVALID_ARGUMENT
   //         (SHAPE) for values that are no matrix of such rows, (SEGMENT_OFFSETS, KEYS_LENGTH, COEFFICIENTS_LENGTH) for
   //         what does not fit the values, (CARRY) for a carry of another spec, (FIELD_CONFLICT) for one with any of
   //         these, and for segments with an axis.
@@ -85,7 +86,8 @@ class Client {
   // one
   //         for each row, column, segment or run.
   // Errors: along an axis, by segments or by keys as Scan.
-  // Cost:   the array crosses the wire once.
+  // Cost:   the array crosses the wire once. Rows whose values have more than 1 MiB are several calls, one behind the
+  //         other.
   // Example: [3,1,2,1], min -> value 1, count 4, index 1
   template <class T, class Out = T>
   absl::StatusOr<ReduceResult<Out>> Reduce(absl::Span<const T> values, const ReduceOptions<Out>& options = {},
@@ -114,7 +116,7 @@ class Client {
 
   // The differences of neighbours: what an inclusive scan by sum did, undone.
   // Shape:  as many results as values.
-  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM, AXIS_ON_STREAM) for reverse, or an axis, above 1 MiB;
+  // Errors: FAILED_PRECONDITION (REVERSE_ON_STREAM, AXIS_ON_STREAM) for reverse, or columns, above 1 MiB;
   //         INVALID_ARGUMENT (SHAPE) as Scan.
   // Cost:   as Scan.
   // Example: [13,14,16,20], init 10 -> [3,1,2,4]
@@ -167,8 +169,10 @@ class Client {
 
   // Primitives of a resident array: the result comes to this side, or stays on the device (...Into). T is the array's
   // type. Nothing but the result crosses the wire.
-  // Errors: FAILED_PRECONDITION for a reverse result (REVERSE_ON_STREAM), or one along an axis (AXIS_ON_STREAM), above
-  //         1 MiB that is to come to this side. One that stays on the device has no limit.
+  // Errors: FAILED_PRECONDITION for a reverse result (REVERSE_ON_STREAM), or one of columns (AXIS_ON_STREAM), above 1
+  // MiB
+  //         that is to come to this side, and OUT_OF_RANGE (REPLY_TOO_LARGE) for the values of a reduce. What stays on
+  //         the device has no limit.
   // Order: the calls of one array are the caller's to order: one that needs what another still writes is ABORTED
   //        (ARRAY_IN_USE).
   template <class T, class Out = T>

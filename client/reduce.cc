@@ -1,11 +1,14 @@
 #include "client/reduce.h"
 
 #include <algorithm>
+#include <limits>
 
+#include "absl/time/clock.h"
 #include "client/caller_stream.h"
 #include "client/chunk_call.h"
 #include "client/memory_source.h"
 #include "client/resident_call.h"
+#include "client/row_source.h"
 #include "prefixd/v1/primitives.pb.h"
 #include "proto/wire_array.h"
 #include "proto/wire_reduce.h"
@@ -86,6 +89,78 @@ absl::StatusOr<ReduceReply> CallForValue(const Connection& connection, const Red
   return reply;
 }
 
+// The same of two calls, one behind the other.
+Timing Sum(const Timing& a, Timing b) {
+  const auto add = [](const std::optional<int64_t>& x, std::optional<int64_t>* y) {
+    if (x) *y = y->value_or(0) + *x;
+  };
+  add(a.queue_ns, &b.queue_ns);
+  add(a.host_copy_ns, &b.host_copy_ns);
+  add(a.host_to_device_ns, &b.host_to_device_ns);
+  add(a.kernel_ns, &b.kernel_ns);
+  add(a.device_to_host_ns, &b.device_to_host_ns);
+  add(a.server_total_ns, &b.server_total_ns);
+  b.launches += a.launches;
+  b.num_items += a.num_items;
+  b.num_bytes += a.num_bytes;
+  b.kernel_gb_per_s.reset();
+  if (b.kernel_ns.value_or(0) > 0) {
+    b.kernel_gb_per_s = static_cast<double>(b.num_bytes) / static_cast<double>(*b.kernel_ns);
+  }
+  return b;
+}
+
+// As CallForValue, and what each call brings goes to `take`, whose error ends it: one reply has room for the values of
+// so many rows, and where there are more, each call has so many. The last reply tells of all.
+template <class Take>
+absl::StatusOr<ReduceReply> CallForValues(const Connection& connection, const ReducePart& spec, ChunkSource& source,
+                                          const Lender& lender, const CallOptions& call, Take take) {
+  const uint64_t most_rows = kMaxPayloadBytes / SizeOf(spec.output());
+  const bool has_rows = spec.axis && spec.axis->along == Axis::Along::kRow && spec.axis->row_items > 0;
+  if (!has_rows || (spec.num_items && *spec.num_items / spec.axis->row_items <= most_rows)) {
+    PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, CallForValue(connection, spec, source, lender, call));
+    PREFIXD_RETURN_IF_ERROR(take(reply));
+    return reply;
+  }
+  constexpr uint64_t kMaxItems = std::numeric_limits<uint64_t>::max();
+  const uint64_t row_items = spec.axis->row_items;
+  const uint64_t most_items = row_items > kMaxItems / most_rows ? kMaxItems : row_items * most_rows;
+  const absl::Time deadline = Deadline(call);
+  std::optional<ReduceReply> all;
+  while (true) {
+    ReducePart part = spec;
+    if (spec.num_items) part.num_items = std::min(most_items, *spec.num_items - (all ? all->count : 0));
+    CallOptions rest = call;
+    rest.timeout = deadline - absl::Now();
+    RowSource rows(source, SizeOf(spec.dtype), most_items, /*may_rewind=*/!all);
+    PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, CallForValue(connection, part, rows, lender, rest));
+    PREFIXD_RETURN_IF_ERROR(take(reply));
+    if (all) {
+      reply.count += all->count;
+      reply.timing = Sum(all->timing, std::move(reply.timing));
+    }
+    if (rows.IsEndOfAll()) return reply;
+    all = std::move(reply);
+  }
+}
+
+// The same, with all values in the reply.
+absl::StatusOr<ReduceReply> CallForAllValues(const Connection& connection, const ReducePart& spec, ChunkSource& source,
+                                             const Lender& lender, const CallOptions& call) {
+  std::string values;
+  const auto take = [&](ReduceReply& reply) {
+    if (values.empty()) {
+      values = std::move(reply.values);
+    } else {
+      values += reply.values;
+    }
+    return absl::OkStatus();
+  };
+  PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, CallForValues(connection, spec, source, lender, call, take));
+  reply.values = std::move(values);
+  return reply;
+}
+
 class ValueStream : public CallerStream<ReducePart, ReduceReply> {
  public:
   using CallerStream::CallerStream;
@@ -102,6 +177,7 @@ class ValueStream : public CallerStream<ReducePart, ReduceReply> {
       return false;
     }
     *reply = *std::move(value);
+    Copy(last.values, &reply->values);
     return true;
   }
 
@@ -116,12 +192,12 @@ namespace internal {
 absl::StatusOr<ReduceReply> ReduceBytes(const Connection& connection, const ReducePart& part, Bytes values,
                                         const CallOptions& call) {
   MemorySource source(values, SizeOf(part.dtype));
-  return CallForValue(connection, part, source, Lender(connection), call);
+  return CallForAllValues(connection, part, source, Lender(connection), call);
 }
 
 absl::StatusOr<ReduceReply> ReduceChunks(const Connection& connection, const ReduceSpec& spec, ChunkSource& source,
                                          const CallOptions& call) {
-  return CallForValue(connection, ReducePart{spec}, source, Lender(), call);
+  return CallForAllValues(connection, ReducePart{spec}, source, Lender(), call);
 }
 
 absl::StatusOr<std::unique_ptr<ReduceStream>> OpenReduce(const Connection& connection, const ReduceSpec& spec,
@@ -131,8 +207,11 @@ absl::StatusOr<std::unique_ptr<ReduceStream>> OpenReduce(const Connection& conne
 
 absl::StatusOr<Timing> RunChunks(const Connection& connection, const ReduceSpec& spec, ChunkSource& source,
                                  ResultSink sink, const CallOptions& call) {
-  PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply, ReduceChunks(connection, spec, source, call));
-  if (spec.axis) PREFIXD_RETURN_IF_ERROR(sink({std::string_view(reply.values)}, {}));
+  const auto take = [&](const ReduceReply& reply) {
+    return spec.axis ? sink({std::string_view(reply.values)}, {}) : absl::OkStatus();
+  };
+  PREFIXD_ASSIGN_OR_RETURN(ReduceReply reply,
+                           CallForValues(connection, ReducePart{spec}, source, Lender(), call, take));
   return std::move(reply.timing);
 }
 

@@ -44,10 +44,11 @@ struct ReduceOptions {
   Precision precision = Precision::kNative;  // As in ScanOptions.
   std::optional<T> init = {};                // Combined in front of the first element.
   Algorithm algorithm = {};                  // {}: the server chooses.
-  // The values are a matrix, and each of its rows or columns is reduced on its own. It is resident, or 1 MiB at most.
+  // The values are a matrix, and each of its rows or columns is reduced on its own. Columns are resident, or of 1 MiB
+  // at most.
   std::optional<Axis> axis = {};
-  // Each segment of the values is reduced on its own; one without elements has init, or the identity. Values as with an
-  // axis, and not with one.
+  // Each segment of the values is reduced on its own; one without elements has init, or the identity. Values as of
+  // columns, and not with an axis.
   std::optional<SegmentOffsets> segments = {};
   std::optional<Keys> keys = {};       // In place of segments: each run of equal keys has a value.
   bool return_keys = false;            // Also the key of each run.
@@ -93,7 +94,7 @@ struct ReduceReply {
   Timing timing;
 };
 
-// Has one reply, at the end: Read blocks until the call has ended.
+// Has one reply, at the end: Read blocks until the call has ended. Along rows it has 1 MiB of values at most.
 using ReduceStream = Stream<ReduceReply>;
 
 // ---- Implementation details below ---------------------------------------------------------------------------------

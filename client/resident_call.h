@@ -39,7 +39,7 @@ uint64_t InlineBytes(const Spec& spec, const ArrayPlaces& places) {
     const uint64_t index_bytes = spec.return_indices && !places.indices_to ? SizeOf(spec.index_dtype) : 0;
     return places.values.num_items() * (value_bytes + index_bytes);
   } else if constexpr (requires(typename Contract<Spec>::Response response) { response.value(); }) {
-    return 0;  // The values along an axis come at once too, or not at all.
+    return 0;  // The values of rows and columns come at once too, or not at all.
   } else {
     const uint64_t value_bytes = places.values_to ? 0 : SizeOf(spec.output());
     const uint64_t index_bytes = places.indices_to ? 0 : IndexBytes(spec);
@@ -124,18 +124,10 @@ absl::Status CallResident(const Spec& spec, const ArrayPlaces& places, const Cal
     }
   }
   if constexpr (requires { spec.axis; }) {
-    if (spec.axis) {
+    if (spec.axis && spec.axis->along == Axis::Along::kColumn) {
       return Error(absl::StatusCode::kFailedPrecondition, "AXIS_ON_STREAM", "spec.axis",
-                   "a result along an axis above 1 MiB can't come back as it is made: let it go into an array, and "
-                   "read that");
-    }
-  }
-  if constexpr (requires { spec.include_initial; }) {
-    if (spec.include_initial) {
-      return Error(
-          absl::StatusCode::kFailedPrecondition, "INITIAL_ON_STREAM", "spec.include_initial",
-          "a result with its initial value above 1 MiB can't come back as it is made: let it go into an array, "
-          "and read that");
+                   "a result of columns above 1 MiB can't come back as it is made: let it go into an array, and read "
+                   "that");
     }
   }
   if constexpr (requires { spec.segmented; }) {

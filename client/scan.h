@@ -32,7 +32,8 @@ namespace prefixd {
 // templates find it.
 inline size_t ChunkItems(const ScanSpec& spec) {
   const size_t index_bytes = spec.return_indices ? SizeOf(spec.index_dtype) : 0;
-  return client::kMaxPayloadBytes / std::max(SizeOf(spec.dtype), SizeOf(spec.output()) + index_bytes);
+  const size_t most = client::kMaxPayloadBytes / std::max(SizeOf(spec.dtype), SizeOf(spec.output()) + index_bytes);
+  return spec.include_initial ? most - 1 : most;
 }
 
 namespace client {
@@ -56,7 +57,7 @@ struct ScanOptions {
   std::optional<T> init = {};  // Absent: the operator's identity.
   bool reverse = false;        // From the last element to the first; arrays of up to 1 MiB.
   Algorithm algorithm = {};    // {}: the server chooses.
-  // The values are a matrix, and each of its rows or columns is scanned on its own; arrays of up to 1 MiB.
+  // The values are a matrix, and each of its rows or columns is scanned on its own; columns of arrays of up to 1 MiB.
   std::optional<Axis> axis = {};
   // Each segment of the values is scanned on its own: values on this side of up to 1 MiB. Not with an axis.
   std::optional<SegmentOffsets> segments = {};
@@ -65,7 +66,7 @@ struct ScanOptions {
   std::optional<Coefficients<T>> coefficients = {};
   std::optional<T> coefficient = {};  // For all elements.
   // One result more: those of the exclusive scan, and its carry behind them; if reversed, in front of them. Of one
-  // array, of up to 1 MiB or with a result that goes into an array; not in parts.
+  // array; not in parts.
   bool include_initial = false;
   // Fills ScanResult::indices: where each result stands among the values, or along an axis in its row or column. Of
   // Op::kMin and kMax to T, inclusive, without init. Of elements that are equal the first; or, if last_index, the last.

@@ -154,8 +154,9 @@ bool NeedsWhole(const Spec& spec) {
       [](const auto& one) {
         bool needs_whole = false;
         if constexpr (requires { one.reverse; }) needs_whole |= one.reverse;
-        if constexpr (requires { one.axis; }) needs_whole |= one.axis.has_value();
-        if constexpr (requires { one.include_initial; }) needs_whole |= one.include_initial;
+        if constexpr (requires { one.axis; }) {
+          needs_whole |= one.axis.has_value() && one.axis->along == Axis::Along::kColumn;
+        }
         return needs_whole;
       },
       spec);
@@ -264,7 +265,7 @@ absl::Status RunToOutput(const GlobalFlags& global, const ArrayFlags& flags, con
                          const std::optional<std::string>& beside_output) {
   const std::optional<uint64_t> num_items = job.reader->num_items();
   if (const std::optional<Axis> axis = AxisOf(spec); axis && num_items) {
-    PREFIXD_RETURN_IF_ERROR(CheckAxis(*axis, *num_items));
+    PREFIXD_RETURN_IF_ERROR(CheckRows(*axis, *num_items));
   }
   if (IsSegmented(spec) || (NeedsWhole(spec) && num_items && !FitMessage(spec, *num_items, num_results))) {
     return RunThroughArrays(global, flags, job, files, spec, num_results, beside_output);

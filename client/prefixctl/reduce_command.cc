@@ -27,7 +27,7 @@ absl::Status RunToManyValues(const GlobalFlags& global, const ReduceFlags& flags
                              const ReduceSpec& spec, const BesideFiles& files) {
   std::optional<uint64_t> num_values;
   if (spec.axis && spec.num_items) {
-    PREFIXD_RETURN_IF_ERROR(CheckAxis(*spec.axis, *spec.num_items));
+    PREFIXD_RETURN_IF_ERROR(CheckRows(*spec.axis, *spec.num_items));
     num_values = spec.axis->NumArrays(*spec.num_items);
   }
   return RunToOutput(global, flags.array, job, spec, num_values, files, flags.keys_output);

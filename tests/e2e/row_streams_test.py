@@ -289,6 +289,46 @@ class RowStreamsTest(ResidentTest):
         reduce.cancel()
         wait_until(lambda: info().request_bytes.used == used and info().requests.used == 0)
 
+    def test_files(self):
+        """They go through in streams, however long: to a server that holds no arrays."""
+        rows, row_items = 300_000, 4
+        x = self.numbers.integers(-1000, 1000, (rows, row_items)).astype(np.int16)
+        source, raw, result, beside = (self.folder / name for name in ("x.npy", "x.raw", "y.npy", "i.npy"))
+        np.save(source, x)
+        raw.write_bytes(x.tobytes())
+        shape = ("--axis", 1, "--row-items", row_items, "--type", "i16", "--format", "raw")
+        with Server("--max-arrays", "0") as server:
+            def assert_makes(want, *arguments):
+                self.ctl(*arguments, source, result, server=server.address)
+                got = np.load(result)
+                self.assertEqual((got.dtype, got.shape), (want.dtype, want.shape))
+                self.assertTrue(np.array_equal(got, want))
+
+            assert_makes(np.cumsum(x, axis=1, dtype=np.int64), "scan", "--axis", 1, "--out-type", "i64")
+            assert_makes(np.diff(x, axis=1, prepend=np.int16(5)), "difference", "--init", 5, "--axis", 1)
+            # More values than a reply has room for: of more than two calls.
+            assert_makes(x.sum(axis=1, dtype=np.int64), "reduce", "--axis", 1, "--out-type", "i64")
+            piped = self.ctl("reduce", *shape, "--op", "max", "-", stdin=x.tobytes(), server=server.address).stdout
+            self.assertTrue(piped == x.max(axis=1).tobytes())
+            report = self.ctl_json("reduce", "--axis", 1, "--out-type", "i64", source, result, server=server.address)
+            self.assertEqual((report["count"], report["timing"]["num_items"]), (x.size, x.size))
+            piped = self.ctl("scan", *shape, "-", stdin=x.tobytes(), server=server.address).stdout
+            self.assertTrue(piped == np.cumsum(x, axis=1, dtype=np.int16).tobytes())
+            self.ctl("scan", "--op", "min", "--axis", 1, "--indices", beside, source, result, server=server.address)
+            self.assertTrue(np.array_equal(np.load(result), np.minimum.accumulate(x, axis=1)))
+            indices = np.load(beside)
+            self.assertEqual(indices.shape, x.shape)
+            self.assertTrue(np.array_equal(np.take_along_axis(x, indices.astype(np.int64), 1), np.load(result)))
+            want = np.append(np.int16(0), np.cumsum(x, dtype=np.int16))
+            self.ctl("scan", "--include-initial", "--type", "i16", raw, result, server=server.address)
+            self.assertTrue(np.array_equal(np.load(result), want))
+            for command in ("scan", "reduce", "difference"):
+                self.assert_fails(command, *shape, "-", stdin=x.tobytes() + b"12", server=server.address,
+                                  says="of which 1 came, and 4 are expected")
+            self.assert_fails("scan", "--axis", 0, source, result, server=server.address, says="--max-arrays 0")
+            self.assert_fails("scan", "--axis", 0, "--row-items", 4, "--type", "i16", "--format", "raw", "-",
+                              stdin=x.tobytes(), server=server.address, says="AXIS_ON_STREAM")
+
     def test_memory_is_bounded(self):
         """Of a long row, and of many short ones."""
         chunk = bytes(MESSAGE_BYTES)
