@@ -269,8 +269,8 @@ class Client {
     return internal::DifferenceChunks(*connection_, spec, source, sink, call);
   }
 
-  // Any of these calls, chosen at run time, for callers who measure. The sink gets the arrays of the result; the value
-  // of a reduce is dropped.
+  // Any of these calls, chosen at run time, for callers who measure. The sink gets the arrays of the result, a MiB at
+  // most at a time; the value of a reduce is dropped.
   absl::StatusOr<Timing> RunChunks(const Spec& spec, ChunkSource& source, ResultSink sink,
                                    const CallOptions& call = {});
 

@@ -129,7 +129,7 @@ class PieceRunner {
     return work_->shape().is_counted ? done_.totals.num_kept : work_->NumOutputs(done_.totals.num_items, num_offsets_);
   }
 
-  // Of a piece of known outputs.
+  // What the piece adds to it, where that is known before it runs.
   uint64_t NumOutputs(const Piece& piece) const {
     if (!piece.is_part) return work_->NumOutputs(piece.num_items, num_offsets_);
     return work_->shape().is_reduced ? (piece.is_last ? 1 : 0) : piece.num_items;
@@ -236,7 +236,7 @@ class PieceRunner {
   const uint64_t* offsets_ = nullptr;  // On the device.
   Buffer own_offsets_;                 // Those in the message, where no block is free for them.
   Buffer counts_;
-  uint64_t num_outputs_ = 0;  // Of all pieces that were run.
+  uint64_t num_outputs_ = 0;  // All pieces that were run have so many.
   std::string row_values_;    // Those that wait for the end.
   WorkDone done_;
 };

@@ -54,38 +54,42 @@ class RowStreamsTest : public ResidentTest {
     for (uint8_t& item : items) item = static_cast<uint8_t>(random());
     return items;
   }
-  static std::vector<uint64_t> Sums(const std::vector<uint8_t>& items) {
-    std::vector<uint64_t> sums(items.size() / 2);
-    for (size_t i = 0; i < sums.size(); ++i) sums[i] = uint64_t{items[2 * i]} + items[2 * i + 1];
+  static std::vector<uint64_t> Sums(const std::vector<uint8_t>& items, size_t row_items = 2) {
+    std::vector<uint64_t> sums(items.size() / row_items);
+    for (size_t i = 0; i < items.size(); ++i) sums[i / row_items] += items[i];
     return sums;
   }
 };
 
+// The calls that they take are unary where rows are of two elements, and streams where they are of 20.
 TEST_F(RowStreamsTest, AReduceHasAnyNumberOfRows) {
-  for (const uint64_t rows :
-       {uint64_t{0}, uint64_t{1}, kMostRows - 1, kMostRows, kMostRows + 1, 2 * kMostRows, 3 * kMostRows + 5}) {
-    SCOPED_TRACE(rows);
-    const std::vector<uint8_t> items = Items(2 * rows);
-    const auto reduced = client_.Reduce<uint8_t, uint64_t>(items, {.axis = Spec().axis});
-    ASSERT_TRUE(reduced.ok()) << reduced.status();
-    EXPECT_TRUE(reduced->values == Sums(items));
-    EXPECT_EQ(reduced->count, items.size());
-    EXPECT_EQ(reduced->timing.num_items, items.size());
-    for (const bool declares : {false, true}) {
+  const uint64_t kRows[] = {0, 1, kMostRows - 1, kMostRows, kMostRows + 1, 2 * kMostRows, 3 * kMostRows + 5};
+  for (const uint64_t row_items : {uint64_t{2}, uint64_t{20}}) {
+    for (const uint64_t rows : kRows) {
+      SCOPED_TRACE(StrCat(rows, " rows of ", row_items));
+      const std::vector<uint8_t> items = Items(row_items * rows);
       ReduceSpec spec = Spec();
-      if (declares) spec.num_items = items.size();
-      PipeSource source(items);
-      std::string values;
-      size_t most_at_once = 0;
-      const auto sink = [&](Pieces pieces, Pieces) {
-        most_at_once = std::max<size_t>(most_at_once, NumBytes(pieces));
-        for (const std::string_view piece : pieces) values += piece;
-        return absl::OkStatus();
-      };
-      const auto timing = client_.RunChunks(spec, source, sink);
-      ASSERT_TRUE(timing.ok()) << timing.status();
-      EXPECT_TRUE(values == std::string(reinterpret_cast<const char*>(reduced->values.data()), 8 * rows));
-      EXPECT_LE(most_at_once, kMaxPayloadBytes);
+      spec.axis->row_items = row_items;
+      const auto reduced = client_.Reduce<uint8_t, uint64_t>(items, {.axis = spec.axis});
+      ASSERT_TRUE(reduced.ok()) << reduced.status();
+      EXPECT_TRUE(reduced->values == Sums(items, row_items));
+      EXPECT_EQ(reduced->count, items.size());
+      EXPECT_EQ(reduced->timing.num_items, items.size());
+      for (const bool declares : {false, true}) {
+        if (declares) spec.num_items = items.size();
+        PipeSource source(items);
+        std::string values;
+        size_t most_at_once = 0;
+        const auto sink = [&](Pieces pieces, Pieces) {
+          most_at_once = std::max<size_t>(most_at_once, NumBytes(pieces));
+          for (const std::string_view piece : pieces) values += piece;
+          return absl::OkStatus();
+        };
+        const auto timing = client_.RunChunks(spec, source, sink);
+        ASSERT_TRUE(timing.ok()) << timing.status();
+        EXPECT_TRUE(values == std::string(reinterpret_cast<const char*>(reduced->values.data()), 8 * rows));
+        EXPECT_LE(most_at_once, kMaxPayloadBytes);
+      }
     }
   }
 }

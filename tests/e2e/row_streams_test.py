@@ -161,7 +161,7 @@ class RowStreamsTest(ResidentTest):
                 self.assertTrue(np.array_equal(np.take_along_axis(x, indices, 1).ravel(), np.frombuffer(values, x.dtype)))
 
     def test_results_go_into_arrays(self):
-        """Of streams, and of one message that is longer than a piece; and they come back of arrays, as a stream."""
+        """Those of streams, and of one message that is longer than a piece. Of arrays they come back as a stream."""
         row_items, rows = 1003, 700
         for dtype, (method, op) in itertools.product((F32, I32), (("Scan", SUM), ("Reduce", SUM), ("Difference", None))):
             spec = {"dtype": dtype, "axis": 1, "row_items": row_items, **({"op": op} if op else {})}
@@ -330,7 +330,7 @@ class RowStreamsTest(ResidentTest):
                               stdin=x.tobytes(), server=server.address, says="AXIS_ON_STREAM")
 
     def test_memory_is_bounded(self):
-        """Of a long row, and of many short ones."""
+        """However long a row is, and however many there are."""
         chunk = bytes(MESSAGE_BYTES)
         with Server("--max-request-bytes", str(64 << 20), "--max-message-bytes", str(4 << 20)) as server:
             with grpc.insecure_channel(server.address) as channel:
