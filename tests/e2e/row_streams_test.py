@@ -54,7 +54,9 @@ class RowStreamsTest(ResidentTest):
         for end in ends or [len(data) // item_bytes]:
             request = first if begin == 0 else kind()
             request.values.inline.data = data[begin * item_bytes:end * item_bytes]
-            if coefficients is not None:
+            if isinstance(coefficients, str):  # An array's name.
+                first.coefficients.CopyFrom(operand(place(coefficients)))
+            elif coefficients is not None:
                 request.coefficients.inline.data = coefficients[begin * item_bytes:end * item_bytes]
             yield request
             begin = end
@@ -147,6 +149,8 @@ class RowStreamsTest(ResidentTest):
                 coefficients = (self.numbers.uniform(-1, 1, rows * row_items)).astype(TYPES[dtype]).tobytes()
                 steps = {**spec, "op": RECURRENCE}
                 got = self.streamed("Scan", steps, data, ends, coefficients=coefficients)[0]
+                name = self.arrays.upload(np.frombuffer(coefficients, TYPES[dtype]))
+                self.assertTrue(self.streamed("Scan", steps, data, ends, coefficients=name)[0] == got)
                 row_bytes = row_items * TYPES[dtype].itemsize
                 alone = {"dtype": dtype, "op": RECURRENCE}
                 for row in range(min(rows, 8)):
