@@ -33,6 +33,16 @@ uint64_t InlineBytesPerItem(const WorkShape& shape, const Places& places) {
   return (places.values_sink() ? 0 : shape.value_bytes) + (places.indices_sink() ? 0 : shape.index_bytes);
 }
 
+// What a caller can do whose reply would be too large.
+std::string_view OtherWay(const Work& work, bool has_counts) {
+  if (work.shape().is_reduced) {
+    return work.shape().row_items ? "let the result go into an array, or send the rows in several calls"
+                                  : "let the result go into an array";
+  }
+  if (work.CheckStream().ok()) return "use the streaming call";
+  return has_counts ? "let the result, or its counts, go into an array" : "let the result go into an array";
+}
+
 }  // namespace
 
 ChunkChecker::ChunkChecker(std::shared_ptr<const Work> work, CallShape shape, const Places& places)
@@ -79,10 +89,8 @@ absl::Status ChunkChecker::Check(Chunk* chunk) {
   if (has_one_reply && reply_bytes_per_item_ > 0 && num_outputs > room / reply_bytes_per_item_) {
     return Error(absl::StatusCode::kOutOfRange, "REPLY_TOO_LARGE", "values.inline.data",
                  StrCat("the reply could have ", num_outputs, " elements of ", reply_bytes_per_item_,
-                        " bytes and a message holds ", room, " bytes of them: ",
-                        !work_->shape().is_reduced && work_->CheckStream().ok() ? "use the streaming call"
-                        : reply_bytes_per_segment_ > 0 ? "let the result, or its counts, go into an array"
-                                                       : "let the result go into an array"));
+                        " bytes and a message holds ", room,
+                        " bytes of them: ", OtherWay(*work_, reply_bytes_per_segment_ > 0)));
   }
   if (capacity_ && num_outputs > *capacity_) {
     return Error(absl::StatusCode::kOutOfRange, "SINK_TOO_SMALL", "sink.array",

@@ -49,7 +49,7 @@ struct WorkShape {
 
   // Whether how many output items there are shows when they are made.
   bool HasUnknownLength() const { return is_counted || (is_reduced && keys); }
-  // Whether other requests may share the launch.
+  // Whether no other request may share the launch.
   bool IsAlone() const { return is_whole || row_items || has_initial || has_coefficients; }
   // Else there is one value, at the end.
   bool HasItems() const { return value_bytes > 0 || is_counted; }
@@ -116,7 +116,7 @@ class Work {
 
   // Output items of so many input items, of a shape that has output items; of a counted one, at most. num_offsets: at
   // least 1 if the shape has them.
-  // Needs: CheckLength(num_items) is OK.
+  // Needs: CheckLength(num_items) is OK, or CheckBeginning: of rows that are not whole there are no values yet.
   uint64_t NumOutputs(uint64_t num_items, uint64_t num_offsets) const;
 
   // Whether one launch works on so many items. Errors: those of Device::CheckLength, and of CheckAxis; INVALID_ARGUMENT
