@@ -107,7 +107,8 @@ Outcome Exchange(Stream& stream, ChunkSource& source, Next next, const Chunk& fi
   return {ExplainDeadline(status, met), !replied};
 }
 
-// Runs a call whose first chunk decides its form: unary where it is the last, else a stream.
+// Runs a call whose first chunk decides its form: unary where it is the last, and its results fit a message too, else a
+// stream.
 // on_reply: takes an ArrayReply of the call, and returns a status; an error ends the call.
 // Returns the bytes of the elements sent.
 template <class Spec, class OnReply>
@@ -125,10 +126,11 @@ absl::StatusOr<uint64_t> CallWithChunks(const Connection& connection, const Spec
     return chunk;
   };
   PREFIXD_ASSIGN_OR_RETURN(Chunk first, next());
+  const bool is_unary = first.last && NumResults(spec, first.values.size() / SizeOf(spec.dtype)) <= chunk_items;
   uint64_t sent_bytes = 0;
   bool first_is_fresh = true;
   PREFIXD_RETURN_IF_ERROR(Retry(attempts, [&](const Server& server) -> Outcome {
-    if (first.last) {
+    if (is_unary) {
       sent_bytes = first.values.size();
       ArrayReply<typename Contract<Spec>::Response> reply;
       absl::Status status = UnaryStatus(CallUnary(server, spec, first, lender, call, deadline, &reply));

@@ -32,8 +32,7 @@ namespace prefixd {
 // templates find it.
 inline size_t ChunkItems(const ScanSpec& spec) {
   const size_t index_bytes = spec.return_indices ? SizeOf(spec.index_dtype) : 0;
-  const size_t most = client::kMaxPayloadBytes / std::max(SizeOf(spec.dtype), SizeOf(spec.output()) + index_bytes);
-  return spec.include_initial ? most - 1 : most;
+  return client::kMaxPayloadBytes / std::max(SizeOf(spec.dtype), SizeOf(spec.output()) + index_bytes);
 }
 
 namespace client {
