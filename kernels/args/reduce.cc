@@ -11,6 +11,18 @@
 
 namespace prefixd {
 
+namespace {
+
+// The opposite of ToAccumulator, rounded.
+Value FromAccumulator(Value value, DType output) {
+  return VisitDType(output, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return Value::Of(static_cast<T>(value.As<Accumulator<T>>()));
+  });
+}
+
+}  // namespace
+
 absl::Status Validate(const ReduceArgs& args) {
   PREFIXD_RETURN_IF_ERROR(ValidateOp(Primitive::kReduce, args.dtype, args.output(), args.op));
   PREFIXD_RETURN_IF_ERROR(CheckPrecision(args.precision, args.dtype, args.output(), args.op));
@@ -34,21 +46,37 @@ absl::Status Validate(const ReduceArgs& args) {
   return ValidateAligned(args.in, args.dtype, "in");
 }
 
-Value ResultOf(DType output, Precision precision, const ReduceState& state) {
-  if (precision == Precision::kNative) {
-    return VisitDType(output, [&](auto tag) {
+ReduceState StartOf(const ReduceArgs& args) {
+  if (args.op != Op::kLogAddExp) return args.init;
+  return VisitAccumulator(args.output(), [&](auto tag) -> ReduceState {
+    using T = typename decltype(tag)::type;
+    if constexpr (kIsFloating<T>) {
+      return StateOf(LogAddExpOf<T>::Load(args.init.value.As<T>()), args.init.position);
+    }
+    return args.init;
+  });
+}
+
+Value ResultOf(DType output, Op op, Precision precision, const ReduceState& state) {
+  if (op == Op::kLogAddExp) {
+    return VisitAccumulator(output, [&](auto tag) -> Value {
       using T = typename decltype(tag)::type;
-      return Value::Of(static_cast<T>(state.value.As<Accumulator<T>>()));
+      if constexpr (kIsFloating<T>) {
+        return FromAccumulator(Value::Of(LogAddExpOf<T>::Store(ScaledOf<T>(state))), output);
+      }
+      return state.value;
     });
   }
-  const double value = Rounded(Compensated<double>{state.value.As<double>(), state.error});
+  if (precision == Precision::kNative) return FromAccumulator(state.value, output);
+  const double value = Rounded(Compensated<double>{state.value.As<double>(), state.second});
   if (output == DType::kF64) return Value::Of(std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value);
   return Value::Of(std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(value));
 }
 
 Value EmptyValue(const ReduceArgs& args) {
   if (args.init.position == ReduceState::kNothing) return Identity(args.op, args.output());
-  const Value value = ResultOf(args.output(), args.precision, args.init);
+  const Value value = args.IsWide() ? ResultOf(args.output(), args.op, args.precision, args.init)
+                                    : FromAccumulator(args.init.value, args.output());
   return VisitDType(args.output(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (kIsFloating<T>) {

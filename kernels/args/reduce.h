@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "kernels/algorithm.h"
 #include "kernels/args/batch.h"
+#include "kernels/log_add_exp.h"
 #include "kernels/types.h"
 
 namespace prefixd {
@@ -21,8 +22,9 @@ struct ReduceState {
 
   static constexpr uint64_t kNothing = ~uint64_t{0};
 
-  // A wide sum of f64: Compensated<double>::error, and the value is its sum. Else 0.
-  double error = 0;
+  // Of an item that is a pair, whose sum is the value: Compensated<double>::error of a wide sum of f64, and
+  // Scaled::exponent of log_add_exp. Else 0.
+  double second = 0;
 };
 
 // value = start op in[0] op ... op in[n-1]; an empty input leaves the state as it was, or into values has EmptyValue. A
@@ -42,7 +44,8 @@ struct ReduceArgs {
   // calls has seen to it. With values.
   const uint64_t* offsets = nullptr;
   uint64_t first_item = 0;  // Index of in[0] in the whole array.
-  // The state in front of in[0]: {init, 0}, or {Neutral, kNothing} without an init. Used if state_in is null.
+  // In front of in[0]: {init, 0}, or {Neutral, kNothing} without an init; StartOf makes a state of it. Used if state_in
+  // is null.
   ReduceState init;
   const ReduceState* state_in = nullptr;  // Device: the state_out of the chunk before.
   ReduceState* state_out = nullptr;       // Device, may equal state_in. A state for each array.
@@ -59,8 +62,21 @@ struct ReduceArgs {
 // The checks that Lane::Reduce makes before it enqueues. Errors: those of Lane::Reduce, except the algorithm's.
 absl::Status Validate(const ReduceArgs& args);
 
+// A state of log_add_exp as what it is of, and back.
+template <class T>
+Scaled<T> ScaledOf(const ReduceState& state) {
+  return {state.value.As<T>(), static_cast<T>(state.second)};
+}
+template <class T>
+ReduceState StateOf(Scaled<T> item, uint64_t position) {
+  return {Value::Of(item.sum), position, item.exponent};
+}
+
+// args.init as a state.
+ReduceState StartOf(const ReduceArgs& args);
+
 // What a state comes to, in the output type.
-Value ResultOf(DType output, Precision precision, const ReduceState& state);
+Value ResultOf(DType output, Op op, Precision precision, const ReduceState& state);
 
 // The value of an array without elements, of the output type: init, or without one the identity.
 Value EmptyValue(const ReduceArgs& args);

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "kernels/args/check.h"
+#include "kernels/log_add_exp.h"
 #include "kernels/spec.h"
 
 namespace prefixd {
@@ -65,6 +66,18 @@ absl::Status Validate(const ScanArgs& args) {
 uint64_t ItemBytes(const ScanArgs& args) {
   const uint64_t index_bytes = args.indices != nullptr ? SizeOf(args.index_dtype) : 0;
   return SizeOf(args.dtype) * (args.coefficients != nullptr ? 2 : 1) + SizeOf(args.output()) + index_bytes;
+}
+
+Value FirstResult(DType output, Op op, Value init) {
+  if (op != Op::kLogAddExp) return init;
+  return VisitDType(output, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (kIsFloating<T>) {
+      using Function = LogAddExpOf<Accumulator<T>>;
+      return Value::Of(static_cast<T>(Function::Store(Function::Load(init.As<T>()))));
+    }
+    return init;
+  });
 }
 
 ScanArgs ArrayOf(ScanArgs batch, uint64_t array) {

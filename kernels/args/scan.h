@@ -52,10 +52,14 @@ struct ScanArgs {
 absl::Status Validate(const ScanArgs& args);
 
 // Bytes of a carry without indices: an item of AccumulatorOf(output); of a wide sum of f32 an f64, and of f64 a
-// Compensated<double>.
-constexpr uint64_t CarryBytes(DType output, Precision precision) {
-  return SizeOf(AccumulatorOf(output)) * (precision == Precision::kWide ? 2 : 1);
+// Compensated<double>; of log_add_exp a Scaled one.
+constexpr uint64_t CarryBytes(DType output, Op op, Precision precision) {
+  const bool is_pair = precision == Precision::kWide || op == Op::kLogAddExp;
+  return SizeOf(AccumulatorOf(output)) * (is_pair ? 2 : 1);
 }
+
+// What an exclusive scan without a carry gives first: init, and of log_add_exp what it comes to as a Scaled one.
+Value FirstResult(DType output, Op op, Value init);
 
 // Bytes that an item takes, read and written.
 uint64_t ItemBytes(const ScanArgs& args);

@@ -8,6 +8,7 @@
 #include "kernels/args/scan.h"
 #include "kernels/cpu/operators.h"
 #include "kernels/cpu/simd/kernels.h"
+#include "kernels/log_add_exp.h"
 #include "kernels/wide_sum.h"
 
 namespace prefixd::cpu {
@@ -62,6 +63,16 @@ class AnyPrefix {
     static T ToCarry(Item item) { return Canonical(item.term); }
     static Item Neutral(const ScanArgs& args) { return {T(1), prefixd::Neutral(args.op, args.output()).As<T>()}; }
   };
+  template <class Out>
+  struct LogSum {
+    using Function = LogAddExpOf<Accumulator<Out>>;
+    using Item = typename Function::Item;
+    using Carry = Item;
+    static Item CarryOf(Value init) { return Function::Load(init.As<Out>()); }
+    static Item ItemOf(Item carry) { return carry; }
+    static Item ToCarry(Item item) { return Settled(item); }
+    static Item Neutral(const ScanArgs& args) { return CarryOf(prefixd::Neutral(args.op, args.output())); }
+  };
   struct WideSingle {
     using Item = double;
     using Carry = double;
@@ -86,6 +97,9 @@ class AnyPrefix {
       using T = typename decltype(tag)::type;
       if constexpr (IsRecurrence(Primitive::kScan, kDTypeOf<T>, kDTypeOf<T>, Op::kLinearRecurrence)) {
         if (args.op == Op::kLinearRecurrence) return f(Recurrence<T>());
+      }
+      if constexpr (kIsFloating<T>) {
+        if (args.op == Op::kLogAddExp) return f(LogSum<T>());
       }
       f(Native<T>());
     });

@@ -126,7 +126,7 @@ void ScanStrip(const Kernels& kernels, const ScanArgs& args, const Strip& strip)
 
 void ReduceWideStrip(const Kernels& kernels, const ReduceArgs& args, const Strip& strip) {
   const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op, args.precision);
-  const double start[2] = {args.init.value.As<double>(), args.init.error};  // As a carry.
+  const double start[2] = {args.init.value.As<double>(), args.init.second};  // As a carry.
   const ScanArgs scan = {.dtype = args.dtype, .precision = args.precision, .carry_in = start};
   std::vector<AnyPrefix> prefixes(strip.num_columns, AnyPrefix::Before(scan));
   TransposedTile tile(kernels, args, strip);
@@ -144,7 +144,7 @@ void ReduceWideStrip(const Kernels& kernels, const ReduceArgs& args, const Strip
     double sum[2] = {};
     prefixes[column].PutCarry(scan, sum);
     const Value value =
-        ResultOf(args.output(), args.precision, {.value = Value::Of(sum[0]), .position = 0, .error = sum[1]});
+        ResultOf(args.output(), args.op, args.precision, {.value = Value::Of(sum[0]), .position = 0, .second = sum[1]});
     const size_t value_bytes = SizeOf(args.output());
     std::memcpy(Advance(args.values, (strip.first_column + column) * value_bytes), &value, value_bytes);
   }

@@ -115,10 +115,10 @@ struct Xor {
   }
 };
 
-struct LogOfSumOfExp {
+struct AddScaled {
   template <class T>
-  T operator()(T a, T b) const {
-    return LogAddExp<T, T, std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>(a, b);
+  Scaled<T> operator()(Scaled<T> a, Scaled<T> b) const {
+    return LogAddExpOf<T>::Combine(a, b);
   }
 };
 
@@ -132,7 +132,7 @@ auto FunctionOf() {
   } else if constexpr (kOp == Op::kProd) {
     return Prod{};
   } else if constexpr (kOp == Op::kLogAddExp) {
-    return LogOfSumOfExp{};
+    return AddScaled{};
   } else if constexpr (kOp == Op::kMin) {
     return Min{};
   } else if constexpr (kOp == Op::kMax) {
@@ -147,8 +147,8 @@ auto FunctionOf() {
   }
 }
 
-// Calls f with the function object of `op` and returns its result. Ends the process for an operator that scan and
-// reduce do not serve on T.
+// Calls f with the function object of `op`, which is of T or, of log_add_exp, of Scaled<T>, and returns its result.
+// Ends the process for an operator that scan and reduce do not serve on T.
 template <class T, class F>
 auto VisitFunction(Op op, F&& f) {
   return VisitOp<T>(op, [&](auto tag) { return f(FunctionOf<decltype(tag)::kValue>()); });

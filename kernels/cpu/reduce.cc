@@ -40,6 +40,12 @@ T Combine(const Kernels& kernels, const ReduceArgs& args, T start, T neutral) {
 // The state behind `state`, by an operator that keeps no positions, or of values alone.
 template <class T>
 ReduceState StateBehind(const Kernels& kernels, const ReduceArgs& args, const ReduceState& state) {
+  if constexpr (kIsFloating<T>) {
+    if (args.op == Op::kLogAddExp) {
+      const auto neutral = LogAddExpOf<T>::Load(Neutral(args.op, args.StateDType()).As<T>());
+      return StateOf(Settled(Combine(kernels, args, ScaledOf<T>(state), neutral)), state.position);
+    }
+  }
   if (!args.IsWide()) {
     const T value = Combine(kernels, args, state.value.As<T>(), Neutral(args.op, args.StateDType()).As<T>());
     return {Value::Of(Canonical(value)), state.position};
@@ -47,7 +53,7 @@ ReduceState StateBehind(const Kernels& kernels, const ReduceArgs& args, const Re
   const auto start = state.value.As<double>();
   if (args.dtype == DType::kF32) return {Value::Of(Canonical(Combine(kernels, args, start, -0.0))), state.position};
   const Compensated<double> sum =
-      Settled(Combine<Compensated<double>>(kernels, args, {start, state.error}, CompensatedOf(-0.0)));
+      Settled(Combine<Compensated<double>>(kernels, args, {start, state.second}, CompensatedOf(-0.0)));
   return {Value::Of(sum.sum), state.position, sum.error};
 }
 
@@ -85,13 +91,13 @@ ReduceState FindExtremum(const Kernels& kernels, const ReduceArgs& args, const R
 void ReduceToValue(const Kernels& kernels, const ReduceArgs& args) {
   ReduceState state;
   VisitAccumulator(args.output(),
-                   [&](auto tag) { state = StateBehind<typename decltype(tag)::type>(kernels, args, args.init); });
-  const Value value = ResultOf(args.output(), args.precision, state);
+                   [&](auto tag) { state = StateBehind<typename decltype(tag)::type>(kernels, args, StartOf(args)); });
+  const Value value = ResultOf(args.output(), args.op, args.precision, state);
   std::memcpy(args.values, &value, SizeOf(args.output()));
 }
 
 Work RunReduce(const Kernels& kernels, const ReduceArgs& args) {
-  const ReduceState state = args.state_in != nullptr ? *args.state_in : args.init;
+  const ReduceState state = args.state_in != nullptr ? *args.state_in : StartOf(args);
   VisitAccumulator(args.output(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     VisitFunction<T>(args.op, [&](auto op) {

@@ -12,8 +12,9 @@ namespace {
 
 // What ScanFunctions::reduce gives.
 struct PartValues {
-  // A value of a tile for every element of one, or, twice as large, a Step or a wide sum.
-  alignas(Step<double>) std::byte bytes[2 * kPartBytes / kTileItems];
+  // A value of a tile for each tile: an element, or as long as two of what elements combine in, which of f16 and bf16
+  // are f32.
+  alignas(Step<double>) std::byte bytes[4 * kPartBytes / kTileItems];
   uint64_t count;
 };
 

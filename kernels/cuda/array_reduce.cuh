@@ -54,15 +54,16 @@ __device__ void StoreBits(const ArrayReduceParams<In, Out>& p, uint64_t array, u
 // Writes what an array of this value, joined with the start, comes to. Needs: it has elements.
 template <Op kOp, class In, class Out, class Item>
 __device__ void StoreValue(const ArrayReduceParams<In, Out>& p, uint64_t array, Item item) {
-  if constexpr (kOp == Op::kWideSum) {
-    StoreBits(p, array, ValueOf(Operator<kOp, Out>::Store(item)).bits);
+  Value value;
+  if constexpr (kMakesStates<kOp, Out>) {
+    value = ValueOf(Operator<kOp, Out>::Store(item));
   } else {
-    const Value value = StateBehind<kOp>(p.each, p.each.init, item, 0).value;
-    if constexpr (kIsNarrowFloat<In>) {
-      if (p.value_bytes == sizeof(In)) return StoreBits(p, array, In(ValueAs<float>(value)).bits);
-    }
-    StoreBits(p, array, value.bits);
+    value = StateBehind<kOp>(p.each, p.each.init, item, 0).value;
   }
+  if constexpr (kIsNarrowFloat<In>) {
+    if (p.value_bytes == sizeof(In)) return StoreBits(p, array, In(ValueAs<float>(value)).bits);
+  }
+  StoreBits(p, array, value.bits);
 }
 
 // The number of the block: that in the grid, or the ticket that it takes where blocks wait for others. Called by all

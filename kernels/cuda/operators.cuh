@@ -14,6 +14,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/args/reduce.h"
 #include "kernels/log_add_exp.h"
 #include "kernels/types.h"
 #include "kernels/wide_sum.h"
@@ -31,6 +32,20 @@ __device__ T Canonical(T v) {
   } else {
     return v;
   }
+}
+
+// Value::As and Value::Of on the device.
+template <class T>
+__device__ T ValueAs(Value value) {
+  T v;
+  memcpy(&v, &value.bits, sizeof(T));
+  return v;
+}
+template <class T>
+__device__ Value ValueOf(T v) {
+  Value value;
+  memcpy(&value.bits, &v, sizeof(T));
+  return value;
 }
 
 // An integer that orders as floating-point values do, -0 before +0, and back: negative values are sign and magnitude,
@@ -93,8 +108,7 @@ Out NeutralOf() {
 
 // Floats by an operator that rounds: the bits depend on the order.
 template <Op kOp, class Out>
-requires(std::is_floating_point_v<Out> &&
-         (kOp == Op::kSum || kOp == Op::kProd || kOp == Op::kLogAddExp)) struct Operator<kOp, Out> {
+requires(std::is_floating_point_v<Out> && (kOp == Op::kSum || kOp == Op::kProd)) struct Operator<kOp, Out> {
   using Item = Out;
   static constexpr bool kAnyOrder = false;
 
@@ -106,11 +120,35 @@ requires(std::is_floating_point_v<Out> &&
   static __device__ Item Combine(Item left, Item right) {
     if constexpr (kOp == Op::kSum) {
       return left + right;
-    } else if constexpr (kOp == Op::kProd) {
-      return left * right;
     } else {
-      return LogAddExp<Item, Item, std::conditional_t<sizeof(Item) == 8, uint64_t, uint32_t>>(left, right);
+      return left * right;
     }
+  }
+};
+
+// Floats as scaled exponentials.
+template <class Out>
+requires std::is_floating_point_v<Out>
+struct Operator<Op::kLogAddExp, Out> {
+  using Function = LogAddExpOf<Out>;
+  using Item = Scaled<Out>;
+  using Carry = Item;
+  static constexpr bool kAnyOrder = false;
+
+  template <class In>
+  static __device__ Item Load(In element) {
+    return Function::Load(static_cast<Out>(element));
+  }
+  static __device__ Item Load(Carry carry) { return carry; }
+  static __device__ Out Store(Item item) { return Function::Store(item); }
+  static __device__ Item Combine(Item left, Item right) { return Function::Combine(left, right); }
+
+  static __device__ Item FromState(const ReduceState& state) {
+    return {ValueAs<Out>(state.value), static_cast<Out>(state.second)};
+  }
+  static __device__ ReduceState ToState(Item item, uint64_t position) {
+    const Item settled = Settled(item);
+    return {ValueOf(settled.sum), position, settled.exponent};
   }
 };
 
@@ -180,10 +218,19 @@ __device__ uint32_t RoundedPair(float first, float second) {
 template <Op kOp, class Out>
 requires kIsNarrowFloat<Out>
 struct Operator<kOp, Out> : Operator<kOp, float> {
-  using Item = float;
-  using Carry = float;
+  using Wide = Operator<kOp, float>;
+  using Item = typename Wide::Item;
+  using Carry = Item;
 
-  static __device__ Out Store(Item item) { return Out(item); }
+  static __device__ Out Store(Item item) { return Out(Unrounded(item)); }
+  // NaNs of any kind.
+  static __device__ float Unrounded(Item item) {
+    if constexpr (std::is_same_v<Item, float>) {
+      return item;
+    } else {
+      return Wide::Store(item);
+    }
+  }
 };
 
 // Whether signed and unsigned integers give the same bits.
@@ -198,22 +245,9 @@ using WrappingType = typename std::conditional_t<!kIsFloating<T> && kIgnoresSign
                                                  std::type_identity<T>>::type;
 
 inline __device__ Compensated<double> Canonical(Compensated<double> v) { return Settled(v); }
-inline __device__ bool operator==(Compensated<double> a, Compensated<double> b) {
-  return a.sum == b.sum && a.error == b.error;
-}
-
-// Value::As and Value::Of on the device.
 template <class T>
-__device__ T ValueAs(Value value) {
-  T v;
-  memcpy(&v, &value.bits, sizeof(T));
-  return v;
-}
-template <class T>
-__device__ Value ValueOf(T v) {
-  Value value;
-  memcpy(&value.bits, &v, sizeof(T));
-  return value;
+__device__ Scaled<T> Canonical(Scaled<T> v) {
+  return Settled(v);
 }
 
 }  // namespace prefixd::cuda

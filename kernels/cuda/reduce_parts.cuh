@@ -43,7 +43,7 @@ ReduceParams<In, Out> ReduceParamsOf(const ReduceArgs& args) {
           .aligned = false,
           .is_signed = IsSigned(args.dtype),
           .result_bytes = static_cast<int>(SizeOf(AccumulatorOf(args.output()))),
-          .init = args.init,
+          .init = StartOf(args),
           .state_in = args.state_in,
           .state_out = args.state_out,
           .states = {}};
@@ -57,6 +57,12 @@ inline constexpr bool kHasPosition = kOp == Op::kMin || kOp == Op::kMax;
 // types.
 template <Op kOp>
 inline constexpr bool kWidensElements = kOp == Op::kSum || kOp == Op::kProd || kOp == Op::kLogAddExp;
+
+// Whether the operator says what a state is.
+template <Op kOp, class Out>
+inline constexpr bool kMakesStates = requires(const ReduceState& state) {
+  Operator<kOp, Out>::FromState(state);
+};
 
 // Converts a state's value, which is of T or of a wider type of T's kind, to the widest type of that kind, and back.
 template <class T>
@@ -81,10 +87,12 @@ __device__ Value ToState(Widest<T> value, int num_bytes) {
   }
 }
 
-// Whether two items stand for the same value. Any two NaNs do; -0 and +0 do not.
+// Whether two items of min or max stand for the same value. Any two NaNs do; -0 and +0 do not.
 template <Op kOp, class Out, class Item>
 __device__ bool IsSame(Item a, Item b) {
-  if constexpr (kIsFloating<Item> && kHasPosition<kOp>) {
+  if constexpr (!kHasPosition<kOp>) {
+    return false;  // Nobody asks.
+  } else if constexpr (kIsFloating<Item>) {
     return OrderKeys<kOp, Out>::Load(a) == OrderKeys<kOp, Out>::Load(b);
   } else {
     return a == b;
@@ -107,7 +115,7 @@ __device__ Item LeafValue(const Run<In>& run, int num_valid, Item neutral) {
 // What the fold begins with: the start, or the neutral item if the start is joined at the end.
 template <Op kOp, class In, class Out>
 __device__ auto FoldStart(const ReduceParams<In, Out>& p, const ReduceState& start) {
-  if constexpr (kOp == Op::kWideSum) {
+  if constexpr (kMakesStates<kOp, Out>) {
     return Operator<kOp, Out>::FromState(start);
   } else {
     return Operator<kOp, Out>::Load(kWidensElements<kOp> ? ValueAs<Out>(start.value) : p.neutral);
@@ -129,9 +137,10 @@ __device__ ReduceState BetterOf(const ReduceState& start, Item value, uint64_t p
 template <Op kOp, class In, class Out, class Item>
 __device__ ReduceState StateBehind(const ReduceParams<In, Out>& p, const ReduceState& start, Item item,
                                    uint64_t position) {
-  if constexpr (kOp == Op::kWideSum) return Operator<kOp, Out>::ToState(item, start.position);
   const Out value = Operator<kOp, Out>::Store(item);
-  if constexpr (kWidensElements<kOp> || kOp == Op::kWideSum) {
+  if constexpr (kMakesStates<kOp, Out>) {
+    return Operator<kOp, Out>::ToState(item, start.position);
+  } else if constexpr (kWidensElements<kOp>) {
     return {ValueOf(value), start.position};
   } else if (p.num_items == 0) {
     return {ToState<Out>(FromState<Out>(start.value, p.result_bytes), p.result_bytes), start.position};

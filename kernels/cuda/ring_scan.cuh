@@ -96,7 +96,7 @@ struct RingResults {
 template <Op kOp, class In, class Out>
 struct RingElements : RingResults<Operator<kOp, Out>, ScanRun<Operator<kOp, Out>, In, Out>> {
   using Params = ScanParams<In, Out>;
-  using Tiles = RingScanTilesOf<In, Out>;
+  using Tiles = RingScanTilesOf<In, Out, typename Operator<kOp, Out>::Item>;
   using Shape = RingScanShape<typename Tiles::Type, 8, Tiles::kLookBackWarps>;
   using Run = ScanRun<Operator<kOp, Out>, In, Out>;
 

@@ -30,10 +30,10 @@ struct RingScanShape : Tiles {
   static constexpr int kPacedLoads = 48 * 1024 / (Tiles::kStageBytes * kStageArrays);
 };
 
-// What a stage and a ticket hold; all sizes are by measurement. A run has RingRunItems items. Where results have the
-// type of the elements, a stage is 16 KiB. Where results are wider, a stage is whole tiles and the ring is shorter,
-// since writing the results takes most of the time.
-template <class In, class Out>
+// What a stage and a ticket hold, whose elements are combined as Items; all sizes are by measurement. A run has
+// RingRunItems items. Where results have the type of the elements, a stage is 16 KiB. Where results are wider, a stage
+// is whole tiles and the ring is shorter, since writing the results takes most of the time.
+template <class In, class Out, class Item>
 struct RingScanTilesOf {
   using Type =
       std::conditional_t<std::is_same_v<In, Out>, RingTileShape<RingShape<In, 13>, RingRunItems<In>()>,
@@ -44,11 +44,12 @@ struct RingScanTilesOf {
 // f16 and bf16, not yet measured: a stage is one tile, since where the order is not free each has a prefix of its own.
 // The rings and the tickets have the bytes of those of f32, a ticket with results of 16 bits four tiles. So more groups
 // are published while every other block takes one.
-template <class In, class Out>
+template <class In, class Out, class Item>
 requires kIsNarrowFloat<In>
-struct RingScanTilesOf<In, Out> {
+struct RingScanTilesOf<In, Out, Item> {
   static constexpr bool kWidens = !std::is_same_v<In, Out>;
-  using Type = RingTileShape<RingShape<In, kWidens ? 20 : 26, kTileItems * sizeof(In), kWidens ? 2 : 4>>;
+  static constexpr int kStages = kWidens ? 20 : sizeof(Item) == 4 ? 26 : 24;
+  using Type = RingTileShape<RingShape<In, kStages, kTileItems * sizeof(In), kWidens ? 2 : 4>>;
   static constexpr int kLookBackWarps = kWidens ? 8 : 12;
 };
 

@@ -52,7 +52,8 @@ struct ScanRun {
 
   __device__ void GetResults(Result (&results)[4]) const {
     if constexpr (kIsNarrowFloat<Out>) {
-      const uint32_t pairs[2] = {RoundedPair<Out>(items[0], items[1]), RoundedPair<Out>(items[2], items[3])};
+      const uint32_t pairs[2] = {RoundedPair<Out>(Operator::Unrounded(items[0]), Operator::Unrounded(items[1])),
+                                 RoundedPair<Out>(Operator::Unrounded(items[2]), Operator::Unrounded(items[3]))};
       memcpy(results, pairs, sizeof(pairs));
     } else {
 #pragma unroll

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/association.h"
+#include "kernels/log_add_exp.h"
 #include "kernels/wide_sum.h"
 
 namespace prefixd::cuda {
@@ -27,6 +28,10 @@ __device__ T ShuffleFrom(T v, int lane) {
 
 inline __device__ Compensated<double> ShuffleFrom(Compensated<double> v, int lane) {
   return {ShuffleFrom(v.sum, lane), ShuffleFrom(v.error, lane)};
+}
+template <class T>
+__device__ Scaled<T> ShuffleFrom(Scaled<T> v, int lane) {
+  return {ShuffleFrom(v.sum, lane), ShuffleFrom(v.exponent, lane)};
 }
 
 // Joins two neighbouring parts. Each lane says which of them stands on the left.

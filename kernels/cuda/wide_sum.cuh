@@ -37,7 +37,7 @@ struct Operator<Op::kWideSum, double> {
   static __device__ double Store(Item item) { return Canonical(Rounded(item)); }
   static __device__ Item Combine(Item left, Item right) { return Add(left, right); }
 
-  static __device__ Item FromState(const ReduceState& state) { return {ValueAs<double>(state.value), state.error}; }
+  static __device__ Item FromState(const ReduceState& state) { return {ValueAs<double>(state.value), state.second}; }
   static __device__ ReduceState ToState(Item item, uint64_t position) {
     const Item settled = Settled(item);
     return {ValueOf(settled.sum), position, settled.error};

@@ -77,7 +77,7 @@ class ReduceWork final : public Work {
     }
     if (!totals.scalar) return;  // It failed.
     const ReduceState& state = *totals.scalar;
-    result->value = ResultOf(reduce_.output(), reduce_.precision, state);
+    result->value = ResultOf(reduce_.output(), reduce_.op, reduce_.precision, state);
     const bool is_extremum = reduce_.op == Op::kMin || reduce_.op == Op::kMax;
     if (is_extremum && state.position != 0 && state.position != ReduceState::kNothing) {
       result->index = state.position - 1;

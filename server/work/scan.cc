@@ -12,10 +12,10 @@ bool IsWhole(const ScanSpec& spec) { return HasColumns(spec.axis) || spec.segmen
 // result, because it has more bits, an inclusive scan has all results but the initial value; and where that is there
 // already.
 uint64_t CarryBytesOf(const ScanSpec& spec) {
-  return spec.return_indices ? sizeof(ExtremumCarry) : CarryBytes(spec.output(), spec.precision);
+  return spec.return_indices ? sizeof(ExtremumCarry) : CarryBytes(spec.output(), spec.op, spec.precision);
 }
 
-bool CarryIsResult(const ScanSpec& spec) { return CarryBytes(spec.output(), spec.precision) == SizeOf(spec.output()); }
+bool CarryIsResult(const ScanSpec& spec) { return CarryBytesOf(spec) == SizeOf(spec.output()); }
 ScanKind KindOf(const ScanSpec& spec, bool is_part) {
   if (!spec.include_initial) return spec.kind;
   return CarryIsResult(spec) && !is_part ? ScanKind::kExclusive : ScanKind::kInclusive;
@@ -63,8 +63,11 @@ class ScanWork final : public Work {
       if (is_result) {
         carry_out = apart;
       } else {
-        PREFIXD_RETURN_IF_ERROR(lane.Fill(
-            {.dtype = scan_.output(), .kind = FillKind::kConstant, .value = init, .out = apart, .num_items = 1}));
+        PREFIXD_RETURN_IF_ERROR(lane.Fill({.dtype = scan_.output(),
+                                           .kind = FillKind::kConstant,
+                                           .value = FirstResult(scan_.output(), scan_.op, init),
+                                           .out = apart,
+                                           .num_items = 1}));
       }
     }
     return lane.Scan({.dtype = scan_.dtype,

@@ -101,6 +101,7 @@ TEST_P(BatchTest, ReduceAsAlone) {
         ASSERT_TRUE(SameBits(together[a].value.template As<Result>(), alone[a].value.template As<Result>()))
             << "array " << a;
         ASSERT_EQ(together[a].position, alone[a].position) << "array " << a;
+        ASSERT_EQ(Value::Of(together[a].second), Value::Of(alone[a].second)) << "array " << a;
       }
     }
   });

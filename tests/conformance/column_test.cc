@@ -188,7 +188,7 @@ TEST_P(MatrixReduceTest, AsAlone) {
       ASSERT_TRUE(d_items.IsUntouched());
       for (uint64_t column = 0; column < matrix.num_columns; ++column) {
         const Value value =
-            matrix.num_rows == 0 ? EmptyValue(args) : ResultOf(args.output(), args.precision, alone[column]);
+            matrix.num_rows == 0 ? EmptyValue(args) : ResultOf(args.output(), args.op, args.precision, alone[column]);
         const Out want = value.template As<Out>();
         ASSERT_TRUE(SameBits(one_by_one[column], want))
             << "one by one, array " << column << " is " << Show(one_by_one[column]) << ", alone " << Show(want);

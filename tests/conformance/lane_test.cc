@@ -358,11 +358,11 @@ std::string Hammer(Lane& lane, uint64_t seed) {
 
     std::vector<uint64_t> got;
     if (auto guards = d_out.Read(&got); !guards) return guards.message();
-    const auto want = Scan(Op::kSum, ScanKind::kInclusive, false, in, uint64_t{0}, true);
+    const auto want = Scan(Op::kSum, ScanKind::kInclusive, false, in, Accumulated<uint64_t>{0}, true).out;
     if (auto admitted = AllAdmitted("scan", got, want); !admitted) return admitted.message();
     std::vector<ReduceState> state;
     if (auto guards = d_state.Read(&state); !guards) return guards.message();
-    const auto want_state = Reduce(Op::kMin, in, 0, ~uint64_t{0}, ReduceState::kNothing, true);
+    const auto want_state = Reduce(Op::kMin, in, 0, Accumulated<uint64_t>{~uint64_t{0}}, ReduceState::kNothing, true);
     if (state[0].value.bits != want_state.value.value || state[0].position != want_state.position) return "reduce";
     std::vector<uint64_t> kept, count;
     std::ranges::copy_if(in, std::back_inserter(kept), [&](uint64_t x) { return x < compact.value.bits; });

@@ -15,7 +15,6 @@
 #define PREFIXD_TESTS_CONFORMANCE_ORACLE_H_
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -27,6 +26,7 @@
 #include "kernels/device.h"
 #include "kernels/types.h"
 #include "tests/conformance/association.h"
+#include "tests/conformance/log_add_exp_reference.h"
 
 namespace prefixd::conformance {
 
@@ -128,61 +128,18 @@ bool IsBetter(Op op, T a, T b) {
   return op == Op::kMin ? a < b : a > b;
 }
 
-// log(e^a + e^b), by the formulas and the coefficients of kernels/NUMERICS.md.
-struct LogAddExpNumbers {
-  double far, c, h, l;
-  std::array<double, 11> q, p;  // The lowest coefficient first.
-};
-inline constexpr LogAddExpNumbers kLogAddExpOfF32 = {
-    87,
-    0x1.715476p+0,
-    0x1.62e4p-1,
-    0x1.7f7d1cp-20,
-    {0x1p-1, 0x1.5554dcp-3, 0x1.55551ap-5, 0x1.120b6ep-7, 0x1.6d110ap-10},
-    {0x1.555556p-2, 0x1.9998d4p-3, 0x1.24c926p-3, 0x1.bc8cf8p-4, 0x1.dba26p-4}};
-inline constexpr LogAddExpNumbers kLogAddExpOfF64 = {
-    708,
-    0x1.71547652b82fep+0,
-    0x1.62e42fefa3p-1,
-    0x1.3de6af278ece6p-42,
-    {0x1p-1, 0x1.5555555555557p-3, 0x1.5555555555556p-5, 0x1.11111111100dcp-7, 0x1.6c16c16c162d4p-10,
-     0x1.a01a01abe7fe1p-13, 0x1.a01a01a6d889cp-16, 0x1.71de0231960ebp-19, 0x1.27e4db646b17ep-22, 0x1.af4de97ca4194p-26,
-     0x1.1f730349868cep-29},
-    {0x1.5555555555555p-2, 0x1.999999999a3ddp-3, 0x1.24924923d44c6p-3, 0x1.c71c727143318p-4, 0x1.745cf0b0e03bdp-4,
-     0x1.3b18b294bebf9p-4, 0x1.10ac75dc602b1p-4, 0x1.eb905e8575054p-5, 0x1.687a6e7c95176p-5, 0x1.4b0a26c5f2aefp-4}};
-
-template <class T>
-T LogAddExp(T a, T b) {
-  constexpr LogAddExpNumbers kNumbers = sizeof(T) == 4 ? kLogAddExpOfF32 : kLogAddExpOfF64;
-  if (std::isnan(a) || std::isnan(b)) return CanonicalNan<T>();
-  const T larger = std::max(a, b), d = larger - std::min(a, b);
-  if (!(d < static_cast<T>(kNumbers.far))) return larger;  // Also of two equal infinities.
-  const auto polynomial = [](T x, const std::array<double, 11>& coefficients) {
-    T value = 0;
-    for (size_t i = coefficients.size(); i-- > 0;) value = static_cast<T>(coefficients[i]) + x * value;
-    return value;
-  };
-  const T n = std::nearbyint(d * static_cast<T>(kNumbers.c));
-  const T s = (n * static_cast<T>(kNumbers.h) - d) + n * static_cast<T>(kNumbers.l);
-  const T t = std::ldexp(1 + (s + s * s * polynomial(s, kNumbers.q)), -static_cast<int>(n));
-  const T u = t / (2 + t);
-  const T w = u * u;
-  return larger + (2 * u + 2 * u * (w * polynomial(w, kNumbers.p)));
-}
-
-// The same by the library, in the widest type.
+// log(e^a + e^b) by the library, in the widest type.
 inline long double WideLogAddExp(long double a, long double b) {
   if (a == b && std::isinf(a)) return a;
   return std::isnan(a) || std::isnan(b) ? a + b : std::max(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
 }
 
-// a op b, computed in T.
+// a op b, computed in T, by an operator of elements.
 template <class T>
 T Apply(Op op, T a, T b) {
   static_assert(!kIsNarrowFloat<T>, "items of f16 and bf16 are combined as floats");
   if (op == Op::kMin || op == Op::kMax) return IsBetter(op, b, a) ? b : a;
   if constexpr (std::is_floating_point_v<T>) {
-    if (op == Op::kLogAddExp) return LogAddExp(a, b);
     return op == Op::kSum ? a + b : a * b;
   } else {
     // The low bits of these results do not depend on the bits above them, so 64 bits will do for every width.
@@ -203,14 +160,50 @@ T Apply(Op op, T a, T b) {
   }
 }
 
+template <class T>
+Accumulated<T> ItemOf(Op op, T x) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (op == Op::kLogAddExp) return ExponentialOf(x);
+  }
+  return {x};
+}
+
+template <class T>
+T ResultOf(Op op, Accumulated<T> item) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (op == Op::kLogAddExp) return Canonical(LogarithmOf(item));
+  }
+  return Canonical(item.value);
+}
+
+template <class T>
+Accumulated<T> Apply(Op op, Accumulated<T> a, Accumulated<T> b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (op == Op::kLogAddExp) return SumOf(a, b);
+  }
+  return {Apply(op, a.value, b.value)};
+}
+
+// As a carry, or the state of a reduce.
+template <class T>
+std::vector<T> CarryOf(Op op, Accumulated<T> item) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (op == Op::kLogAddExp) {
+      const Accumulated<T> settled = SettledOf(item);
+      return {settled.value, settled.exponent};
+    }
+  }
+  return {Canonical(item.value)};
+}
+
 // start op x0 op x1 ..., one element after the other, computed both in T and in long double.
 template <class T>
 class Fold {
  public:
-  Fold(Op op, T start) : op_(op), value_(start), wide_(start), magnitudes_(FiniteMagnitude(start)) {}
+  Fold(Op op, Accumulated<T> start) : op_(op), item_(start), wide_(value()), magnitudes_(FiniteMagnitude(value())) {}
 
   void Add(T x) {
-    value_ = Apply(op_, value_, x);
+    item_ = Apply(op_, item_, ItemOf(op_, x));
     if constexpr (std::is_floating_point_v<T>) {
       ++num_operands_;
       if (op_ == Op::kLogAddExp) {
@@ -223,7 +216,8 @@ class Fold {
     }
   }
 
-  T value() const { return Canonical(value_); }
+  Accumulated<T> item() const { return item_; }
+  T value() const { return ResultOf(op_, item_); }
 
   // Whether a sum (or product) in some other order could be `value`.
   bool IsNear(T value) const {
@@ -251,40 +245,55 @@ class Fold {
   }
 
   Op op_;
-  T value_;
+  Accumulated<T> item_;
   long double wide_;
   long double magnitudes_;
   long double num_operands_ = 1;
 };
 
+template <class T>
+struct Prefixes {
+  std::vector<Expected<T>> values;
+  Accumulated<T> last;  // That of the last value, where the algorithm has no order of its own.
+};
+
 // start op x[0] op ... op x[i-1], for each i from 0 to the length of x. exact: no order of evaluation rounds.
 template <class T>
-std::vector<Expected<T>> Values(Op op, const std::vector<T>& x, T start, bool exact, Order order = Order::kOurs) {
+Prefixes<T> Values(Op op, const std::vector<T>& x, Accumulated<T> start, bool exact, Order order = Order::kOurs) {
   const bool rounds =
       std::is_floating_point_v<T> && (((op == Op::kSum || op == Op::kProd) && !exact) || op == Op::kLogAddExp);
   const bool ordered = rounds && order == Order::kOurs;
-  const auto combine = [op](T a, T b) { return Apply(op, a, b); };
-  const Association association(ordered ? x : std::vector<T>(), start, combine);
+  const auto combine = [op](Accumulated<T> a, Accumulated<T> b) { return Apply(op, a, b); };
+  std::vector<Accumulated<T>> items;
+  for (size_t i = 0; ordered && i < x.size(); ++i) items.push_back(ItemOf(op, x[i]));
+  const Association association(items, start, combine);
   std::vector<Expected<T>> values(x.size() + 1);
   Fold<T> fold(op, start);
   for (size_t i = 0;; ++i) {
+    const Accumulated<T> item = ordered ? association.Value(i) : fold.item();
     if (rounds && order == Order::kItsOwn) {
       values[i] = fold.InAnyOrder();
     } else {
-      values[i].value = ordered ? Canonical(association.Value(i)) : fold.value();
+      values[i].value = ResultOf(op, item);
     }
     if (ordered && !fold.IsNear(values[i].value)) throw std::logic_error("the reference itself is wrong");
-    if (i == x.size()) return values;
+    if (i == x.size()) return {values, item};
     fold.Add(x[i]);
   }
 }
 
-// The scan of `in`, followed by carry_out: one value more than `in` has elements.
 template <class T>
-std::vector<Expected<T>> Scan(Op op, ScanKind kind, bool reverse, std::vector<T> in, T start, bool exact,
-                              Order order = Order::kOurs) {
+struct Scanned {
+  std::vector<Expected<T>> out;  // And behind them what carry_out comes to.
+  Accumulated<T> carry;          // As Prefixes::last.
+};
+
+// The scan of `in`.
+template <class T>
+Scanned<T> Scan(Op op, ScanKind kind, bool reverse, std::vector<T> in, Accumulated<T> start, bool exact,
+                Order order = Order::kOurs) {
   if (reverse) std::ranges::reverse(in);
-  auto out = Values(op, in, start, exact, order);
+  auto [out, carry] = Values(op, in, start, exact, order);
   const Expected<T> carry_out = out.back();
   if (kind == ScanKind::kExclusive) {
     out.pop_back();
@@ -293,22 +302,31 @@ std::vector<Expected<T>> Scan(Op op, ScanKind kind, bool reverse, std::vector<T>
   }
   if (reverse) std::ranges::reverse(out);
   out.push_back(carry_out);
-  return out;
+  return {out, carry};
+}
+
+// Whether it is the carry that was asked for.
+template <class T>
+bool AdmitsCarry(Op op, const Scanned<T>& want, const std::vector<T>& got) {
+  if (op != Op::kLogAddExp) return got.size() == 1 && want.out.back().Admits(got[0]);
+  return std::ranges::equal(got, CarryOf(op, want.carry), SameBits<T>);
 }
 
 template <class T>
 struct ExpectedState {
   Expected<T> value;
   uint64_t position;
+  Accumulated<T> item;  // As Prefixes::last.
 };
 
 template <class T>
-ExpectedState<T> Reduce(Op op, const std::vector<T>& in, uint64_t first_item, T start, uint64_t start_position,
-                        bool exact, Order order = Order::kOurs) {
+ExpectedState<T> Reduce(Op op, const std::vector<T>& in, uint64_t first_item, Accumulated<T> start,
+                        uint64_t start_position, bool exact, Order order = Order::kOurs) {
   if (op != Op::kMin && op != Op::kMax) {
-    return {Values(op, in, start, exact, order).back(), start_position};
+    const auto [values, last] = Values(op, in, start, exact, order);
+    return {values.back(), start_position, last};
   }
-  T best = start;
+  T best = start.value;
   uint64_t position = start_position;
   for (size_t i = 0; i < in.size(); ++i) {
     const uint64_t here = first_item + i + 1;
@@ -319,7 +337,7 @@ ExpectedState<T> Reduce(Op op, const std::vector<T>& in, uint64_t first_item, T 
       position = here;
     }
   }
-  return {{.value = Canonical(best)}, position};
+  return {{.value = Canonical(best)}, position, {Canonical(best)}};
 }
 
 template <class T>

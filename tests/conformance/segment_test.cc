@@ -148,7 +148,8 @@ TEST_P(SegmentReduceTest, AsAlone) {
       ASSERT_TRUE(d_offsets.IsUntouched());
       for (uint64_t segment = 0; segment < num_segments; ++segment) {
         const bool is_empty = offsets[segment] == offsets[segment + 1];
-        const Value value = is_empty ? EmptyValue(args) : ResultOf(args.output(), args.precision, alone[segment]);
+        const Value value =
+            is_empty ? EmptyValue(args) : ResultOf(args.output(), args.op, args.precision, alone[segment]);
         const Out want = value.template As<Out>();
         ASSERT_TRUE(SameBits(values[segment], want))
             << "segment " << segment << " of " << offsets[segment + 1] - offsets[segment] << " items from "

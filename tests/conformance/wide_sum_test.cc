@@ -51,7 +51,7 @@ std::vector<double> CarryOf(Pair v) {
 
 template <class T>
 T ResultAs(const ReduceState& state) {
-  const Value value = ResultOf(kDTypeOf<T>, Precision::kWide, state);
+  const Value value = ResultOf(kDTypeOf<T>, Op::kSum, Precision::kWide, state);
   return value.As<T>();
 }
 
@@ -111,7 +111,7 @@ testing::AssertionResult RunScan(Lane& lane, const WideCase& c, Random& random) 
   DeviceArray<T> d_in(lane, in, c.in_offset);
   auto d_own_out = DeviceArray<T>::Poisoned(lane, in.size(), c.out_offset);
   DeviceArray<T>& d_out = c.in_place ? d_in : d_own_out;
-  const size_t carry_doubles = CarryBytes(kDTypeOf<T>, Precision::kWide) / sizeof(double);
+  const size_t carry_doubles = CarryBytes(kDTypeOf<T>, Op::kSum, Precision::kWide) / sizeof(double);
   auto d_carry = DeviceArray<double>::Poisoned(lane, carry_doubles);
   constexpr size_t kGroup = 131072;
   const size_t cut = c.reverse || random.OneIn(2) ? in.size() : in.size() / kGroup / 2 * kGroup;
@@ -164,7 +164,7 @@ testing::AssertionResult RunReduce(Lane& lane, const WideCase& c, Random& random
   const T want = sum.Result();
   std::vector<ReduceState> state;
   if (auto guards = d_state.Read(&state); !guards) return guards << " (state)";
-  std::vector<double> in_state = {state[0].value.As<double>(), state[0].error};
+  std::vector<double> in_state = {state[0].value.As<double>(), state[0].second};
   in_state.resize(CarryOf(sum).size());
   if (auto same = AreSame(in_state, CarryOf(sum)); !same) return same << " (state)";
   if (auto same = AreSame<T>({ResultAs<T>(state[0])}, {want}); !same) return same;

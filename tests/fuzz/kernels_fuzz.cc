@@ -120,7 +120,7 @@ void FuzzScan(Input* input) {
   const std::vector<uint8_t> items = input->Items(types.in, args.num_items);
   CompareSets("scan", [&](const cpu::Kernels& kernels) {
     Outcome outcome = {std::vector<uint8_t>(args.num_items * SizeOf(types.out)),
-                       std::vector<uint8_t>(CarryBytes(types.out, args.precision))};
+                       std::vector<uint8_t>(CarryBytes(types.out, op, args.precision))};
     if (in_place) outcome.results = items;
     args.in = in_place ? outcome.results.data() : items.data();
     args.out = outcome.results.data();
@@ -148,10 +148,10 @@ void FuzzReduce(Input* input) {
     args.state_out = &state;
     cpu::RunReduce(kernels, args);
     const size_t value_bytes = SizeOf(args.StateDType());
-    Outcome outcome = {std::vector<uint8_t>(value_bytes + sizeof(state.error)),
+    Outcome outcome = {std::vector<uint8_t>(value_bytes + sizeof(state.second)),
                        std::vector<uint8_t>(sizeof(state.position))};
     std::memcpy(outcome.results.data(), &state.value.bits, value_bytes);
-    std::memcpy(outcome.results.data() + value_bytes, &state.error, sizeof(state.error));
+    std::memcpy(outcome.results.data() + value_bytes, &state.second, sizeof(state.second));
     std::memcpy(outcome.rest.data(), &state.position, outcome.rest.size());
     return outcome;
   });

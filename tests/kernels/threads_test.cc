@@ -101,7 +101,7 @@ void ForEveryType(F f) {
 
 TEST_F(ThreadsTest, Scan) {
   ForEveryCombination(Primitive::kScan, [&](DType dtype, DType out_dtype, Op op) {
-    std::vector<std::byte> carry(CarryBytes(out_dtype, Precision::kNative));
+    std::vector<std::byte> carry(CarryBytes(out_dtype, op, Precision::kNative));
     ScanArgs args;
     args.dtype = dtype;
     args.out_dtype = out_dtype;

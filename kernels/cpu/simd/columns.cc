@@ -72,6 +72,51 @@ PREFIXD_INLINE void SetAll(T* to, uint64_t count, T value) {
   for (uint64_t i = 0; i < count; ++i) to[i] = value;
 }
 
+// An item for each column. V: T, or a vector of T.
+template <class Item>
+struct ItemRow {
+  template <class V>
+  PREFIXD_INLINE V Get(uint64_t column) const {
+    return PREFIXD_ISA::Get<V>(items + column);
+  }
+  template <class V>
+  PREFIXD_INLINE void Put(uint64_t column, V item) {
+    PREFIXD_ISA::Put(items + column, item);
+  }
+  PREFIXD_INLINE void SetAll(uint64_t count, Item item) { PREFIXD_ISA::SetAll(items, count, item); }
+
+  Item items[kMaxColumns<Item>];
+};
+template <class T>
+struct ItemRow<Scaled<T>> {
+  template <class V>
+  PREFIXD_INLINE Scaled<V> Get(uint64_t column) const {
+    return {sums.template Get<V>(column), exponents.template Get<V>(column)};
+  }
+  template <class V>
+  PREFIXD_INLINE void Put(uint64_t column, Scaled<V> item) {
+    sums.Put(column, item.sum);
+    exponents.Put(column, item.exponent);
+  }
+  PREFIXD_INLINE void SetAll(uint64_t count, Scaled<T> item) {
+    sums.SetAll(count, item.sum);
+    exponents.SetAll(count, item.exponent);
+  }
+
+  ItemRow<T> sums;
+  ItemRow<T> exponents;
+};
+
+// An item in every lane.
+template <class V, class T>
+PREFIXD_INLINE V InAll(T item) {
+  return item - V{};  // - (+0) keeps a -0.
+}
+template <class V, class T>
+PREFIXD_INLINE Scaled<V> InAll(Scaled<T> item) {
+  return {InAll<V>(item.sum), InAll<V>(item.exponent)};
+}
+
 // The rows of a part, in the order of the scan.
 template <class In, class Out>
 struct Rows {
@@ -163,97 +208,99 @@ PREFIXD_INLINE void ReduceUnordered(const ColumnPart& part) {
       });
 }
 
-// ---- Sums and products of floats -----------------------------------------------------------------------------------
+// ---- Floats, by operators that round -------------------------------------------------------------------------------
 // The slots of a part that were added so far, for each column: PrefixTree says which block is what.
-template <class T>
+template <class Item>
 struct Slots {
-  T tree[kMaxColumns<T>];  // Neutral if there are none.
-  T blocks[5][kMaxColumns<T>];
+  ItemRow<Item> tree;  // Neutral if there are none.
+  ItemRow<Item> blocks[5];
 };
 
-template <class O, class V, class T>
-PREFIXD_INLINE void AddSlot(Slots<T>* slots, uint32_t num_slots, uint64_t column, V slot) {
+template <class O, class V, class Item, class Slot>
+PREFIXD_INLINE void AddSlot(Slots<Item>* slots, uint32_t num_slots, uint64_t column, Slot slot) {
   int level = 0;
-  for (uint32_t n = num_slots; n & 1; n >>= 1) slot = O::Of(Get<V>(slots->blocks[level++] + column), slot);
-  Put(slots->blocks[level] + column, slot);
-  V tree = slot;
+  for (uint32_t n = num_slots; n & 1; n >>= 1) slot = O::Of(slots->blocks[level++].template Get<V>(column), slot);
+  slots->blocks[level].Put(column, slot);
+  Slot tree = slot;
   for (uint32_t n = (num_slots + 1) >> ++level; n != 0; n >>= 1, ++level) {
-    if (n & 1) tree = O::Of(Get<V>(slots->blocks[level] + column), tree);
+    if (n & 1) tree = O::Of(slots->blocks[level].template Get<V>(column), tree);
   }
-  Put(slots->tree + column, tree);
+  slots->tree.Put(column, tree);
 }
 
-// What stands before the next row, for each column.
-template <class T>
+// What stands before the next row, for each column. T: a result, and an element as it is converted.
+template <class T, class Item>
 struct Before {
-  T last[kMaxColumns<T>];    // The value of all rows so far.
-  T groups[kMaxColumns<T>];  // That up to the group that is under way,
-  Slots<T> tiles;            // and the tiles of that group,
-  Slots<T> leaves;           // the leaves of its last tile,
-  Slots<T> runs;             // and the runs of its last leaf.
+  ItemRow<T> last;       // The value of all rows so far.
+  ItemRow<Item> groups;  // That up to the group that is under way,
+  Slots<Item> tiles;     // and the tiles of that group,
+  Slots<Item> leaves;    // the leaves of its last tile,
+  Slots<Item> runs;      // and the runs of its last leaf.
 };
+template <class T, class O>
+using BeforeOf = Before<T, std::remove_const_t<decltype(O::kNeutral)>>;
 
 // Adds the run that begins at this row of the column.
-template <class O, class V, class T>
-PREFIXD_INLINE void AddRun(Before<T>* before, uint64_t row, uint64_t column, V slot) {
+template <class O, class V, class T, class Item, class Slot>
+PREFIXD_INLINE void AddRun(Before<T, Item>* before, uint64_t row, uint64_t column, Slot slot) {
   constexpr uint32_t kLast = kJoinSlots - 1;
-  const auto close = [&](Slots<T> & slots) __attribute__((always_inline)) {
-    slot = O::Of(Get<V>(slots.tree + column), slot);
-    Put(slots.tree + column, O::kNeutral - V{});  // - (+0) keeps a -0.
+  const auto close = [&](Slots<Item> & slots) __attribute__((always_inline)) {
+    slot = O::Of(slots.tree.template Get<V>(column), slot);
+    slots.tree.Put(column, InAll<V>(O::kNeutral));
   };
   const auto run = static_cast<uint32_t>(row / kRunItems % kJoinSlots);
-  if (run < kLast) return AddSlot<O>(&before->runs, run, column, slot);
+  if (run < kLast) return AddSlot<O, V>(&before->runs, run, column, slot);
   close(before->runs);
   const auto leaf = static_cast<uint32_t>(row / kLeafItems % kJoinSlots);
-  if (leaf < kLast) return AddSlot<O>(&before->leaves, leaf, column, slot);
+  if (leaf < kLast) return AddSlot<O, V>(&before->leaves, leaf, column, slot);
   close(before->leaves);
   const auto tile = static_cast<uint32_t>(row / kTileItems % kJoinSlots);
-  if (tile < kLast) return AddSlot<O>(&before->tiles, tile, column, slot);
+  if (tile < kLast) return AddSlot<O, V>(&before->tiles, tile, column, slot);
   close(before->tiles);
-  Put(before->groups + column, O::Of(Get<V>(before->groups + column), slot));
+  before->groups.Put(column, O::Of(before->groups.template Get<V>(column), slot));
 }
 
 // Scans a run, or what there is of it.
-template <class In, class Out, class O, bool kExclusive, bool kIsWhole, class T>
+template <class In, class Out, class O, bool kExclusive, bool kIsWhole, class T, class Item>
 PREFIXD_INLINE void ScanRun(const Rows<In, Out>& rows, uint64_t first_row, int num_rows, uint64_t num_columns,
-                            Before<T>* before) {
+                            Before<T, Item>* before) {
   ForColumns<T>(
       num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
         using V = typename decltype(type)::Type;
-        const V groups = Get<V>(before->groups + column);
-        const V tiles = Get<V>(before->tiles.tree + column);
-        const V leaves = Get<V>(before->leaves.tree + column);
-        const V runs = Get<V>(before->runs.tree + column);
-        V last = Get<V>(before->last + column);
-        V run = {};
+        const auto groups = before->groups.template Get<V>(column);
+        const auto tiles = before->tiles.tree.template Get<V>(column);
+        const auto leaves = before->leaves.tree.template Get<V>(column);
+        const auto runs = before->runs.tree.template Get<V>(column);
+        V last = before->last.template Get<V>(column);
+        auto run = runs;
         for (int row = 0; row < (kIsWhole ? kRunItems : num_rows); ++row) {
           const In* const in = rows.in + row * rows.pitch + column;
           __builtin_prefetch(in + kRowsAhead * rows.pitch);
-          const V item = GetAs<V, T>(in);
+          const auto item = O::Load(GetAs<V, T>(in));
           run = row == 0 ? item : O::Of(run, item);
-          const V value = Canonical(O::Of(groups, O::Of(tiles, O::Of(leaves, O::Of(runs, run)))));
+          const V value = Canonical(O::ResultOf(O::Of(groups, O::Of(tiles, O::Of(leaves, O::Of(runs, run))))));
           PutAs<T>(rows.out + row * rows.pitch + column, kExclusive ? last : value);
           last = value;
         }
-        if constexpr (kExclusive) Put(before->last + column, last);
-        if constexpr (kIsWhole) AddRun<O>(before, first_row, column, run);
+        if constexpr (kExclusive) before->last.Put(column, last);
+        if constexpr (kIsWhole) AddRun<O, V>(before, first_row, column, run);
       });
 }
 
-template <class T>
-PREFIXD_INLINE void Begin(const ColumnPart& part, T neutral, Before<T>* before) {
-  const T start = BitsOf<T>(part.start);
-  SetAll(before->last, part.num_columns, Canonical(start));
-  SetAll(before->groups, part.num_columns, start);
-  for (Slots<T>* const slots : {&before->tiles, &before->leaves, &before->runs}) {
-    SetAll(slots->tree, part.num_columns, neutral);
+template <class O, class T, class Item>
+PREFIXD_INLINE void Begin(const ColumnPart& part, Before<T, Item>* before) {
+  const Item start = O::Load(BitsOf<T>(part.start));
+  before->last.SetAll(part.num_columns, Canonical(O::ResultOf(start)));
+  before->groups.SetAll(part.num_columns, start);
+  for (Slots<Item>* const slots : {&before->tiles, &before->leaves, &before->runs}) {
+    slots->tree.SetAll(part.num_columns, O::kNeutral);
   }
 }
 
 template <class In, class Out, class O, bool kExclusive>
 PREFIXD_INLINE void ScanOrdered(const ColumnPart& part) {
-  Before<Accumulator<Out>> before;
-  Begin(part, O::kNeutral, &before);
+  BeforeOf<Accumulator<Out>, O> before;
+  Begin<O>(part, &before);
   Rows<In, Out> rows(part);
   uint64_t row = 0;
   for (; row + kRunItems <= part.num_rows; row += kRunItems, rows.Skip(kRunItems)) {
@@ -264,32 +311,33 @@ PREFIXD_INLINE void ScanOrdered(const ColumnPart& part) {
 }
 
 // Reduces the run that begins at first_row, or what there is of it. The last one of the column gives the results.
-template <class In, class Out, class O, bool kIsLast, class T>
+template <class In, class Out, class O, bool kIsLast, class T, class Item>
 PREFIXD_INLINE void ReduceRun(const Rows<In, Out>& rows, uint64_t first_row, int num_rows, uint64_t num_columns,
-                              Before<T>* before) {
+                              Before<T, Item>* before) {
   ForColumns<T>(
       num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
         using V = typename decltype(type)::Type;
-        V run = GetAs<V, T>(rows.in + column);
+        auto run = O::Load(GetAs<V, T>(rows.in + column));
         for (int row = 1; row < (kIsLast ? num_rows : kRunItems); ++row) {
           const In* const in = rows.in + row * rows.pitch + column;
           __builtin_prefetch(in + kRowsAhead * rows.pitch);
-          run = O::Of(run, GetAs<V, T>(in));
+          run = O::Of(run, O::Load(GetAs<V, T>(in)));
         }
         if constexpr (kIsLast) {
-          const V leaf = O::Of(Get<V>(before->leaves.tree + column), O::Of(Get<V>(before->runs.tree + column), run));
-          const V group = O::Of(Get<V>(before->tiles.tree + column), leaf);
-          PutAs<T>(rows.out + column, Canonical(O::Of(Get<V>(before->groups + column), group)));
+          const auto leaf =
+              O::Of(before->leaves.tree.template Get<V>(column), O::Of(before->runs.tree.template Get<V>(column), run));
+          const auto group = O::Of(before->tiles.tree.template Get<V>(column), leaf);
+          PutAs<T>(rows.out + column, Canonical(O::ResultOf(O::Of(before->groups.template Get<V>(column), group))));
         } else {
-          AddRun<O>(before, first_row, column, run);
+          AddRun<O, V>(before, first_row, column, run);
         }
       });
 }
 
 template <class In, class Out, class O>
 PREFIXD_INLINE void ReduceOrdered(const ColumnPart& part) {
-  Before<Accumulator<Out>> before;
-  Begin(part, O::kNeutral, &before);
+  BeforeOf<Accumulator<Out>, O> before;
+  Begin<O>(part, &before);
   Rows<In, Out> rows(part);
   uint64_t row = 0;
   for (; row + kRunItems < part.num_rows; row += kRunItems, rows.in += kRunItems * rows.pitch) {

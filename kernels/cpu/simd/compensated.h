@@ -23,6 +23,14 @@ PREFIXD_INLINE Compensated<Lane<V>> LaneAt(Compensated<V> v, int lane) {
 struct AddPairs {
   static constexpr Compensated<double> kNeutral = {-0.0, -0.0};
   template <class V>
+  static PREFIXD_INLINE Compensated<V> Load(V element) {
+    return CompensatedOf(element);
+  }
+  template <class V>
+  static PREFIXD_INLINE V ResultOf(Compensated<V> item) {
+    return Rounded(item);
+  }
+  template <class V>
   static PREFIXD_INLINE Compensated<V> Of(Compensated<V> before, Compensated<V> after) {
     return Add(before, after);
   }

@@ -1,4 +1,5 @@
-// Elements by themselves, as ordered_scans.h scans them: converted where it is made in another type.
+// Elements as ordered_scans.h scans them: by themselves, converted where it is made in another type, or as items that
+// an operator makes of them.
 #ifndef PREFIXD_KERNELS_CPU_SIMD_ELEMENTS_H_
 #define PREFIXD_KERNELS_CPU_SIMD_ELEMENTS_H_
 
@@ -40,6 +41,34 @@ class Elements {
  private:
   const In* const in_;
   const In* next_;
+};
+
+// The same as items of the operator O, which has O::Load(element) and O::ResultOf(item), of vectors too.
+template <class In, class T, class O, class To = T>
+class LoadedElements {
+ public:
+  using Element = T;
+  using Stored = To;
+  using Item = decltype(O::Load(T()));
+  using V = decltype(O::Load(Vector<T>()));
+
+  explicit LoadedElements(const ScanPart& part) : elements_(part) {}
+
+  template <bool kReverse>
+  PREFIXD_INLINE void LoadQuad(uint64_t first, int q, V (&v)[4]) const {
+    Vector<T> elements[4];
+    elements_.template LoadQuad<kReverse>(first, q, elements);
+    for (int j = 0; j < 4; ++j) v[j] = O::Load(elements[j]);
+  }
+  Item At(uint64_t i) const { return O::Load(elements_.At(i)); }
+  PREFIXD_INLINE void Ahead(uint64_t first) const { elements_.Ahead(first); }
+  template <class I>
+  static PREFIXD_INLINE auto ResultOf(I item) {
+    return O::ResultOf(item);
+  }
+
+ private:
+  const Elements<In, T> elements_;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The operators whose results depend on the order, on vectors or single values of floats.
+// The operators whose results depend on the order, on vectors or single values of floats. Load makes an item of an
+// element, Of combines items, and ResultOf makes a result of one.
 #ifndef PREFIXD_KERNELS_CPU_SIMD_FLOAT_OPERATORS_H_
 #define PREFIXD_KERNELS_CPU_SIMD_FLOAT_OPERATORS_H_
 
@@ -11,9 +12,21 @@
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
 
+// Combines elements by themselves.
+struct OfElements {
+  template <class V>
+  static PREFIXD_INLINE V Load(V element) {
+    return element;
+  }
+  template <class V>
+  static PREFIXD_INLINE V ResultOf(V item) {
+    return item;
+  }
+};
+
 // `before op kNeutral` has the bits of `before`, and the other way round.
 template <class T>
-struct Plus {
+struct Plus : OfElements {
   static constexpr T kNeutral = T(-0.0);
   template <class V>
   static PREFIXD_INLINE V Of(V before, V after) {
@@ -22,7 +35,7 @@ struct Plus {
 };
 
 template <class T>
-struct Times {
+struct Times : OfElements {
   static constexpr T kNeutral = T(1);
   template <class V>
   static PREFIXD_INLINE V Of(V before, V after) {
@@ -32,11 +45,21 @@ struct Times {
 
 template <class T>
 struct AddExp {
-  static constexpr T kNeutral = -T(__builtin_inf());
   template <class V>
-  static PREFIXD_INLINE V Of(V before, V after) {
-    using Bits = std::conditional_t<std::is_same_v<V, T>, Unsigned<T>, Vector<Unsigned<T>>>;
-    return LogAddExp<T, V, Bits>(before, after);
+  using Function = LogAddExp<T, V, std::conditional_t<std::is_same_v<V, T>, Unsigned<T>, Vector<Unsigned<T>>>>;
+
+  static constexpr Scaled<T> kNeutral = {T(1), -T(__builtin_inf())};  // That of -infinity.
+  template <class V>
+  static PREFIXD_INLINE Scaled<V> Load(V element) {
+    return Function<V>::Load(element);
+  }
+  template <class V>
+  static PREFIXD_INLINE V ResultOf(Scaled<V> item) {
+    return Function<V>::Store(item);
+  }
+  template <class V>
+  static PREFIXD_INLINE Scaled<V> Of(Scaled<V> before, Scaled<V> after) {
+    return Function<V>::Combine(before, after);
   }
 };
 

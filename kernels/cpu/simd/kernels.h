@@ -70,8 +70,8 @@ struct ScanFunctions {
   // Sets values to the value of the items, of AccumulatorOf the output type; if ordered, to the values of their tiles
   // in the order of the scan.
   void (*reduce)(const ScanPart& part, void* values);
-  // Adds the values of a part to *prefix, a Prefix of their type; of a recurrence of its Step, and of a wide sum of
-  // what that is made in.
+  // Adds the values of a part to *prefix, a Prefix of their type; of a recurrence of its Step, of log_add_exp of Scaled
+  // ones, and of a wide sum of what that is made in.
   void (*add)(const void* values, uint64_t num_values, void* prefix);
   // Scans behind *prefix and makes it that of what follows. in may be out, if their elements have the same size.
   void (*scan)(const ScanPart& part, void* prefix);

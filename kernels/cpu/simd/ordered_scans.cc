@@ -14,7 +14,12 @@ template <Op kOp, class In, class Out>
 constexpr ScanFunctions FunctionsOf() {
   using T = Accumulator<Out>;
   using O = decltype(FloatOperatorOf<kOp, T>());
-  return {ReduceOrdered<Elements<In, T>, O>, AddTiles<O, T>, ScanOrdered<Elements<In, T, Out>, O>};
+  if constexpr (kOp == Op::kLogAddExp) {
+    return {ReduceOrdered<LoadedElements<In, T, O>, O>, AddTiles<O, Scaled<T>>,
+            ScanOrdered<LoadedElements<In, T, O, Out>, O>};
+  } else {
+    return {ReduceOrdered<Elements<In, T>, O>, AddTiles<O, T>, ScanOrdered<Elements<In, T, Out>, O>};
+  }
 }
 
 template <class In, class Out>

@@ -22,6 +22,7 @@
 #include "kernels/cpu/simd/compensated.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/quads.h"
+#include "kernels/cpu/simd/scaled.h"
 #include "kernels/cpu/simd/step.h"
 #include "kernels/cpu/simd/vector.h"
 

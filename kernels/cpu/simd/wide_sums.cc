@@ -11,33 +11,6 @@
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
 
-// Elements, each as a sum without an error.
-class Pairs {
- public:
-  using Element = double;
-  using Stored = double;
-  using Item = Compensated<double>;
-  using V = Compensated<Vector<double>>;
-
-  explicit Pairs(const ScanPart& part) : elements_(part) {}
-
-  template <bool kReverse>
-  PREFIXD_INLINE void LoadQuad(uint64_t first, int q, V (&v)[4]) const {
-    Vector<double> elements[4];
-    elements_.template LoadQuad<kReverse>(first, q, elements);
-    for (int j = 0; j < 4; ++j) v[j] = CompensatedOf(elements[j]);
-  }
-  Item At(uint64_t i) const { return CompensatedOf(elements_.At(i)); }
-  PREFIXD_INLINE void Ahead(uint64_t first) const { elements_.Ahead(first); }
-  template <class U>
-  static PREFIXD_INLINE U ResultOf(Compensated<U> v) {
-    return Rounded(v);
-  }
-
- private:
-  const Elements<double, double> elements_;
-};
-
 template <class Items, class O>
 constexpr ScanFunctions FunctionsOf() {
   return {ReduceOrdered<Items, O>, AddTiles<O, typename Items::Item>, ScanOrdered<Items, O>};
@@ -46,7 +19,7 @@ constexpr ScanFunctions FunctionsOf() {
 constexpr WideSumTable MakeWideSums() {
   WideSumTable table = {};
   table.of[static_cast<int>(DType::kF32)] = FunctionsOf<Elements<float, double, float>, Plus<double>>();
-  table.of[static_cast<int>(DType::kF64)] = FunctionsOf<Pairs, AddPairs>();
+  table.of[static_cast<int>(DType::kF64)] = FunctionsOf<LoadedElements<double, double, AddPairs>, AddPairs>();
   return table;
 }
 
