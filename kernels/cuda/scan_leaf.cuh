@@ -12,6 +12,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/look_back.cuh"
 #include "kernels/cuda/operators.cuh"
+#include "kernels/cuda/scaled_run.cuh"
 #include "kernels/cuda/tile_io.cuh"
 #include "kernels/cuda/warp_join.cuh"
 
@@ -141,6 +142,9 @@ __device__ void JoinArray(Item (&run)[kRunItems], Item before_run, Item before_l
 #pragma unroll
     for (int i = 0; i < kRunItems; ++i) run[i] = Operator::Combine(before, run[i]);
   } else {
+    if constexpr (requires { JoinAligned(run, before_run, before_leaf, tile); }) {
+      if (JoinAligned(run, before_run, before_leaf, tile)) return;
+    }
 #pragma unroll
     for (int i = 0; i < kRunItems; ++i) {
       const Item in_leaf = Operator::Combine(before_run, run[i]);
