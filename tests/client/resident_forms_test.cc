@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -394,6 +396,27 @@ TEST_F(ResidentTest, ExtremaWithTheirIndices) {
   const std::vector<uint32_t> expected(first.begin(), first.begin() + 1'000);
   ASSERT_EQ(indices.size(), expected.size() * sizeof(uint32_t));
   EXPECT_EQ(std::memcmp(indices.data(), expected.data(), indices.size()), 0);
+}
+
+// What stands in front went through the conversion that results go through, too.
+TEST_F(ResidentTest, WithTheInitialValueOfLogAddExp) {
+  std::vector<float> values = Values<float>(1'001);
+  for (float& value : values) value /= 64;
+  for (const bool reverse : {false, true}) {
+    ScanOptions<float> options = {.op = Op::kLogAddExp, .init = 0.3F, .reverse = reverse};
+    std::vector<float> want = client_.Scan<float>(values, options)->values;
+    options.kind = ScanKind::kExclusive;
+    const std::vector<float> exclusive = client_.Scan<float>(values, options)->values;
+    want.insert(reverse ? want.end() : want.begin(), reverse ? exclusive.back() : exclusive.front());
+    options.include_initial = true;
+    const auto got = client_.Scan<float>(values, options);
+    ASSERT_TRUE(got.ok()) << got.status();
+    EXPECT_EQ(got->values, want) << "reverse " << reverse;
+    options.include_initial = false;
+    options.init = std::nullopt;
+    EXPECT_EQ(client_.Scan<float>(absl::MakeConstSpan(values).first(1), options)->values[0],
+              -std::numeric_limits<float>::infinity());
+  }
 }
 
 TEST_F(ResidentTest, WithTheInitialValue) {
