@@ -87,8 +87,12 @@ struct Range {
   SplitTile earlier;
   SplitTile last;  // Its first tile.
 
-  __device__ Range(const ArrayView& view, uint64_t number, uint64_t num_ranges, uint64_t range_items) {
-    const RangeBegin from = view.BeginOfRange(number, range_items), to = view.BeginOfRange(number + 1, range_items);
+  __device__ Range(const ArrayView& view, uint64_t number, uint64_t num_ranges, uint64_t range_items)
+      : Range(view, number, num_ranges, range_items, view.BeginOfRange(number, range_items),
+              view.BeginOfRange(number + 1, range_items)) {}
+  // from, to: where it begins, and the one behind it.
+  __device__ Range(const ArrayView& view, uint64_t number, uint64_t num_ranges, uint64_t range_items, RangeBegin from,
+                   RangeBegin to) {
     const uint64_t range_begin = number * range_items;
     const uint64_t range_end = min(range_begin + range_items, view.num_items);
     const bool any_begins = to.array > from.array;
@@ -187,22 +191,27 @@ class ArrayStates {
   const uint64_t first_;
 };
 
-// The number of ranges, at least one; the view, but for what is aligned; and memory for states. Args: ScanArgs,
-// ReduceArgs. T: what a range holds in shared memory.
-template <class T, class Item, class Args>
-cudaError_t PrepareRanges(const Args& args, LaunchContext* context, ArrayView* view, uint32_t* num_ranges,
-                          TileStates* states) {
+// Args: ScanArgs, ReduceArgs.
+template <class Args>
+ArrayView ViewOf(const Args& args) {
   const bool has_offsets = args.offsets != nullptr;
-  *view = {.num_items = has_offsets ? args.num_items : args.num_items * args.num_arrays,
-           .num_arrays = args.num_arrays,
-           .offsets = args.offsets,
-           .array_items = args.num_items,
-           .ranges = nullptr,
-           .reverse = false,
-           .aligned = false};
-  if constexpr (requires { args.reverse; }) view->reverse = args.reverse;
-  cudaError_t error = CountTiles(view->num_items, kRangeItems<T>, num_ranges);
-  if (error == cudaSuccess) error = FindRanges(kRangeItems<T>, *num_ranges, context, view);
+  ArrayView view = {.num_items = has_offsets ? args.num_items : args.num_items * args.num_arrays,
+                    .num_arrays = args.num_arrays,
+                    .offsets = args.offsets,
+                    .array_items = args.num_items,
+                    .ranges = nullptr,
+                    .reverse = false,
+                    .aligned = false};
+  if constexpr (requires { args.reverse; }) view.reverse = args.reverse;
+  return view;
+}
+
+// The number of ranges, at least one; where they begin; and memory for states.
+template <class Item>
+cudaError_t PrepareRanges(uint64_t range_items, LaunchContext* context, ArrayView* view, uint32_t* num_ranges,
+                          TileStates* states) {
+  cudaError_t error = CountTiles(view->num_items, range_items, num_ranges);
+  if (error == cudaSuccess) error = FindRanges(range_items, *num_ranges, context, view);
   if (error != cudaSuccess) return error;
   void* d_words = nullptr;
   const uint64_t num_words = ArrayStates::Count(view->num_items) * kStateWords<Item>;
@@ -232,11 +241,12 @@ inline __device__ ArrayBounds BoundsOf(const ArrayView& view, const Range& range
   return {view.Begin(array), view.Begin(array + 1)};
 }
 
-// The first array behind the chunk's, of which each thread has one. From so many on, arrays without elements that
-// follow each other are passed over: all of them begin in one range. Who has a result for them has written it before.
+// The first array behind the chunk's. From so many on, arrays without elements that follow each other are passed over:
+// all of them begin in one range. Who has a result for them has written it before.
 inline constexpr uint64_t kSkippedArrays = kFilledArrays;
-inline __device__ uint64_t NextChunk(const ArrayView& view, const Range& range, uint64_t chunk) {
-  const uint64_t next = chunk + kRangeThreads;
+inline __device__ uint64_t NextChunk(const ArrayView& view, const Range& range, uint64_t chunk,
+                                     uint64_t chunk_arrays = kRangeThreads) {
+  const uint64_t next = chunk + chunk_arrays;
   if (next + kSkippedArrays > range.end_array) return next;
   const uint64_t begin = view.Begin(next);
   if (view.Begin(next + kSkippedArrays) > begin) return next;

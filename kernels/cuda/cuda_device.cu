@@ -232,7 +232,7 @@ absl::Status CudaLane::Scan(const ScanArgs& args) {
   const size_t item_bytes = ItemBytes(args);
   Traffic traffic = {.num_bytes = args.num_arrays * args.num_items * item_bytes};
   if (args.offsets != nullptr) {  // One array, and its offsets.
-    traffic.launches = NumLaunches(args);
+    traffic.launches = NumLaunches(args, context_);
     traffic.num_bytes = args.num_items * item_bytes + (args.num_arrays + 1) * sizeof(*args.offsets);
   }
   return Timed(Stage::kKernel, traffic, "the scan kernel", [&] {

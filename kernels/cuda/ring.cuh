@@ -34,6 +34,8 @@ struct Barrier {
     ::cuda::ptx::mbarrier_arrive_expect_tx(::cuda::ptx::sem_release, ::cuda::ptx::scope_cta, ::cuda::ptx::space_shared,
                                            &word, num_bytes);
   }
+  // Whether the phase of this parity has ended, as Wait finds it.
+  __device__ bool HasEnded(uint32_t parity) { return ::cuda::ptx::mbarrier_test_wait_parity(&word, parity); }
   // Waits until the phase of this parity has ended; what came before its arrivals is visible then. Any thread may wait.
   __device__ void Wait(uint32_t parity) {
     while (!::cuda::ptx::mbarrier_try_wait_parity(&word, parity)) {
@@ -65,8 +67,11 @@ inline __device__ void BulkPrefetch(const void* src, uint32_t num_bytes) {
 }
 // Closes a group of this thread's stores, which may be empty.
 inline __device__ void CommitStores() { ::cuda::ptx::cp_async_bulk_commit_group(); }
-// Waits until this thread's groups of stores have read their source.
-inline __device__ void WaitForStoresToRead() { ::cuda::ptx::cp_async_bulk_wait_group_read(::cuda::ptx::n32_t<0>{}); }
+// Waits until this thread's groups of stores have read their source, but for the last kGroups.
+template <int kGroups = 0>
+__device__ void WaitForStoresToRead() {
+  ::cuda::ptx::cp_async_bulk_wait_group_read(::cuda::ptx::n32_t<kGroups>{});
+}
 
 // A barrier of all threads of some warps of the block. Each team has a number of its own, from 1 to 15. Lanes come to
 // it together: nvcc 13.0 with --Ofast-compile=max lets those that are ahead count for their whole warp.

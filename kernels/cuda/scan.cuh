@@ -12,6 +12,7 @@
 #include "kernels/cuda/direct_scan.cuh"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/ring_scan.cuh"
+#include "kernels/cuda/ring_segment_scan.cuh"
 #include "kernels/cuda/row_scan.cuh"
 #include "kernels/cuda/segment_scan.cuh"
 #include "kernels/cuda/tile_scan.cuh"
@@ -31,12 +32,22 @@ inline bool SegmentScanServes(const ScanArgs& args) {
 }
 
 template <class In, class Out, Op kOp>
+cudaError_t LaunchSegmentScanOf(const ScanArgs& args, LaunchContext* context) {
+  if (args.num_items == 0) return cudaSuccess;
+  SegmentScanParams<In, Out> params = SegmentScanParamsOf<In, Out, kOp>(args);
+  if constexpr (std::is_same_v<In, Out>) {
+    if (RingScansSegments(args, *context)) return LaunchRingSegmentScan<In, kOp>(params, context);
+  }
+  return LaunchSegmentScan<In, Out, kOp>(args, params, context);
+}
+
+template <class In, class Out, Op kOp>
 cudaError_t LaunchScanOf(const ScanArgs& args, LaunchContext* context) {
   if (args.num_arrays > 1 && args.order == BatchOrder::kInterleaved) {
     return LaunchColumnScan<In, Out, kOp>(args, context);
   }
   if (RowScanServes(args)) return LaunchRowScan<In, Out, kOp>(args, context);
-  if (SegmentScanServes(args)) return LaunchSegmentScan<In, Out, kOp>(args, context);
+  if (SegmentScanServes(args)) return LaunchSegmentScanOf<In, Out, kOp>(args, context);
   ScanParams<In, Out> params = ScanParamsOf<In, Out, kOp>(args, *context);
   if (args.num_arrays > 1 || args.num_items <= kBlockScanItems) {
     return LaunchBlockScan<In, Out, kOp>(args, params, context);

@@ -168,9 +168,10 @@ inline bool SegmentReduceServes(const ReduceArgs& args) {
 template <class In, class Out, Op kOp>
 cudaError_t LaunchSegmentReduce(const ReduceArgs& args, LaunchContext* context) {
   using Reduce = SegmentReduce<In, Out, kOp>;
-  SegmentReduceParams<In, Out> params = {.arrays = ArrayParamsOf<In, Out, kOp>(args), .view = {}, .num_ranges = 0};
-  cudaError_t error = PrepareRanges<In, typename Reduce::Item>(args, context, &params.view, &params.num_ranges,
-                                                               &params.arrays.each.states);
+  SegmentReduceParams<In, Out> params = {
+      .arrays = ArrayParamsOf<In, Out, kOp>(args), .view = ViewOf(args), .num_ranges = 0};
+  cudaError_t error = PrepareRanges<typename Reduce::Item>(kRangeItems<In>, context, &params.view, &params.num_ranges,
+                                                           &params.arrays.each.states);
   if (error == cudaSuccess && args.num_arrays >= kFilledArrays) {
     error = LaunchFill(
         {.dtype = args.output(), .value = params.arrays.empty, .out = args.values, .num_items = args.num_arrays},

@@ -32,6 +32,7 @@ struct SegmentScanParams {
   const In* in;
   Out* out;  // May be in.
   uint32_t num_ranges;
+  uint32_t num_tiles;  // The number of tickets, where they are for several ranges.
   Out init;
   Out neutral;
   bool exclusive;
@@ -40,11 +41,10 @@ struct SegmentScanParams {
   TileStates states;
 };
 
-// Scans the runs of a leaf that the lanes have, behind *prefix. kHasNext: whether a leaf follows, so that this one is
-// whole. last: the value of the array up to the leaf.
+// Ends what JoinRun began: the runs of a leaf that the lanes have become results, behind *prefix. kHasNext: whether a
+// leaf follows, so that this one is whole. last: the value of the array up to the leaf.
 template <class Operator, bool kExclusive, bool kHasNext, class Item, class Prefix>
-__device__ void ScanLeaf(Item (&run)[kRunItems], int leaf, Item neutral, Prefix* prefix, Item* last) {
-  const Item before_run = JoinRun<Operator>(run, neutral);
+__device__ void FinishLeaf(Item (&run)[kRunItems], Item before_run, int leaf, Prefix* prefix, Item* last) {
 #pragma unroll
   for (int k = 0; k < kRunItems; ++k) run[k] = Operator::Combine(before_run, run[k]);
   const Item in_leaf = run[kRunItems - 1];
@@ -59,6 +59,10 @@ __device__ void ScanLeaf(Item (&run)[kRunItems], int leaf, Item neutral, Prefix*
     for (int k = kRunItems - 1; k > 0; --k) run[k] = run[k - 1];
     run[0] = previous;
   }
+}
+template <class Operator, bool kExclusive, bool kHasNext, class Item, class Prefix>
+__device__ void ScanLeaf(Item (&run)[kRunItems], int leaf, Item neutral, Prefix* prefix, Item* last) {
+  FinishLeaf<Operator, kExclusive, kHasNext>(run, JoinRun<Operator>(run, neutral), leaf, prefix, last);
 }
 
 // ---- A warp has an array -------------------------------------------------------------------------------------------
@@ -308,25 +312,31 @@ __global__ void __launch_bounds__(kRangeThreads, kSegmentScanBlocks<Out>)
   Scan(p, *reinterpret_cast<typename Scan::Shared*>(s_bytes)).Run();
 }
 
+// As a kernel has them, but for the ranges and their states.
 template <class In, class Out, Op kOp>
-cudaError_t LaunchSegmentScan(const ScanArgs& args, LaunchContext* context) {
-  using Scan = SegmentScan<In, Out, kOp>;
-  if (args.num_items == 0) return cudaSuccess;
-  SegmentScanParams<In, Out> params = {.view = {},
+SegmentScanParams<In, Out> SegmentScanParamsOf(const ScanArgs& args) {
+  SegmentScanParams<In, Out> params = {.view = ViewOf(args),
                                        .in = static_cast<const In*>(args.in),
                                        .out = static_cast<Out*>(args.out),
                                        .num_ranges = 0,
+                                       .num_tiles = 0,
                                        .init = args.init.As<Out>(),
                                        .neutral = NeutralOf<kOp, Out>(),
                                        .exclusive = args.kind == ScanKind::kExclusive,
                                        .max_warp_items = 0,
                                        .only_long = false,
                                        .states = {}};
-  cudaError_t error =
-      PrepareRanges<Out, typename Scan::Item>(args, context, &params.view, &params.num_ranges, &params.states);
-  if (error != cudaSuccess) return error;
   params.view.aligned = !args.reverse && reinterpret_cast<uintptr_t>(args.in) % 16 == 0 &&
                         reinterpret_cast<uintptr_t>(args.out) % 16 == 0;
+  return params;
+}
+
+template <class In, class Out, Op kOp>
+cudaError_t LaunchSegmentScan(const ScanArgs& args, SegmentScanParams<In, Out>& params, LaunchContext* context) {
+  using Scan = SegmentScan<In, Out, kOp>;
+  cudaError_t error =
+      PrepareRanges<typename Scan::Item>(kRangeItems<Out>, context, &params.view, &params.num_ranges, &params.states);
+  if (error != cudaSuccess) return error;
   const bool has_tiles = params.view.num_items / args.num_arrays >= kMinMeanItemsOfTiles;
   // No more than what every warp has to do anyway.
   constexpr uint64_t kWarps = 4096;

@@ -10,6 +10,7 @@ namespace {
 using SegmentScanTest = DeviceTest<OpParam>;
 using SegmentReduceTest = DeviceTest<OpParam>;
 using SegmentErrorTest = DeviceTest<DeviceParam>;
+using SegmentPlacesTest = DeviceTest<DeviceParam>;
 
 // Lengths around a run, a leaf, a tile and a group, many of nothing, and one that is most of it.
 std::vector<uint64_t> RandomOffsets(Random& random, uint64_t num_segments, bool has_long_one) {
@@ -160,6 +161,34 @@ TEST_P(SegmentReduceTest, AsAlone) {
 }
 PREFIXD_ON_EVERY_DEVICE(SegmentReduceTest, EveryOp);
 
+// Thousands of nothing in a row, between segments of more than a tile.
+TEST_P(SegmentPlacesTest, ManyOfNothing) {
+  std::vector<uint64_t> offsets = RandomOffsets(random(), 200, /*has_long_one=*/true);
+  constexpr uint64_t kEmpty = 20'000;
+  const uint64_t at = random().Below(offsets.size());
+  offsets.insert(offsets.begin() + static_cast<int64_t>(at), kEmpty, offsets[at]);
+  for (int i = 0; i < 200; ++i) offsets.push_back(offsets.back() + random().Below(16'384));
+  const auto items = MakeInput<uint8_t>(Op::kMax, Data::kRandom, offsets.back(), random());
+  DeviceArray<uint8_t> d_items(lane(), items);
+  DeviceArray<uint64_t> d_offsets(lane(), offsets);
+  auto d_out = DeviceArray<uint8_t>::Poisoned(lane(), items.size());
+  ScanArgs args = {.dtype = DType::kU8, .op = Op::kMax, .in = d_items.data(), .out = d_out.data()};
+  args.num_items = items.size();
+  args.num_arrays = offsets.size() - 1;
+  args.offsets = d_offsets.data();
+  args.init = ScanStart(args.op, args.output(), args.kind);
+  Require(lane().Scan(args));
+  std::vector<uint8_t> out;
+  ASSERT_TRUE(d_out.Read(&out));
+  for (uint64_t segment = 0; segment + 1 < offsets.size(); ++segment) {
+    uint8_t want = 0;
+    for (uint64_t i = offsets[segment]; i < offsets[segment + 1]; ++i) {
+      want = std::max(want, items[i]);
+      ASSERT_EQ(out[i], want) << "item " << i << " of segment " << segment;
+    }
+  }
+}
+
 TEST_P(SegmentErrorTest, SegmentsHaveNoCarries) {
   DeviceArray<float> d_x(lane(), std::vector<float>(8));
   DeviceArray<uint64_t> d_offsets(lane(), std::vector<uint64_t>{0, 3, 8});
@@ -190,6 +219,7 @@ TEST_P(SegmentErrorTest, SegmentsHaveValues) {
   EXPECT_TRUE(absl::IsInvalidArgument(lane().Reduce(args)));
 }
 PREFIXD_ON_EVERY_DEVICE(SegmentErrorTest, EveryDevice);
+PREFIXD_ON_EVERY_DEVICE(SegmentPlacesTest, EveryDevice);
 
 }  // namespace
 }  // namespace prefixd::conformance
