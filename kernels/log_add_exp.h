@@ -109,7 +109,11 @@ struct LogAddExp {
     const V mantissa = SameBytes<V>((bits & kMantissa) + kSqrtHalf);
     const V exponent = item.exponent + ExponentOf(bits);
     const V log = (exponent + log_add_exp::LogOfOneAnd<T, V>(mantissa - T(1))) * kLogOf16;
-    return item.sum == item.sum ? log : V{} + kNan;
+    if constexpr (std::is_same_v<V, T>) {
+      return item.sum == item.sum ? log : kNan;  // Not by an addition: a GPU would make a NaN of its own.
+    } else {
+      return item.sum == item.sum ? log : V{} + kNan;
+    }
   }
 
   // A pair as it goes into a carry or a state: the same on every device, whatever its exponent was brought to. A NaN is

@@ -22,7 +22,7 @@ struct ReduceState {
 
   static constexpr uint64_t kNothing = ~uint64_t{0};
 
-  // Of an item that is a pair, whose sum is the value: Compensated<double>::error of a wide sum of f64, and
+  // Where an item is a pair, whose sum is the value: Compensated<double>::error of a wide sum of f64, and
   // Scaled::exponent of log_add_exp. Else 0.
   double second = 0;
 };

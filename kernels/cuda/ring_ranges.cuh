@@ -27,11 +27,11 @@ struct RingRangesShape {
   static constexpr int kStages = sizeof(T) >= 4 ? 14 : sizeof(T) == 2 ? 24 : 32;
   static constexpr uint32_t kBufferBytes = 192 * 1024;
   static constexpr int kWordItems = 16 / sizeof(T);
-  static constexpr uint64_t kMaxOffsets = 1024;  // Of ranges with more arrays they are read where they are.
+  static constexpr uint64_t kMaxOffsets = 1024;  // Where a range has more, they are read where they are.
   static constexpr int kTicketRanges = 4;
   static constexpr uint32_t kTicketBytes = kTicketRanges * kRangeItems<T> * sizeof(T);
   static constexpr int kTileWarps = sizeof(T) == 8 ? 6 : 8;  // As registers suffice.
-  static constexpr int kRangeTiles = 2;                       // Tiles of long arrays in a range, at most: see Range.
+  static constexpr int kRangeTiles = 2;                      // Tiles of long arrays in a range, at most: see Range.
 };
 
 // What a stage has, and where it is in the buffer. Numbers of 32 bits are those of 64 bits without their upper half:
@@ -40,7 +40,7 @@ struct RangeStage {
   Range range;
   uint32_t items;        // Where its elements begin, with the first of a word of 16 bytes;
   uint32_t end;          // and where the stage ends.
-  uint32_t tile_number;  // Of the block's tiles of long arrays, the first of the stage.
+  uint32_t tile_number;  // The first of the stage's, among the block's tiles of long arrays.
   uint32_t first_item;   // That at items.
   uint32_t first_array;  // The first that begins here.
   uint32_t num_arrays;   // Those of up to a tile that begin here, if their offsets are here.
@@ -272,7 +272,7 @@ class RingRanges {
   // What lane l has of a ticket: its range l, what is loaded for it, and how much of the buffer that takes.
   struct Part {
     Range range;
-    uint64_t first_item;  // Of a word of 16 bytes, as are the others.
+    uint64_t first_item;  // The first of a word of 16 bytes, as are the others.
     uint64_t first_offset;
     uint32_t item_bytes;
     uint32_t offset_bytes;
@@ -384,7 +384,7 @@ class RingRanges {
   uint32_t head_ = 0;
   int num_stages_ = 0;
   Position oldest_;
-  uint32_t num_tiles_ = 0;  // Of long arrays, so far.
+  uint32_t num_tiles_ = 0;  // Tiles of long arrays, so far.
 };
 
 }  // namespace prefixd::cuda

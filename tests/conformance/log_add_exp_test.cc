@@ -150,7 +150,7 @@ TEST_P(LogAddExpTest, NearTheExactLogarithm) {
   });
 }
 
-// Of any magnitude; what is finite stays so.
+// Whatever its magnitude; what is finite stays so.
 TEST_P(LogAddExpTest, AnElementComesBack) {
   Visit([&](auto type) {
     using T = decltype(type);
