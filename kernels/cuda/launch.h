@@ -122,13 +122,13 @@ inline constexpr size_t kRingSegmentBytes = size_t{226} << 10;
 inline bool RingScansSegments(const ScanArgs& args, const LaunchContext& context) {
   constexpr uint64_t kAlignment = 16;
   constexpr uint64_t kMinBytes = uint64_t{256} << 10;
-  constexpr uint64_t kMinMeanItems[] = {64, 16'384};
   constexpr uint64_t kMaxMeanItems = 1024;
+  constexpr uint64_t kMinMeanItemsOfLong = 16'384;
   const auto is_aligned = [](const void* address) { return reinterpret_cast<uintptr_t>(address) % kAlignment == 0; };
   const uint64_t all_items = args.offsets != nullptr ? args.num_items : args.num_items * args.num_arrays;
   const uint64_t mean_items = all_items / args.num_arrays;
   const bool is_suited =
-      mean_items >= kMinMeanItems[1] || (mean_items >= kMinMeanItems[0] && mean_items < kMaxMeanItems);
+      !AreShort(all_items, args.num_arrays) && (mean_items < kMaxMeanItems || mean_items >= kMinMeanItemsOfLong);
   return is_suited && !args.reverse && args.dtype == args.output() && all_items * SizeOf(args.dtype) >= kMinBytes &&
          is_aligned(args.in) && is_aligned(args.out) && is_aligned(args.offsets) &&
          context.bulk_shared_bytes >= kRingSegmentBytes;
