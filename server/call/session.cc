@@ -155,7 +155,7 @@ bool Session::ChargeArrival(uint64_t num_bytes) {
 
 uint64_t Session::AddOpenGroup() {
   // The runner is with the lane only once there is a group.
-  return runner_ == nullptr || held_.has_open_group() ? 0 : held_.AddOpenGroup(runner_->kept_bytes());
+  return runner_ == nullptr || held_.has_open_group() ? 0 : held_.AddOpenGroup(runner_->KeptBytes());
 }
 
 bool Session::OwesReplies() const {

@@ -94,7 +94,7 @@ class PieceRunner {
 
   // Memory for what stays between two pieces: the items of an open group, and the values of rows that go out at the
   // end. At most 2 * kMaxOpenGroupBytes; 0: nothing stays.
-  uint64_t kept_bytes() const {
+  uint64_t KeptBytes() const {
     const uint64_t open =
         keeps_open_group_ ? kGroupItems * work_->item_bytes() * (work_->shape().has_coefficients ? 2 : 1) : 0;
     return open + (CollectsValues() ? MostRowValueBytes() : 0);

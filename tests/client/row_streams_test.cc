@@ -32,7 +32,7 @@ class PipeSource : public ChunkSource {
   void Interrupt() override { interrupted_ = true; }
 
   void FailAt(size_t item) { fails_at_ = item; }
-  bool interrupted() const { return interrupted_; }
+  bool IsInterrupted() const { return interrupted_; }
 
  private:
   const std::vector<uint8_t>& items_;
@@ -63,7 +63,7 @@ class RowStreamsTest : public ResidentTest {
 
 // The calls that they take are unary where rows are of two elements, and streams where they are of 20.
 TEST_F(RowStreamsTest, AReduceHasAnyNumberOfRows) {
-  const uint64_t kRows[] = {0, 1, kMostRows - 1, kMostRows, kMostRows + 1, 2 * kMostRows, 3 * kMostRows + 5};
+  constexpr uint64_t kRows[] = {0, 1, kMostRows - 1, kMostRows, kMostRows + 1, 2 * kMostRows, 3 * kMostRows + 5};
   for (const uint64_t row_items : {uint64_t{2}, uint64_t{20}}) {
     for (const uint64_t rows : kRows) {
       SCOPED_TRACE(StrCat(rows, " rows of ", row_items));
@@ -162,7 +162,7 @@ TEST(RowSource, EndsAfterItsRowsAndLeavesTheOthers) {
   EXPECT_EQ(rest->values.size(), 2);
   EXPECT_TRUE(rest->last);
   first.Interrupt();  // Its call has ended, and the next one reads on.
-  EXPECT_FALSE(all.interrupted());
+  EXPECT_FALSE(all.IsInterrupted());
   RowSource second(all, 1, 6, /*may_rewind=*/false);
   const auto last = second.Next(6);
   EXPECT_EQ(last->values.size(), 4);
@@ -170,7 +170,7 @@ TEST(RowSource, EndsAfterItsRowsAndLeavesTheOthers) {
   EXPECT_TRUE(second.IsEndOfAll());
   RowSource third(all, 1, 6, /*may_rewind=*/false);
   third.Interrupt();
-  EXPECT_TRUE(all.interrupted());
+  EXPECT_TRUE(all.IsInterrupted());
 }
 
 }  // namespace

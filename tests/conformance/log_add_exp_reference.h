@@ -24,7 +24,7 @@ struct LogAddExpNumbers {
 };
 template <class T>
 const LogAddExpNumbers& LogAddExpNumbersOf() {
-  static const LogAddExpNumbers kOfF32 = {
+  static const LogAddExpNumbers of_f32 = {
       0x1.715476p-2,
       0x1.62e43p+1,
       30,
@@ -33,7 +33,7 @@ const LogAddExpNumbers& LogAddExpNumbersOf() {
       {0x1.62e43p+1, 0x1.ebfbep+1, 0x1.c6af6cp+1, 0x1.3b2a54p+1, 0x1.5f089p+0, 0x1.44138ap-1},
       {0x1.715476p-2, -0x1.715474p-3, 0x1.ec73dep-4, -0x1.715994p-4, 0x1.26d01cp-4, -0x1.e9d1e6p-5, 0x1.ba8738p-5,
        -0x1.a59aeap-5, 0x1.f841dcp-6}};
-  static const LogAddExpNumbers kOfF64 = {
+  static const LogAddExpNumbers of_f64 = {
       0x1.71547652b82fep-2,
       0x1.62e42fefa39efp+1,
       254,
@@ -47,7 +47,7 @@ const LogAddExpNumbers& LogAddExpNumbersOf() {
        0x1.484b2ab9ba449p-5, -0x1.2776ddd7eb0a2p-5, 0x1.0c97de6f5ec28p-5, -0x1.ec66464de5dp-6,
        0x1.c6e78db7877b7p-6, -0x1.a7103f0dd8341p-6, 0x1.870314282b4fp-6,  -0x1.65363f6a2c57ap-6,
        0x1.62b243d17d158p-6, -0x1.91722b1def7d4p-6, 0x1.7150983034b54p-6, -0x1.45f22244be4d4p-7}};
-  return sizeof(T) == 4 ? kOfF32 : kOfF64;
+  return sizeof(T) == 4 ? of_f32 : of_f64;
 }
 
 template <class T>

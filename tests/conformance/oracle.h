@@ -216,7 +216,7 @@ class Fold {
     }
   }
 
-  Accumulated<T> item() const { return item_; }
+  Accumulated<T> Folded() const { return item_; }
   T value() const { return ResultOf(op_, item_); }
 
   // Whether a sum (or product) in some other order could be `value`.
@@ -270,7 +270,7 @@ Prefixes<T> Values(Op op, const std::vector<T>& x, Accumulated<T> start, bool ex
   std::vector<Expected<T>> values(x.size() + 1);
   Fold<T> fold(op, start);
   for (size_t i = 0;; ++i) {
-    const Accumulated<T> item = ordered ? association.Value(i) : fold.item();
+    const Accumulated<T> item = ordered ? association.Value(i) : fold.Folded();
     if (rounds && order == Order::kItsOwn) {
       values[i] = fold.InAnyOrder();
     } else {

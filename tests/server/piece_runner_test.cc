@@ -175,7 +175,7 @@ class PieceRunnerTest : public testing::TestWithParam<bool> {
   void RowCutsDoNotShow(S spec) {
     const uint32_t seed = std::random_device{}();
     std::mt19937 random(seed);
-    const size_t kRows[] = {1, 2, 7, 5'000, kGroupItems - 1, kGroupItems, 2 * kGroupItems + 3};
+    constexpr size_t kRows[] = {1, 2, 7, 5'000, kGroupItems - 1, kGroupItems, 2 * kGroupItems + 3};
     for (const size_t row_items : kRows) {
       const size_t rows = std::max<size_t>(2, (kGroupItems + random() % kGroupItems) / row_items);
       const size_t n = rows * row_items;
