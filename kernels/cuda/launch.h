@@ -114,23 +114,24 @@ cudaError_t Launch(void (*kernel)(const Params), uint32_t num_blocks, uint32_t t
 inline bool AreShort(uint64_t all_items, uint64_t num_arrays) { return all_items / num_arrays < 64; }
 // From here on short segments get the value of an empty one by a launch of their own.
 inline constexpr uint64_t kFilledArrays = uint64_t{1} << 14;
+// Whether bulk asynchronous copies may begin there.
+inline constexpr int kBulkAlignment = 16;
+inline bool IsBulkAligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % kBulkAlignment == 0; }
 // Shared memory of a block of the ring for segments, whatever the type.
 inline constexpr size_t kRingSegmentBytes = size_t{226} << 10;
 // Whether ring_segment_scan.cuh scans these segments, or rows as such. Arrays that are shorter on average are better
 // off in blocks that share them out to threads. Those in between take one of its warps so long that the others have to
 // wait.
 inline bool RingScansSegments(const ScanArgs& args, const LaunchContext& context) {
-  constexpr uint64_t kAlignment = 16;
   constexpr uint64_t kMinBytes = uint64_t{256} << 10;
   constexpr uint64_t kMaxMeanItems = 1024;
   constexpr uint64_t kMinMeanItemsOfLong = 16'384;
-  const auto is_aligned = [](const void* address) { return reinterpret_cast<uintptr_t>(address) % kAlignment == 0; };
   const uint64_t all_items = args.offsets != nullptr ? args.num_items : args.num_items * args.num_arrays;
   const uint64_t mean_items = all_items / args.num_arrays;
   const bool is_suited =
       !AreShort(all_items, args.num_arrays) && (mean_items < kMaxMeanItems || mean_items >= kMinMeanItemsOfLong);
   return is_suited && !args.reverse && args.dtype == args.output() && all_items * SizeOf(args.dtype) >= kMinBytes &&
-         is_aligned(args.in) && is_aligned(args.out) && is_aligned(args.offsets) &&
+         IsBulkAligned(args.in) && IsBulkAligned(args.out) && IsBulkAligned(args.offsets) &&
          context.bulk_shared_bytes >= kRingSegmentBytes;
 }
 // Kernels that a call enqueues: of segments several, of which some find nothing to do.

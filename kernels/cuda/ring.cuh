@@ -12,13 +12,11 @@
 #include <cuda/ptx>
 
 #include "kernels/association.h"
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/tile_io.cuh"
 #include "kernels/types.h"
 
 namespace prefixd::cuda {
-
-inline constexpr int kBulkAlignment = 16;
-inline bool IsBulkAligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % kBulkAlignment == 0; }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 #define PREFIXD_HAS_BULK_COPY 1

@@ -10,9 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
-#include <iostream>
 #include <limits>
 #include <map>
 #include <memory>
@@ -20,28 +18,20 @@
 #include <vector>
 
 #include "kernels/device.h"
+#include "tests/bench/cuda_bench.h"
 
 namespace {
 
+using prefixd::Check;
 using prefixd::DType;
 using prefixd::FillKind;
 using prefixd::MapOp;
+using prefixd::Median;
 using prefixd::Value;
 
 constexpr int kSamples = 11;
 constexpr uint64_t kItems = uint64_t{1} << 28;
 constexpr size_t kFlushBytes = size_t{256} << 20;
-
-void Check(const absl::Status& status) {
-  if (status.ok()) return;
-  std::cerr << "glue_bench: " << status << '\n';
-  std::exit(1);
-}
-template <class T>
-T Check(absl::StatusOr<T> value) {
-  Check(value.status());
-  return *std::move(value);
-}
 
 // Item i of a permutation that takes neighbours far apart: odd factors permute the numbers below 2^28.
 __global__ void FillPermutation(uint32_t* out) {
@@ -162,8 +152,7 @@ class Bench {
       const prefixd::StageTimes stage = lane_->TakeStageTimes();
       if (i >= 0) times.push_back(stage.kernel_ns.value_or(0) / 1e3);
     }
-    std::nth_element(times.begin(), times.begin() + kSamples / 2, times.end());
-    return times[kSamples / 2];
+    return Median(std::move(times));
   }
 
   // A copy that moves as many bytes.

@@ -9,35 +9,25 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cub/cub.cuh>
 #include <functional>
-#include <iostream>
 #include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "kernels/device.h"
+#include "tests/bench/cuda_bench.h"
 
 namespace {
 
+using prefixd::Check;
 using prefixd::DType;
+using prefixd::Median;
 using prefixd::Op;
 
 constexpr int kSamples = 21;
 constexpr size_t kFlushBytes = size_t{256} << 20;
-
-void Check(cudaError_t error) {
-  if (error == cudaSuccess) return;
-  std::fprintf(stderr, "kernels_bench: %s\n", cudaGetErrorString(error));
-  std::exit(1);
-}
-void Check(const absl::Status& status) {
-  if (status.ok()) return;
-  std::cerr << "kernels_bench: " << status << '\n';
-  std::exit(1);
-}
 
 template <class T>
 __global__ void Fill(T* out, size_t n) {
@@ -71,12 +61,8 @@ struct IsPositive {
 class Bench {
  public:
   explicit Bench(std::string filter) : filter_(std::move(filter)) {
-    auto device = prefixd::OpenDevice("cuda:0");
-    Check(device.status());
-    device_ = *std::move(device);
-    auto lane = device_->CreateLane();
-    Check(lane.status());
-    lane_ = *std::move(lane);
+    device_ = Check(prefixd::OpenDevice("cuda:0"));
+    lane_ = Check(device_->CreateLane());
     Check(cudaMalloc(&d_flush_, kFlushBytes));
     Check(cudaMalloc(&d_scratch_, kScratchBytes));
     Check(cudaEventCreate(&begin_));
@@ -338,11 +324,6 @@ class Bench {
     }
     copy_rate_ = 2.0 * num_bytes / best_us;
     return best_us;
-  }
-
-  static double Median(std::vector<double> times) {
-    std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-    return times[times.size() / 2];
   }
 
   double MedianOfCuda(const std::function<void()>& work) {

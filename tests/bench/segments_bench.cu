@@ -12,35 +12,22 @@
 #include <cstdlib>
 #include <cub/cub.cuh>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/device.h"
+#include "tests/bench/cuda_bench.h"
 
 namespace {
+
+using prefixd::Check;
+using prefixd::Median;
 
 constexpr int kSamples = 11;
 constexpr uint64_t kItems = uint64_t{1} << 28;
 constexpr size_t kScratchBytes = size_t{256} << 20;
-
-void Check(cudaError_t error) {
-  if (error == cudaSuccess) return;
-  std::fprintf(stderr, "segments_bench: %s\n", cudaGetErrorString(error));
-  std::exit(1);
-}
-void Check(const absl::Status& status) {
-  if (status.ok()) return;
-  std::cerr << "segments_bench: " << status << '\n';
-  std::exit(1);
-}
-template <class T>
-T Check(absl::StatusOr<T> value) {
-  Check(value.status());
-  return *std::move(value);
-}
 
 template <class T>
 __global__ void Fill(T* out) {
@@ -150,10 +137,6 @@ class Bench {
     Check(cudaFree(d_offsets));
   }
 
-  static double Median(std::vector<double> times) {
-    std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-    return times[times.size() / 2];
-  }
   double MedianOfCuda(const std::function<void()>& work) {
     std::vector<double> times;
     for (int i = -2; i < kSamples; ++i) {

@@ -1,24 +1,12 @@
-// Sums and their errors in vectors, and how they are added.
+// How sums and their errors are added, in vectors too.
 #ifndef PREFIXD_KERNELS_CPU_SIMD_COMPENSATED_H_
 #define PREFIXD_KERNELS_CPU_SIMD_COMPENSATED_H_
 
-#include "kernels/cpu/simd/vector.h"
+#include "kernels/cpu/simd/pairs.h"
 #include "kernels/wide_sum.h"
 
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
-
-PREFIXD_INLINE Compensated<Vector<double>> Splat(Compensated<double> v) { return {Splat(v.sum), Splat(v.error)}; }
-
-template <auto kFrom, class V>
-PREFIXD_INLINE Compensated<V> Shuffle(Compensated<V> a, Compensated<V> b) {
-  return {Shuffle<kFrom>(a.sum, b.sum), Shuffle<kFrom>(a.error, b.error)};
-}
-
-template <class V>
-PREFIXD_INLINE Compensated<Lane<V>> LaneAt(Compensated<V> v, int lane) {
-  return {LaneAt(v.sum, lane), LaneAt(v.error, lane)};
-}
 
 struct AddPairs {
   static constexpr Compensated<double> kNeutral = {-0.0, -0.0};

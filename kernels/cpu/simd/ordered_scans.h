@@ -22,7 +22,6 @@
 #include "kernels/cpu/simd/compensated.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/quads.h"
-#include "kernels/cpu/simd/scaled.h"
 #include "kernels/cpu/simd/step.h"
 #include "kernels/cpu/simd/vector.h"
 

@@ -1,27 +1,13 @@
-// Steps of linear recurrences in vectors, and how they combine.
+// How steps of linear recurrences combine, in vectors too.
 #ifndef PREFIXD_KERNELS_CPU_SIMD_STEP_H_
 #define PREFIXD_KERNELS_CPU_SIMD_STEP_H_
 
 #include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/simd/pairs.h"
 #include "kernels/cpu/simd/vector.h"
 
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
-
-template <class T>
-PREFIXD_INLINE Step<Vector<T>> Splat(Step<T> step) {
-  return {Splat(step.coefficient), Splat(step.term)};
-}
-
-template <auto kFrom, class V>
-PREFIXD_INLINE Step<V> Shuffle(Step<V> a, Step<V> b) {
-  return {Shuffle<kFrom>(a.coefficient, b.coefficient), Shuffle<kFrom>(a.term, b.term)};
-}
-
-template <class V>
-PREFIXD_INLINE Step<Lane<V>> LaneAt(Step<V> v, int lane) {
-  return {LaneAt(v.coefficient, lane), LaneAt(v.term, lane)};
-}
 
 // One step after another, on vectors or single values. A term of -0 is none: so kNeutral changes nothing, on either
 // side, whatever the coefficients are.
