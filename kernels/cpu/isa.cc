@@ -1,5 +1,9 @@
 #include "kernels/cpu/isa.h"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
 #include "base/status.h"
 
 namespace prefixd::cpu {
@@ -23,11 +27,19 @@ extern const Kernels kKernels;
 
 namespace {
 
+#if defined(__x86_64__)
+// By its bit: clang 14 does not know its name.
+bool HasF16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
+
 std::vector<Isa> Detect() {
 #if defined(__x86_64__)
   std::vector<Isa> isas = {{"sse2", &sse2::kKernels}};
   const bool has_bits = __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi");
-  if (!has_bits || !__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c")) return isas;
+  if (!has_bits || !__builtin_cpu_supports("avx2") || !HasF16c()) return isas;
   isas.push_back({"avx2", &avx2::kKernels});
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl")) {

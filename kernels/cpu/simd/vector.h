@@ -39,7 +39,9 @@ template <class T, int kBytes = kVectorBytes>
 struct VectorOf {
   typedef T type __attribute__((vector_size(kBytes)));
 };
+// Asked for with another T, an overload is left out: compilers may put T in before they look at the constraints.
 template <class T>
+requires std::is_arithmetic_v<T>
 using Vector = typename VectorOf<T>::type;
 using Bytes = Vector<uint8_t>;
 
