@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -68,6 +69,17 @@ Out MakeStart(Op op, In last, Random& random) {
 // A value of random bits: any bit pattern may come.
 template <class T>
 T RandomBits(Random& random);
+
+// A key, or zero of either sign, or a NaN.
+template <class T>
+T RandomKey(Random& random) {
+  T key = random.OneIn(3) ? T{0} : RandomBits<T>(random);
+  if constexpr (kIsFloating<T>) {
+    if (random.OneIn(5)) key = std::numeric_limits<T>::quiet_NaN();
+    if (random.OneIn(5)) key = T(-0.0);
+  }
+  return key;
+}
 
 }  // namespace prefixd::conformance
 

@@ -2,7 +2,6 @@
 // zeros.
 #include <gmock/gmock.h>
 
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -23,12 +22,7 @@ class RunsTest : public DeviceTest<DTypeParam> {
   std::vector<T> MakeKeys(size_t num_items, uint64_t max_length) {
     std::vector<T> keys;
     while (keys.size() < num_items) {
-      T key = random().OneIn(3) ? T{0} : RandomBits<T>(random());
-      if constexpr (kIsFloating<T>) {
-        if (random().OneIn(5)) key = std::numeric_limits<T>::quiet_NaN();
-        if (random().OneIn(5)) key = T(-0.0);
-      }
-      keys.insert(keys.end(), 1 + random().Below(max_length), key);
+      keys.insert(keys.end(), 1 + random().Below(max_length), RandomKey<T>(random()));
     }
     keys.resize(num_items);
     return keys;
