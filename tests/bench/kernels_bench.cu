@@ -2,54 +2,29 @@
 //
 //   kernels_bench [FILTER]     only the lines that contain FILTER
 //
-// Each time is the median of 21 by events, the L2 cache flushed before each by copying 128 MiB. "share" is the rate of
-// the bytes that must be moved over the rate of a device-to-device copy of as many elements, from the same run.
+// Each time is the median of 21 by events, the L2 cache flushed before each by copying 128 MiB. "share" is the time of
+// a device-to-device copy that moves as many bytes, from the same run, over the figure's.
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <cub/cub.cuh>
 #include <functional>
-#include <limits>
-#include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "kernels/device.h"
 #include "tests/bench/cuda_bench.h"
+#include "tests/bench/fill.cuh"
 
 namespace {
 
-using prefixd::Check;
+using prefixd::Allocate;
+using prefixd::AllocateRandom;
 using prefixd::DType;
-using prefixd::Median;
+using prefixd::kDTypeOf;
 using prefixd::Op;
-
-constexpr int kSamples = 21;
-constexpr size_t kFlushBytes = size_t{256} << 20;
-
-template <class T>
-__global__ void Fill(T* out, size_t n) {
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < n; i += size_t{gridDim.x} * blockDim.x) {
-    uint64_t z = (i + 1) * 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    z ^= z >> 31;
-    // Around 0: half of the elements are positive, and sums stay finite.
-    if constexpr (prefixd::kIsFloating<T>) {
-      out[i] = static_cast<T>(static_cast<prefixd::Accumulator<T>>(static_cast<int64_t>(z) >> 40) * 0x1p-23f);
-    } else {
-      out[i] = static_cast<T>(z);
-    }
-  }
-}
-
-__global__ void FillMask(uint8_t* out, size_t n) {
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < n; i += size_t{gridDim.x} * blockDim.x) {
-    out[i] = (i + 1) * 0x9e3779b97f4a7c15 >> 63;
-  }
-}
+using prefixd::Precision;
+using prefixd::ScanKind;
 
 struct IsPositive {
   template <class T>
@@ -58,357 +33,256 @@ struct IsPositive {
   }
 };
 
+template <class T>
+std::string TypeName() {
+  return std::string(prefixd::Name(kDTypeOf<T>));
+}
+
 class Bench {
  public:
-  explicit Bench(std::string filter) : filter_(std::move(filter)) {
-    device_ = Check(prefixd::OpenDevice("cuda:0"));
-    lane_ = Check(device_->CreateLane());
-    Check(cudaMalloc(&d_flush_, kFlushBytes));
-    Check(cudaMalloc(&d_scratch_, kScratchBytes));
-    Check(cudaEventCreate(&begin_));
-    Check(cudaEventCreate(&end_));
-    cudaDeviceProp properties;
-    Check(cudaGetDeviceProperties(&properties, 0));
-    std::printf("# %s, CUB %d\n%-34s %12s %10s %9s %7s\n", properties.name, CUB_VERSION, "what", "items", "us", "GB/s",
-                "share");
-  }
+  explicit Bench(std::string filter) : filter_(std::move(filter)) {}
 
   template <class T>
-  void Run(size_t n, const char* name) {
-    T* d_in;
-    T* d_out;
-    Check(cudaMalloc(&d_in, n * sizeof(T) + 16));
-    Check(cudaMalloc(&d_out, n * sizeof(T) + 16));
-    Fill<<<2048, 256>>>(d_in, n);
-    const double bytes = 2.0 * n * sizeof(T);
-    const double copy_us = CopyTime(n * sizeof(T));
-    Print(std::string("copy ") + name, n, copy_us, bytes);
-    for (const Op op : {Op::kSum, Op::kMin}) {
-      ScanAndReduce(d_in, d_out, n, op, prefixd::Precision::kNative,
-                    std::string(name) + " " + std::string(prefixd::Name(op)));
+  void Run(size_t n) {
+    const auto in = AllocateRandom<T>(n);
+    const auto out = Allocate<T>(n);
+    const uint64_t num_bytes = 2 * n * sizeof(T);
+    const std::string copy = "copy " + TypeName<T>();
+    if (IsWanted(copy)) card_.Print(copy, n, card_.TimeOfCopy(num_bytes), num_bytes);
+    for (const Op op : {Op::kSum, Op::kMin, Op::kMax}) {
+      ScanAndReduce(in.get(), out.get(), n, op, Precision::kNative,
+                    TypeName<T>() + " " + std::string(prefixd::Name(op)));
     }
-    if (!Wanted("cub") && !filter_.empty()) return Free(d_in, d_out);
-    size_t temp_bytes = kScratchBytes;
-    PrintCub("cub scan inclusive", name, n, bytes, [&] {
-      Check(cub::DeviceScan::InclusiveSum(d_scratch_, temp_bytes, d_in, d_out, static_cast<int64_t>(n)));
-    });
-    PrintCub("cub reduce", name, n, bytes / 2,
-             [&] { Check(cub::DeviceReduce::Sum(d_scratch_, temp_bytes, d_in, d_out, static_cast<int64_t>(n))); });
-    Free(d_in, d_out);
+    if constexpr (!prefixd::kIsNarrowFloat<T>) {
+      CubLine("cub scan inclusive " + TypeName<T>(), n, num_bytes, [&](void* d_temp, size_t& temp_bytes) {
+        return cub::DeviceScan::InclusiveSum(d_temp, temp_bytes, in.get(), out.get(), static_cast<int64_t>(n));
+      });
+      CubLine("cub reduce " + TypeName<T>(), n, num_bytes / 2, [&](void* d_temp, size_t& temp_bytes) {
+        return cub::DeviceReduce::Sum(d_temp, temp_bytes, in.get(), out.get(), static_cast<int64_t>(n));
+      });
+    }
   }
 
   // Scans with results of another type.
   template <class In, class Out>
-  void RunWide(size_t n, const char* name) {
-    auto* const d_in = Allocate<In>(n);
-    auto* const d_out = Allocate<Out>(n);
-    Fill<<<2048, 256>>>(d_in, n);
-    CopyTime(n * sizeof(In));
-    for (const auto kind : {prefixd::ScanKind::kInclusive, prefixd::ScanKind::kExclusive}) {
-      Line(std::string("scan ") + std::string(prefixd::Name(kind)) + " " + name + " sum", n,
-           double(n) * (sizeof(In) + sizeof(Out)), [&] {
-             prefixd::ScanArgs args;
-             args.dtype = prefixd::kDTypeOf<In>;
-             args.out_dtype = prefixd::kDTypeOf<Out>;
-             args.kind = kind;
-             args.in = d_in;
-             args.out = d_out;
-             args.num_items = n;
-             args.init = prefixd::ScanStart(args.op, args.output(), kind);
-             Check(lane_->Scan(args));
-           });
+  void RunWidening(size_t n) {
+    const auto in = AllocateRandom<In>(n);
+    const auto out = Allocate<Out>(n);
+    for (const auto kind : {ScanKind::kInclusive, ScanKind::kExclusive}) {
+      prefixd::ScanArgs args = ScanOf(in.get(), out.get(), n);
+      args.out_dtype = kDTypeOf<Out>;
+      args.kind = kind;
+      args.init = prefixd::ScanStart(args.op, args.output(), kind);
+      ScanLine(TypeName<In>() + " to " + TypeName<Out>() + " sum", args);
     }
-    Free(d_in, d_out);
   }
 
-  // Sums in the elements' precision and in more, or where there is no more minima, and sums of exponentials.
+  // Sums in the elements' precision and in more, and sums of exponentials.
   template <class T>
-  void RunFloats(size_t n, const char* name) {
-    auto* const d_in = Allocate<T>(n);
-    auto* const d_out = Allocate<T>(n);
-    Fill<<<2048, 256>>>(d_in, n);
-    CopyTime(n * sizeof(T));
-    const auto run = [&](Op op, prefixd::Precision precision, const char* how) {
-      ScanAndReduce(d_in, d_out, n, op, precision, std::string(how) + " " + name);
+  void RunFloats(size_t n) {
+    const auto in = AllocateRandom<T>(n);
+    const auto out = Allocate<T>(n);
+    const auto run = [&](Op op, Precision precision, const std::string& how) {
+      ScanAndReduce(in.get(), out.get(), n, op, precision, how + " " + TypeName<T>());
     };
-    run(Op::kSum, prefixd::Precision::kNative, "plain sum");
-    if (!prefixd::kIsNarrowFloat<T>) run(Op::kSum, prefixd::Precision::kWide, "wide sum");
-    if (prefixd::kIsNarrowFloat<T>) run(Op::kMin, prefixd::Precision::kNative, "min");
-    run(Op::kLogAddExp, prefixd::Precision::kNative, "log_add_exp");
-    Free(d_in, d_out);
+    run(Op::kSum, Precision::kNative, "plain sum");
+    if (!prefixd::kIsNarrowFloat<T>) run(Op::kSum, Precision::kWide, "wide sum");
+    run(Op::kLogAddExp, Precision::kNative, "log_add_exp");
+  }
+
+  // y[i] = coefficients[i] * y[i-1] + in[i].
+  template <class T>
+  void RunRecurrence(size_t n) {
+    const auto in = AllocateRandom<T>(n);
+    const auto coefficients = AllocateRandom<T>(n);
+    const auto out = Allocate<T>(n);
+    for (const auto kind : {ScanKind::kInclusive, ScanKind::kExclusive}) {
+      prefixd::ScanArgs args = ScanOf(in.get(), out.get(), n);
+      args.op = Op::kLinearRecurrence;
+      args.kind = kind;
+      args.init = prefixd::ScanStart(args.op, args.dtype, kind);
+      args.coefficients = coefficients.get();
+      ScanLine(TypeName<T>() + " linear_recurrence", args);
+    }
   }
 
   // Scans by min or max that also say where each extremum stands.
   template <class T>
-  void RunWithIndices(size_t n, const char* name) {
-    auto* const d_in = Allocate<T>(n);
-    auto* const d_out = Allocate<T>(n);
-    auto* const d_indices = Allocate<uint64_t>(n);
-    Fill<<<2048, 256>>>(d_in, n);
+  void RunWithIndices(size_t n) {
+    const auto in = AllocateRandom<T>(n);
+    const auto out = Allocate<T>(n);
+    const auto indices = Allocate<uint64_t>(n);
     for (const DType index_dtype : {DType::kU32, DType::kU64}) {
-      // The copy moves as many bytes.
-      CopyTime(n * (2 * sizeof(T) + prefixd::SizeOf(index_dtype)) / 2);
       for (const Op op : {Op::kMax, Op::kMin}) {
         for (const bool last_index : {false, true}) {
-          prefixd::ScanArgs args;
-          args.dtype = prefixd::kDTypeOf<T>;
+          prefixd::ScanArgs args = ScanOf(in.get(), out.get(), n);
           args.op = op;
-          args.in = d_in;
-          args.out = d_out;
-          args.num_items = n;
           args.init = prefixd::Neutral(op, args.dtype);
-          args.indices = d_indices;
+          args.indices = indices.get();
           args.index_dtype = index_dtype;
           args.last_index = last_index;
-          Line(std::string("cum") + std::string(prefixd::Name(op)) + (last_index ? " last" : " first") + " index " +
-                   std::string(prefixd::Name(index_dtype)) + " " + name,
-               n, double(n) * prefixd::ItemBytes(args), [&] { Check(lane_->Scan(args)); });
+          Line("cum" + std::string(prefixd::Name(op)) + (last_index ? " last" : " first") + " index " +
+                   std::string(prefixd::Name(index_dtype)) + " " + TypeName<T>(),
+               n, n * prefixd::ItemBytes(args), [&] { return card_.lane().Scan(args); });
         }
       }
     }
-    Check(cudaFree(d_indices));
-    Free(d_in, d_out);
   }
 
   // Many small arrays in one launch, beside as many launches of CUB.
   void RunBatch(size_t num_arrays, size_t num_items) {
-    float* d_in;
-    float* d_out;
     const size_t n = num_arrays * num_items;
-    Check(cudaMalloc(&d_in, n * sizeof(float)));
-    Check(cudaMalloc(&d_out, n * sizeof(float)));
-    Fill<<<2048, 256>>>(d_in, n);
-    const double bytes = 2.0 * n * sizeof(float);
-    CopyTime(n * sizeof(float));
+    const auto in = AllocateRandom<float>(n);
+    const auto out = Allocate<float>(n);
     const std::string shape = std::to_string(num_arrays) + " x " + std::to_string(num_items);
-    Line("batched scan f32 " + shape, n, bytes, [&] {
-      prefixd::ScanArgs args;
-      args.dtype = prefixd::DType::kF32;
-      args.in = d_in;
-      args.out = d_out;
-      args.num_items = num_items;
-      args.num_arrays = num_arrays;
-      args.init = prefixd::ScanStart(args.op, args.dtype, args.kind);
-      Check(lane_->Scan(args));
+    prefixd::ScanArgs args = ScanOf(in.get(), out.get(), num_items);
+    args.num_arrays = num_arrays;
+    Line("batched scan f32 " + shape, n, 2 * n * sizeof(float), [&] { return card_.lane().Scan(args); });
+    CubLine("cub batched scan f32 " + shape, n, 2 * n * sizeof(float), [&](void* d_temp, size_t& temp_bytes) {
+      for (size_t first = 0; first < n; first += num_items) {
+        const cudaError_t error = cub::DeviceScan::InclusiveSum(d_temp, temp_bytes, in.get() + first, out.get() + first,
+                                                                static_cast<int>(num_items));
+        if (error != cudaSuccess) return error;
+      }
+      return cudaSuccess;
     });
-    if (Wanted("cub batched")) {
-      PrintCub("cub batched scan", ("f32 " + shape).c_str(), n, bytes, [&] {
-        for (size_t a = 0; a < num_arrays; ++a) {
-          size_t temp_bytes = kScratchBytes;
-          Check(cub::DeviceScan::InclusiveSum(d_scratch_, temp_bytes, d_in + a * num_items, d_out + a * num_items,
-                                              static_cast<int>(num_items)));
-        }
-      });
-    }
-    Free(d_in, d_out);
   }
 
   template <class T>
-  void RunDifference(size_t n, const char* name) {
-    auto* const d_in = Allocate<T>(n);
-    auto* const d_out = Allocate<T>(n);
-    Fill<<<2048, 256>>>(d_in, n);
-    CopyTime(n * sizeof(T));
+  void RunDifference(size_t n) {
+    const auto in = AllocateRandom<T>(n);
+    const auto out = Allocate<T>(n);
     for (const bool reverse : {false, true}) {
-      Line(std::string("difference ") + (reverse ? "reverse " : "") + name, n, 2.0 * n * sizeof(T), [&] {
-        prefixd::DifferenceArgs args;
-        args.dtype = prefixd::kDTypeOf<T>;
-        args.reverse = reverse;
-        args.in = d_in;
-        args.out = d_out;
-        args.num_items = n;
-        Check(lane_->Difference(args));
-      });
+      const prefixd::DifferenceArgs args = {
+          .dtype = kDTypeOf<T>, .reverse = reverse, .in = in.get(), .out = out.get(), .num_items = n};
+      Line(std::string("difference ") + (reverse ? "reverse " : "") + TypeName<T>(), n, 2 * n * sizeof(T),
+           [&] { return card_.lane().Difference(args); });
     }
-    Free(d_in, d_out);
   }
 
   template <class T>
-  void RunCompact(size_t n, const char* name) {
-    auto* const d_in = Allocate<T>(n);
-    auto* const d_out = Allocate<T>(n);
-    auto* const d_mask = Allocate<uint8_t>(n);
-    Fill<<<2048, 256>>>(d_in, n);
-    FillMask<<<2048, 256>>>(d_mask, n);
-    CopyTime(n * sizeof(T));
-    prefixd::CompactArgs args;
-    args.dtype = prefixd::kDTypeOf<T>;
-    args.comparison = prefixd::Comparison::kGreater;
+  void RunCompact(size_t n) {
+    const auto in = AllocateRandom<T>(n);
+    const auto out = Allocate<T>(n);
+    const auto mask = Allocate<uint8_t>(n);
+    prefixd::FillByteMask<<<2048, 256>>>(mask.get(), n);
+    prefixd::Check(cudaDeviceSynchronize());
+    auto* const d_count = reinterpret_cast<uint64_t*>(card_.d_scratch());
+    prefixd::CompactArgs args = {.dtype = kDTypeOf<T>, .comparison = prefixd::Comparison::kGreater};
     args.value = prefixd::Value::Of(T{0});
-    args.mask = d_mask;
-    args.in = d_in;
+    args.mask = mask.get();
+    args.in = in.get();
     args.num_items = n;
-    args.values = d_out;
-    args.count = reinterpret_cast<uint64_t*>(d_scratch_);
-    for (const auto selector : {prefixd::Selector::kPredicate, prefixd::Selector::kByteMask}) {
-      const bool masked = selector == prefixd::Selector::kByteMask;
-      args.selector = selector;
-      // Half are kept, give or take a millionth.
-      Line(std::string("compact by ") + (masked ? "mask " : "predicate ") + name, n,
-           n * sizeof(T) * 1.5 + (masked ? n : 0), [&] { Check(lane_->Compact(args)); });
+    args.values = out.get();
+    args.count = d_count;
+    const uint64_t num_bytes = n * sizeof(T) * 3 / 2;  // Half are kept, give or take a millionth.
+    Line("compact by predicate " + TypeName<T>(), n, num_bytes, [&] { return card_.lane().Compact(args); });
+    args.selector = prefixd::Selector::kByteMask;
+    Line("compact by mask " + TypeName<T>(), n, num_bytes + n, [&] { return card_.lane().Compact(args); });
+    if constexpr (!prefixd::kIsNarrowFloat<T>) {
+      const auto num_items = static_cast<int64_t>(n);
+      CubLine("cub select if " + TypeName<T>(), n, num_bytes, [&](void* d_temp, size_t& temp_bytes) {
+        return cub::DeviceSelect::If(d_temp, temp_bytes, in.get(), out.get(), d_count, num_items, IsPositive{});
+      });
+      CubLine("cub select flagged " + TypeName<T>(), n, num_bytes + n, [&](void* d_temp, size_t& temp_bytes) {
+        return cub::DeviceSelect::Flagged(d_temp, temp_bytes, in.get(), mask.get(), out.get(), d_count, num_items);
+      });
     }
-    if constexpr (!prefixd::kIsNarrowFloat<T>) CompactByCub(d_in, d_out, d_mask, n, name);
-    Check(cudaFree(d_mask));
-    Free(d_in, d_out);
   }
 
  private:
-  static constexpr size_t kScratchBytes = size_t{64} << 20;
-
-  template <class T>
-  void CompactByCub(const T* d_in, T* d_out, const uint8_t* d_mask, size_t n, const char* name) {
-    if (!Wanted("cub")) return;
-    auto* d_count = static_cast<uint64_t*>(d_scratch_);
-    void* d_temp = d_count + 32;
-    size_t temp_bytes = kScratchBytes - 32 * sizeof(uint64_t);
-    PrintCub("cub select if", name, n, n * sizeof(T) * 1.5, [&] {
-      Check(cub::DeviceSelect::If(d_temp, temp_bytes, d_in, d_out, d_count, static_cast<int64_t>(n), IsPositive{}));
-    });
-    PrintCub("cub select flagged", name, n, n * sizeof(T) * 1.5 + n, [&] {
-      Check(cub::DeviceSelect::Flagged(d_temp, temp_bytes, d_in, d_mask, d_out, d_count, static_cast<int64_t>(n)));
-    });
+  // An inclusive sum.
+  template <class In, class Out>
+  static prefixd::ScanArgs ScanOf(const In* d_in, Out* d_out, size_t n) {
+    prefixd::ScanArgs args = {.dtype = kDTypeOf<In>, .in = d_in, .out = d_out, .num_items = n};
+    args.init = prefixd::ScanStart(args.op, args.dtype, args.kind);
+    return args;
   }
 
   // Both kinds of scan, and the reduce.
   template <class T>
-  void ScanAndReduce(const T* d_in, T* d_out, size_t n, Op op, prefixd::Precision precision, const std::string& what) {
-    for (const auto kind : {prefixd::ScanKind::kInclusive, prefixd::ScanKind::kExclusive}) {
-      prefixd::ScanArgs args;
-      args.dtype = prefixd::kDTypeOf<T>;
+  void ScanAndReduce(const T* d_in, T* d_out, size_t n, Op op, Precision precision, const std::string& what) {
+    for (const auto kind : {ScanKind::kInclusive, ScanKind::kExclusive}) {
+      prefixd::ScanArgs args = ScanOf(d_in, d_out, n);
       args.op = op;
       args.precision = precision;
       args.kind = kind;
-      args.in = d_in;
-      args.out = d_out;
-      args.num_items = n;
       args.init = prefixd::ScanStart(op, args.dtype, kind);
-      Line("scan " + std::string(prefixd::Name(kind)) + " " + what, n, 2.0 * n * sizeof(T),
-           [&] { Check(lane_->Scan(args)); });
+      ScanLine(what, args);
     }
-    prefixd::ReduceArgs args;
-    args.dtype = prefixd::kDTypeOf<T>;
-    args.op = op;
-    args.precision = precision;
-    args.in = d_in;
-    args.num_items = n;
+    prefixd::ReduceArgs args = {.dtype = kDTypeOf<T>, .op = op, .precision = precision, .in = d_in, .num_items = n};
     args.init = {prefixd::Neutral(op, args.StateDType()), prefixd::ReduceState::kNothing};
-    args.state_out = reinterpret_cast<prefixd::ReduceState*>(d_scratch_);
-    Line("reduce " + what, n, 1.0 * n * sizeof(T), [&] { Check(lane_->Reduce(args)); });
+    args.state_out = reinterpret_cast<prefixd::ReduceState*>(card_.d_scratch());
+    Line("reduce " + what, n, n * sizeof(T), [&] { return card_.lane().Reduce(args); });
   }
 
-  template <class T>
-  static T* Allocate(size_t n) {
-    T* d_array;
-    Check(cudaMalloc(&d_array, n * sizeof(T)));
-    return d_array;
-  }
-  void Free(void* d_in, void* d_out) {
-    Check(cudaFree(d_in));
-    Check(cudaFree(d_out));
+  void ScanLine(const std::string& what, const prefixd::ScanArgs& args) {
+    Line("scan " + std::string(prefixd::Name(args.kind)) + " " + what, args.num_items,
+         args.num_items * prefixd::ItemBytes(args), [&] { return card_.lane().Scan(args); });
   }
 
-  bool Wanted(const std::string& what) const { return what.find(filter_) != std::string::npos; }
-
-  // Sets copy_rate_ to that of this many bytes. Where two buffers lie makes up to a tenth of difference: the best of
-  // some.
-  double CopyTime(size_t num_bytes) {
-    double best_us = std::numeric_limits<double>::infinity();
-    for (const size_t padding : {0, 1 << 20, 3 << 20}) {
-      void* d_in;
-      void* d_out;
-      Check(cudaMalloc(&d_in, num_bytes + padding));
-      Check(cudaMalloc(&d_out, num_bytes + padding));
-      best_us = std::min(
-          best_us, MedianOfCuda([&] { Check(cudaMemcpyAsync(d_out, d_in, num_bytes, cudaMemcpyDeviceToDevice)); }));
-      Free(d_in, d_out);
-    }
-    copy_rate_ = 2.0 * num_bytes / best_us;
-    return best_us;
+  void Line(const std::string& what, size_t n, uint64_t num_bytes, const std::function<absl::Status()>& enqueue) {
+    if (IsWanted(what)) card_.Print(what, n, card_.TimeOfLane(enqueue), num_bytes);
   }
 
-  double MedianOfCuda(const std::function<void()>& work) {
-    std::vector<double> times;
-    for (int i = -3; i < kSamples; ++i) {
-      Check(cudaMemcpyAsync(d_flush_, static_cast<std::byte*>(d_flush_) + kFlushBytes / 2, kFlushBytes / 2,
-                            cudaMemcpyDeviceToDevice));
-      Check(cudaEventRecord(begin_));
-      work();
-      Check(cudaEventRecord(end_));
-      Check(cudaEventSynchronize(end_));
-      float ms = 0;
-      Check(cudaEventElapsedTime(&ms, begin_, end_));
-      if (i >= 0) times.push_back(ms * 1e3);
-    }
-    return Median(times);
+  void CubLine(const std::string& what, size_t n, uint64_t num_bytes,
+               const std::function<cudaError_t(void* d_temp, size_t& temp_bytes)>& enqueue) {
+    constexpr size_t kCountBytes = 256;  // A compaction's count is in front.
+    size_t temp_bytes = prefixd::BenchCard::kScratchBytes - kCountBytes;
+    const auto run = [&] { return enqueue(card_.d_scratch() + kCountBytes, temp_bytes); };
+    if (IsWanted(what)) card_.Print(what, n, card_.TimeOfCuda(run), num_bytes);
   }
 
-  void Line(const std::string& what, size_t n, double bytes, const std::function<void()>& enqueue) {
-    if (!Wanted(what)) return;
-    std::vector<double> times;
-    for (int i = -3; i < kSamples; ++i) {
-      Check(lane_->CopyOnDevice(d_flush_, static_cast<std::byte*>(d_flush_) + kFlushBytes / 2, kFlushBytes / 2,
-                                prefixd::CopyTiming::kUntimed));
-      enqueue();
-      Check(lane_->Synchronize());
-      const prefixd::StageTimes stage = lane_->TakeStageTimes();
-      if (i >= 0) times.push_back(stage.kernel_ns.value_or(0) / 1e3);
-    }
-    Print(what, n, Median(times), bytes);
-  }
+  bool IsWanted(const std::string& what) const { return what.find(filter_) != std::string::npos; }
 
-  void PrintCub(const std::string& what, const char* name, size_t n, double bytes, const std::function<void()>& work) {
-    Print(what + " " + name, n, MedianOfCuda(work), bytes);
-  }
-
-  void Print(const std::string& what, size_t n, double us, double bytes) const {
-    std::printf("%-34s %12zu %10.2f %9.1f %7.3f\n", what.c_str(), n, us, bytes / us / 1e3, bytes / us / copy_rate_);
-    std::fflush(stdout);
-  }
-
-  std::string filter_;
-  std::unique_ptr<prefixd::Device> device_;
-  std::unique_ptr<prefixd::Lane> lane_;
-  void* d_flush_ = nullptr;
-  void* d_scratch_ = nullptr;
-  cudaEvent_t begin_ = nullptr;
-  cudaEvent_t end_ = nullptr;
-  double copy_rate_ = 0;
+  const std::string filter_;
+  prefixd::BenchCard card_{"CUB " + std::to_string(CUB_VERSION)};
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  using prefixd::BFloat16;
+  using prefixd::Float16;
   Bench bench(argc > 1 ? argv[1] : "");
-  for (const int log2 : {10, 14, 18, 20, 24, 28}) bench.Run<float>(size_t{1} << log2, "f32");
+  for (const int log2 : {10, 14, 18, 20, 24, 28}) bench.Run<float>(size_t{1} << log2);
   bench.RunBatch(256, 1024);
   const size_t n = size_t{1} << 28;
-  bench.Run<int32_t>(n, "i32");
-  bench.Run<double>(n, "f64");
-  bench.Run<int64_t>(n, "i64");
-  bench.Run<uint8_t>(n, "u8");
-  bench.Run<int16_t>(n, "i16");
-  bench.RunWide<uint8_t, uint32_t>(n, "u8 to u32");
-  bench.RunWide<int16_t, int32_t>(n, "i16 to i32");
-  bench.RunWide<float, double>(n, "f32 to f64");
-  bench.RunFloats<float>(n, "f32");
-  bench.RunFloats<double>(n, "f64");
-  bench.RunFloats<prefixd::Float16>(n, "f16");
-  bench.RunFloats<prefixd::BFloat16>(n, "bf16");
-  bench.RunWide<prefixd::Float16, float>(n, "f16 to f32");
-  bench.RunWide<prefixd::BFloat16, float>(n, "bf16 to f32");
-  bench.Run<float>(size_t{1} << 30, "f32");
-  bench.Run<uint8_t>((size_t{1} << 32) + 17, "u8");
-  for (const int log2 : {14, 16, 18, 20, 28}) bench.RunWithIndices<float>(size_t{1} << log2, "f32");
-  bench.RunWithIndices<double>(n, "f64");
-  bench.RunWithIndices<int32_t>(n, "i32");
-  bench.RunWithIndices<prefixd::BFloat16>(n, "bf16");
-  bench.RunWithIndices<uint8_t>(n, "u8");
-  bench.RunDifference<float>(n, "f32");
-  bench.RunDifference<double>(n, "f64");
-  bench.RunDifference<prefixd::Float16>(n, "f16");
-  bench.RunDifference<int16_t>(n, "i16");
-  bench.RunDifference<uint8_t>(n, "u8");
-  bench.RunCompact<float>(n, "f32");
-  bench.RunCompact<int64_t>(n, "i64");
-  bench.RunCompact<prefixd::Float16>(n, "f16");
+  bench.Run<int8_t>(n);
+  bench.Run<uint8_t>(n);
+  bench.Run<int16_t>(n);
+  bench.Run<uint16_t>(n);
+  bench.Run<int32_t>(n);
+  bench.Run<uint32_t>(n);
+  bench.Run<int64_t>(n);
+  bench.Run<uint64_t>(n);
+  bench.Run<double>(n);
+  bench.Run<Float16>(n);
+  bench.Run<BFloat16>(n);
+  bench.RunWidening<uint8_t, uint32_t>(n);
+  bench.RunWidening<int16_t, int32_t>(n);
+  bench.RunWidening<float, double>(n);
+  bench.RunWidening<Float16, float>(n);
+  bench.RunWidening<BFloat16, float>(n);
+  bench.RunFloats<float>(n);
+  bench.RunFloats<double>(n);
+  bench.RunFloats<Float16>(n);
+  bench.RunFloats<BFloat16>(n);
+  bench.RunRecurrence<float>(n);
+  bench.RunRecurrence<double>(n);
+  bench.Run<float>(size_t{1} << 30);
+  bench.Run<uint8_t>((size_t{1} << 32) + 17);
+  for (const int log2 : {14, 16, 18, 20, 28}) bench.RunWithIndices<float>(size_t{1} << log2);
+  bench.RunWithIndices<double>(n);
+  bench.RunWithIndices<int32_t>(n);
+  bench.RunWithIndices<BFloat16>(n);
+  bench.RunWithIndices<uint8_t>(n);
+  bench.RunDifference<float>(n);
+  bench.RunDifference<double>(n);
+  bench.RunDifference<Float16>(n);
+  bench.RunDifference<int16_t>(n);
+  bench.RunDifference<uint8_t>(n);
+  bench.RunCompact<float>(n);
+  bench.RunCompact<int64_t>(n);
+  bench.RunCompact<Float16>(n);
 }

@@ -2,42 +2,31 @@
 //
 //   segments_bench [SEED]     of the lengths; 1 unless said
 //
-// Each time is the median of 11 by events. "share" is the rate of the elements that are read and written over that of a
-// device-to-device copy of as many, from the same run. By keys the runs of equal keys are found, too.
+// 2^28 elements. Each time is the median of 21 by events, the L2 cache flushed before each. "share" is the time of a
+// device-to-device copy that moves as many bytes as the elements in and out have, from the same run, over the figure's.
+// By keys the runs of equal keys are found, too.
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cub/cub.cuh>
 #include <functional>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/device.h"
 #include "tests/bench/cuda_bench.h"
+#include "tests/bench/fill.cuh"
 
 namespace {
 
+using prefixd::Allocate;
 using prefixd::Check;
-using prefixd::Median;
 
-constexpr int kSamples = 11;
 constexpr uint64_t kItems = uint64_t{1} << 28;
-constexpr size_t kScratchBytes = size_t{256} << 20;
 
-template <class T>
-__global__ void Fill(T* out) {
-  for (uint64_t i = blockIdx.x * uint64_t{blockDim.x} + threadIdx.x; i < kItems;
-       i += uint64_t{gridDim.x} * blockDim.x) {
-    uint64_t z = (i + 1) * 0x9e3779b97f4a7c15;
-    z ^= z >> 29;
-    out[i] = static_cast<T>(static_cast<int64_t>(z) >> 40);
-  }
-}
 // A key for each element: the number of its segment, of which one block has some.
 __global__ void FillKeys(const uint64_t* offsets, uint64_t num_segments, uint32_t* keys) {
   for (uint64_t segment = blockIdx.x; segment < num_segments; segment += gridDim.x) {
@@ -47,13 +36,6 @@ __global__ void FillKeys(const uint64_t* offsets, uint64_t num_segments, uint32_
   }
 }
 
-template <class T>
-T* Allocate(uint64_t n) {
-  void* d_array = nullptr;
-  Check(cudaMalloc(&d_array, n * sizeof(T)));
-  return static_cast<T*>(d_array);
-}
-
 struct Shape {
   std::string name;
   std::function<uint64_t(uint64_t segment)> length;
@@ -61,117 +43,73 @@ struct Shape {
 
 class Bench {
  public:
-  Bench() : device_(Check(prefixd::OpenDevice("cuda:0"))), lane_(Check(device_->CreateLane())) {
-    Check(cudaEventCreate(&begin_));
-    Check(cudaEventCreate(&end_));
-    d_scratch_ = Allocate<unsigned char>(kScratchBytes);
-  }
+  explicit Bench(uint64_t seed)
+      : card_("CUB " + std::to_string(CUB_VERSION) + ", lengths by seed " + std::to_string(seed)) {}
 
   template <class T>
-  void Run(const char* type, const std::vector<Shape>& shapes) {
-    auto* const d_in = Allocate<T>(kItems);
-    auto* const d_out = Allocate<T>(kItems);
-    Fill<<<2048, 256>>>(d_in);
-    const double copy_us =
-        MedianOfCuda([&] { Check(cudaMemcpyAsync(d_out, d_in, kItems * sizeof(T), cudaMemcpyDeviceToDevice)); });
-    copy_rate_ = 2.0 * kItems * sizeof(T) / copy_us;
+  void Run(const std::string& type, const std::vector<Shape>& shapes) {
+    const auto in = prefixd::AllocateRandom<T>(kItems);
+    const auto out = Allocate<T>(kItems);
     for (const Shape& shape : shapes) {
       std::vector<uint64_t> offsets = {0};
       while (offsets.back() < kItems) {
         offsets.push_back(std::min(kItems, offsets.back() + shape.length(offsets.size() - 1)));
       }
-      RunShape(std::string(type) + ", " + shape.name, d_in, d_out, offsets);
+      RunShape(type + ", " + shape.name, in.get(), out.get(), offsets);
     }
-    Check(cudaFree(d_in));
-    Check(cudaFree(d_out));
   }
 
  private:
   template <class T>
-  void RunShape(const std::string& name, T* d_in, T* d_out, const std::vector<uint64_t>& offsets) {
-    const uint64_t num_segments = offsets.size() - 1;
-    auto* const d_offsets = Allocate<uint64_t>(offsets.size());
-    auto* const d_keys = Allocate<uint32_t>(kItems);
-    Check(cudaMemcpy(d_offsets, offsets.data(), offsets.size() * sizeof(uint64_t), cudaMemcpyHostToDevice));
-    FillKeys<<<4096, 128>>>(d_offsets, num_segments, d_keys);
+  void RunShape(const std::string& name, const T* d_in, T* d_out, const std::vector<uint64_t>& h_offsets) {
+    const uint64_t num_segments = h_offsets.size() - 1;
+    const auto offsets = Allocate<uint64_t>(h_offsets.size());
+    const auto keys = Allocate<uint32_t>(kItems);
+    Check(cudaMemcpy(offsets.get(), h_offsets.data(), h_offsets.size() * sizeof(uint64_t), cudaMemcpyHostToDevice));
+    FillKeys<<<4096, 128>>>(offsets.get(), num_segments, keys.get());
     Check(cudaDeviceSynchronize());
-    const double read = kItems * sizeof(T);
     prefixd::ScanArgs scan = {.dtype = prefixd::kDTypeOf<T>, .in = d_in, .out = d_out, .num_items = kItems};
     scan.num_arrays = num_segments;
-    scan.offsets = d_offsets;
+    scan.offsets = offsets.get();
     scan.init = prefixd::ScanStart(scan.op, scan.dtype, scan.kind);
     prefixd::ReduceArgs reduce = {.dtype = prefixd::kDTypeOf<T>, .in = d_in, .num_items = kItems};
     reduce.num_arrays = num_segments;
-    reduce.offsets = d_offsets;
+    reduce.offsets = offsets.get();
     reduce.init = {prefixd::Neutral(reduce.op, reduce.StateDType()), prefixd::ReduceState::kNothing};
     reduce.values = d_out;
-    Print("scan " + name, MedianOfLane([&] { Check(lane_->Scan(scan)); }), 2 * read);
-    Print("reduce " + name, MedianOfLane([&] { Check(lane_->Reduce(reduce)); }), read);
-    Print("cub segmented reduce " + name, MedianOfCuda([&] {
-            size_t temp_bytes = kScratchBytes;
-            Check(cub::DeviceSegmentedReduce::Sum(d_scratch_, temp_bytes, d_in, d_out,
-                                                  static_cast<int64_t>(num_segments), d_offsets, d_offsets + 1));
-          }),
+    const uint64_t read = kItems * sizeof(T);
+    size_t temp_bytes = prefixd::BenchCard::kScratchBytes;
+    Print("scan " + name, card_.TimeOfLane([&] { return card_.lane().Scan(scan); }), 2 * read);
+    Print("reduce " + name, card_.TimeOfLane([&] { return card_.lane().Reduce(reduce); }), read);
+    Print("cub segmented reduce " + name, card_.TimeOfCuda([&] {
+      return cub::DeviceSegmentedReduce::Sum(card_.d_scratch(), temp_bytes, d_in, d_out,
+                                             static_cast<int64_t>(num_segments), offsets.get(), offsets.get() + 1);
+    }),
           read);
-    auto* const d_found = Allocate<uint64_t>(kItems + 1);
-    const prefixd::RunsArgs runs = {.dtype = prefixd::DType::kU32,
-                                    .keys = d_keys,
-                                    .num_items = kItems,
-                                    .scratch = d_scratch_,
-                                    .offsets = d_found,
-                                    .num_offsets = reinterpret_cast<uint64_t*>(d_scratch_ + kScratchBytes / 2)};
-    scan.offsets = d_found;
-    Print("scan by keys " + name, MedianOfLane([&] {
-            Check(lane_->FindRuns(runs));
-            Check(lane_->Scan(scan));
-          }),
+    const auto found = Allocate<uint64_t>(kItems + 1);
+    const prefixd::RunsArgs runs = {
+        .dtype = prefixd::DType::kU32,
+        .keys = keys.get(),
+        .num_items = kItems,
+        .scratch = card_.d_scratch(),
+        .offsets = found.get(),
+        .num_offsets = reinterpret_cast<uint64_t*>(card_.d_scratch() + prefixd::BenchCard::kScratchBytes / 2)};
+    scan.offsets = found.get();
+    Print("scan by keys " + name, card_.TimeOfLane([&] {
+      const absl::Status status = card_.lane().FindRuns(runs);
+      return status.ok() ? card_.lane().Scan(scan) : status;
+    }),
           2 * read);
-    Print("cub scan by key " + name, MedianOfCuda([&] {
-            size_t temp_bytes = kScratchBytes;
-            Check(cub::DeviceScan::InclusiveSumByKey(d_scratch_, temp_bytes, d_keys, d_in, d_out,
-                                                     static_cast<int64_t>(kItems)));
-          }),
+    Print("cub scan by key " + name, card_.TimeOfCuda([&] {
+      return cub::DeviceScan::InclusiveSumByKey(card_.d_scratch(), temp_bytes, keys.get(), d_in, d_out,
+                                                static_cast<int64_t>(kItems));
+    }),
           2 * read);
-    Check(cudaFree(d_found));
-    Check(cudaFree(d_keys));
-    Check(cudaFree(d_offsets));
   }
 
-  double MedianOfCuda(const std::function<void()>& work) {
-    std::vector<double> times;
-    for (int i = -2; i < kSamples; ++i) {
-      Check(cudaEventRecord(begin_));
-      work();
-      Check(cudaEventRecord(end_));
-      Check(cudaEventSynchronize(end_));
-      float ms = 0;
-      Check(cudaEventElapsedTime(&ms, begin_, end_));
-      if (i >= 0) times.push_back(ms * 1e3);
-    }
-    return Median(std::move(times));
-  }
-  double MedianOfLane(const std::function<void()>& enqueue) {
-    std::vector<double> times;
-    for (int i = -2; i < kSamples; ++i) {
-      enqueue();
-      Check(lane_->Synchronize());
-      const prefixd::StageTimes stage = lane_->TakeStageTimes();
-      if (i >= 0) times.push_back(static_cast<double>(stage.kernel_ns.value_or(0)) / 1e3);
-    }
-    return Median(std::move(times));
-  }
+  void Print(const std::string& what, double us, uint64_t num_bytes) { card_.Print(what, kItems, us, num_bytes); }
 
-  void Print(const std::string& what, double us, double num_bytes) const {
-    std::printf("%-48s %9.1f us %7.3f\n", what.c_str(), us, num_bytes / us / copy_rate_);
-    std::fflush(stdout);
-  }
-
-  std::unique_ptr<prefixd::Device> device_;
-  std::unique_ptr<prefixd::Lane> lane_;
-  cudaEvent_t begin_ = nullptr;
-  cudaEvent_t end_ = nullptr;
-  unsigned char* d_scratch_ = nullptr;
-  double copy_rate_ = 0;
+  prefixd::BenchCard card_;
 };
 
 }  // namespace
@@ -179,10 +117,6 @@ class Bench {
 int main(int argc, char** argv) {
   const uint64_t seed = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1;
   std::mt19937_64 random(seed);
-  cudaDeviceProp properties;
-  Check(cudaGetDeviceProperties(&properties, 0));
-  std::printf("# %s, CUB %d, 2^28 elements, lengths by seed %llu; share of the copy\n", properties.name, CUB_VERSION,
-              static_cast<unsigned long long>(seed));
   const std::vector<Shape> shapes = {
       {"1 to 536", [&](uint64_t) { return 1 + random() % 536; }},
       {"2^27, then 128", [](uint64_t segment) { return segment == 0 ? uint64_t{1} << 27 : 128; }},
@@ -190,7 +124,7 @@ int main(int argc, char** argv) {
       {"1 to 200,000", [&](uint64_t) { return 1 + random() % 200'000; }},
       {"1 to 160", [&](uint64_t) { return 1 + random() % 160; }},
       {"1 to 32", [&](uint64_t) { return 1 + random() % 32; }}};
-  Bench bench;
+  Bench bench(seed);
   bench.Run<float>("f32", shapes);
   bench.Run<double>("f64", {shapes[0], shapes[1]});
 }
