@@ -2,7 +2,7 @@
 
     bars.py BIN_DIR
 
-Runs those benchmarks of the kernels that are in BIN_DIR, and torch_peer.py if torch is installed, one after the other.
+Runs torch_peer.py if torch is installed, and those benchmarks of the kernels that are in BIN_DIR, one after the other.
 What they print goes to stderr as it comes, the table to stdout. Figures are shares of a device-to-device copy that
 moves as many bytes, from the same run, unless they say over what they are. A program that prints less than its figures,
 or something else, ends this one.
@@ -31,10 +31,11 @@ FORMS = [
     *(f"compact by predicate {t}, {how}" for t in FORM_TYPES for how in (*SHIFTS, "indices u32", "indices u64")),
     *(f"compact by byte mask {t}, in + 1, out + 1, mask + 1" for t in FORM_TYPES),
     *(f"compact by bit mask {t}" for t in FORM_TYPES),
-    *(f"compact by {how} {t}" for how in ("predicate", "byte mask") for t in ("i16", "u8", "f16")),
+    *(f"compact by {how} {t}, beside f32" for how in ("predicate", "byte mask") for t in ("i16", "u8", "f16")),
 ]
 
-FIGURE = re.compile(r"(?P<what>\S.*?) +(?P<items>\d+) +(?P<us>[\d.]+) +[\d.]+ +(?P<share>[\d.]+)( +(?P<ratio>[\d.]+))?")
+FIGURE = re.compile(
+    r"(?P<what>\S.*?) +(?P<items>\d+) +(?P<us>\d+\.\d\d) +\d+\.\d +(?P<share>\d+\.\d{3})( +(?P<ratio>\d+\.\d{3}))?")
 HEAD = re.compile(r"#.*|what +items +us +GB/s +share")
 MATRIX_TYPE = re.compile(r"(\w+): copy .* us, scan of one array .*")
 MATRIX_ROW = re.compile(r" *(\d+) +(\d+) +([\d.]+) +([\d.]+|-)( +([\d.]+|-)){4}")
@@ -77,7 +78,7 @@ class Output:
                 sys.exit(f"bars: {self.program} printed what is no figure: {line}")
 
     def read_matrix(self, lines):
-        """Of matrices, scans alone."""
+        """Keeps the scans of matrices, and nothing else."""
         dtype = None
         for line in lines:
             if found := MATRIX_TYPE.fullmatch(line):
@@ -130,7 +131,8 @@ class Row:
     at_most: bool = False
 
 
-def one(outputs):
+def one(_):
+    """What is over itself."""
     return 1.0
 
 
@@ -185,7 +187,7 @@ def cells(row, outputs):
             values.append(str(reason))
     seen = values[0]
     reached = "-" if isinstance(seen, str) else "yes" if (seen <= row.bar if row.at_most else seen >= row.bar) else "no"
-    bar = f"{'<= ' if row.at_most else ''}{row.bar:.5g}"
+    bar = f"{'<= ' if row.at_most else ''}{row.bar:g}"
     return [row.figure, bar, *(v if isinstance(v, str) else f"{v:.3f}" for v in values), reached]
 
 
@@ -202,7 +204,7 @@ def table(outputs):
 def run(program, *command):
     print(f"# {program}", file=sys.stderr)
     lines = []
-    with subprocess.Popen([*command], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             sys.stderr.write(line)
             lines.append(line)
@@ -218,15 +220,15 @@ def main():
     query = ["nvidia-smi", "--id=0", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     card, driver = subprocess.run(query, check=True, capture_output=True, text=True).stdout.strip().split(", ")
     outputs = Outputs()
+    if importlib.util.find_spec("torch"):
+        outputs["torch_peer"] = run("torch_peer", sys.executable, HERE / "torch_peer.py")
+    else:
+        print("# torch is not installed", file=sys.stderr)
     for program, arguments in BENCHMARKS.items():
         if (bin_dir / program).is_file():
             outputs[program] = run(program, bin_dir / program, *arguments)
         else:
             print(f"# {bin_dir} has no {program}", file=sys.stderr)
-    if importlib.util.find_spec("torch"):
-        outputs["torch_peer"] = run("torch_peer", sys.executable, HERE / "torch_peer.py")
-    else:
-        print("# torch is not installed", file=sys.stderr)
     peers = re.findall(r"(?:CUB|torch) [\w.+]+", ", ".join(output.head for output in outputs.values()))
     print("# " + ", ".join([card, f"driver {driver}", *dict.fromkeys(peers), f"{datetime.date.today()}"]))
     print(*table(outputs), sep="\n")

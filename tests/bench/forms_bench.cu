@@ -89,9 +89,9 @@ class Bench {
     const Arrays<uint8_t> u8;
     const Arrays<prefixd::Float16> f16;
     for (const Selector selector : {Selector::kPredicate, Selector::kByteMask}) {
-      Compare(CompactForm(CompactOf(f32, selector)),
-              {CompactForm(CompactOf(i16, selector)), CompactForm(CompactOf(u8, selector)),
-               CompactForm(CompactOf(f16, selector))});
+      Compare(CompactForm(CompactOf(f32, selector)), {CompactForm(CompactOf(i16, selector), ", beside f32"),
+                                                      CompactForm(CompactOf(u8, selector), ", beside f32"),
+                                                      CompactForm(CompactOf(f16, selector), ", beside f32")});
     }
   }
 
