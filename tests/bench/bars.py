@@ -84,9 +84,9 @@ class Output:
             if found := MATRIX_TYPE.fullmatch(line):
                 dtype = found[1]
             elif found := MATRIX_ROW.fullmatch(line):
-                for axis, share in (("rows", found[3]), ("columns", found[4])):
-                    if share != "-":
-                        self.add((f"{dtype} along {axis}, {found[1]} x {found[2]}", ITEMS), Figure(share=float(share)))
+                for axis, text in (("rows", found[3]), ("columns", found[4])):
+                    if text != "-":
+                        self.add((f"{dtype} along {axis}, {found[1]} x {found[2]}", ITEMS), Figure(share=float(text)))
 
     def __getitem__(self, key):
         if key[0] in self.left_out:
@@ -146,7 +146,8 @@ def rows():
         yield Row(f"segmented scan {what}", 0.85, segments(f"scan {what}"))
         yield Row(f"scan by keys {what}, speed over CUB's", 1.3,
                   over("segments_bench", f"cub scan by key {what}", "segments_bench", f"scan by keys {what}"), cub=one)
-        yield Row(f"segmented reduce {what}", 0.90, segments(f"reduce {what}"), segments(f"cub segmented reduce {what}"),
+        yield Row(f"segmented reduce {what}", 0.90, segments(f"reduce {what}"),
+                  segments(f"cub segmented reduce {what}"),
                   torch(f"torch segment_reduce {what}") if shape == "1 to 536" else None)
     for t in ("f32", "f64"):
         yield Row(f"linear recurrence {t}", 0.93, kernels(f"scan inclusive {t} linear_recurrence"))
@@ -163,12 +164,13 @@ def rows():
               over("torch_peer", "torch cummax f32", "kernels_bench", "cummax first index u64 f32"), torch=one)
     for t in DTYPES:
         for op in ("min", "max"):
-            yield Row(f"scan {t} {op}", 0.93, kernels(f"scan inclusive {t} {op}"))
-    yield Row("scan f32 sum", 0.975, kernels("scan inclusive f32 sum"), kernels("cub scan inclusive f32"),
+            by_cub = None if t in ("f16", "bf16") else kernels(f"cub scan inclusive {t} {op}")
+            yield Row(f"scan {t} {op}", 0.93, kernels(f"scan inclusive {t} {op}"), by_cub)
+    yield Row("scan f32 sum", 0.975, kernels("scan inclusive f32 sum"), kernels("cub scan inclusive f32 sum"),
               torch("torch cumsum f32"))
     for log2_items, bar in ((18, 0.70), (20, 0.78)):
         yield Row(f"scan f32 sum, 2^{log2_items}, time over CUB's", bar,
-                  over("kernels_bench", "scan inclusive f32 sum", "kernels_bench", "cub scan inclusive f32",
+                  over("kernels_bench", "scan inclusive f32 sum", "kernels_bench", "cub scan inclusive f32 sum",
                        1 << log2_items), cub=one, at_most=True)
     yield Row("scan f32 log_add_exp", 0.60, kernels("scan inclusive log_add_exp f32"),
               torch=torch("torch logcumsumexp f32"))

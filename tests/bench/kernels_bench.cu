@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <cub/cub.cuh>
+#include <cuda/functional>
+#include <cuda/std/functional>
 #include <functional>
 #include <string>
 #include <utility>
@@ -54,9 +56,16 @@ class Bench {
                     TypeName<T>() + " " + std::string(prefixd::Name(op)));
     }
     if constexpr (!prefixd::kIsNarrowFloat<T>) {
-      CubLine("cub scan inclusive " + TypeName<T>(), n, num_bytes, [&](void* d_temp, size_t& temp_bytes) {
-        return cub::DeviceScan::InclusiveSum(d_temp, temp_bytes, in.get(), out.get(), static_cast<int64_t>(n));
-      });
+      const auto scan_by_cub = [&](const std::string& name, auto op) {
+        CubLine("cub scan inclusive " + TypeName<T>() + " " + name, n, num_bytes,
+                [&](void* d_temp, size_t& temp_bytes) {
+                  return cub::DeviceScan::InclusiveScan(d_temp, temp_bytes, in.get(), out.get(), op,
+                                                        static_cast<int64_t>(n));
+                });
+      };
+      scan_by_cub("sum", cuda::std::plus<>{});
+      scan_by_cub("min", cuda::minimum<>{});
+      scan_by_cub("max", cuda::maximum<>{});
       CubLine("cub reduce " + TypeName<T>(), n, num_bytes / 2, [&](void* d_temp, size_t& temp_bytes) {
         return cub::DeviceReduce::Sum(d_temp, temp_bytes, in.get(), out.get(), static_cast<int64_t>(n));
       });
