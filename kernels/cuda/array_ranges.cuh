@@ -147,6 +147,36 @@ class ArrayStates {
     return {array, before, previous};
   }
 
+  // Where only the value of the whole array is wanted: the value of a tile that is not the last, and if it is the last
+  // of its group, that of the group. Called by a warp.
+  template <class Operator, class Item>
+  __device__ void PublishForFold(uint64_t tile, Item value, Item neutral) const {
+    const uint64_t group = tile / kJoinSlots;
+    if (tile % kJoinSlots != kJoinSlots - 1) {
+      if (LaneOfWarp() == 0) Publish(tile, value);
+      return;
+    }
+    const Item before =
+        WarpTree<Operator>(Await(TileState(group * kJoinSlots + LaneOfWarp()), LaneOfWarp() < kJoinSlots - 1, neutral));
+    if (LaneOfWarp() == 0) states_.Publish(GroupState(group), epoch_, Operator::Combine(before, value));
+  }
+  // The value of the array. value: that of its last tile. Called by a warp.
+  template <class Operator, class Item>
+  __device__ Item Fold(uint64_t tile, Item value, Item start, Item neutral) const {
+    const uint64_t num_groups = tile / kJoinSlots;
+    const auto slot = static_cast<int>(tile % kJoinSlots);
+    const Item before =
+        WarpTree<Operator>(Await(TileState(num_groups * kJoinSlots + LaneOfWarp()), LaneOfWarp() < slot, neutral));
+    Item array = start;
+    for (uint64_t first = 0; first < num_groups; first += kWarpThreads) {
+      const uint64_t group = first + LaneOfWarp();
+      const Item groups = Await(GroupState(group), group < num_groups, neutral);
+#pragma unroll
+      for (int g = 0; g < kWarpThreads; ++g) array = Operator::Combine(array, ShuffleFrom(groups, g));
+    }
+    return Operator::Combine(array, Operator::Combine(before, value));
+  }
+
  private:
   // The last group up to `group`, and not before the 31 before it, before which somebody knows the value of the array.
   template <class Item>

@@ -127,7 +127,8 @@ template <class T>
 __global__ void CarryKernel(const CarryParams<T> p) {
   const uint64_t index =
       p.index_is_u32 ? *static_cast<const uint32_t*>(p.index) : *static_cast<const uint64_t*>(p.index);
-  *p.carry = {ValueOf(static_cast<Accumulator<T>>(*p.extremum)), index};
+  // Conversion gives a NaN other bits.
+  *p.carry = {ValueOf(Canonical(static_cast<Accumulator<T>>(*p.extremum))), index};
 }
 
 }  // namespace

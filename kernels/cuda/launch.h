@@ -140,8 +140,21 @@ inline uint64_t NumLaunches(const ScanArgs& args, const LaunchContext& context) 
   if (RingScansSegments(args, context)) return 2;
   return AreShort(args.num_items, args.num_arrays) ? 2 : 3;
 }
+// Whether range_reduce.cuh reduces these segments, or rows. It takes longer to begin than to reduce few, and nothing is
+// faster than row_reduce.cuh where warps have whole tiles that are aligned.
+inline bool RangesReduce(const ReduceArgs& args) {
+  constexpr uint64_t kMinBytes = uint64_t{16} << 20;
+  constexpr uint64_t kMaxMeanItems = 16'384;
+  if (args.values == nullptr || args.order != BatchOrder::kOneByOne) return false;
+  const bool has_offsets = args.offsets != nullptr;
+  const uint64_t all_items = has_offsets ? args.num_items : args.num_items * args.num_arrays;
+  if (all_items * SizeOf(args.dtype) < kMinBytes || AreShort(all_items, args.num_arrays)) return false;
+  if (SizeOf(args.dtype) < 4) return true;
+  if (has_offsets) return all_items / args.num_arrays < kMaxMeanItems;
+  return !IsBulkAligned(args.in) || args.num_items * SizeOf(args.dtype) % kBulkAlignment != 0;
+}
 inline uint64_t NumLaunches(const ReduceArgs& args) {
-  if (args.offsets == nullptr || !AreShort(args.num_items, args.num_arrays)) return 1;
+  if (args.offsets == nullptr || !(AreShort(args.num_items, args.num_arrays) || RangesReduce(args))) return 1;
   return args.num_arrays < kFilledArrays ? 2 : 3;
 }
 

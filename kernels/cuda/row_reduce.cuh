@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/array_reduce.cuh"
+#include "kernels/cuda/range_reduce.cuh"
 #include "kernels/cuda/slot_table.cuh"
 #include "kernels/cuda/tile_io.cuh"
 #include "kernels/cuda/warp_join.cuh"
@@ -326,6 +327,7 @@ cudaError_t LaunchRowReduce(const ReduceArgs& args, LaunchContext* context) {
     if (lanes <= 16) return LaunchShortRowReduce<In, Out, kOp, 16>(params, context);
     return LaunchShortRowReduce<In, Out, kOp, 32>(params, context);
   }
+  if (RangesReduce(args)) return LaunchRangeReduce<In, Out, kOp>(args, context);
   // Enough for a warp to be worth its start, and not so many that some warps are left alone at the end.
   constexpr uint64_t kWarpBytes = 16'384;
   const uint64_t mean_items =

@@ -22,6 +22,7 @@ constexpr int kWarps = kRunsPartItems / kWarpItems;
 struct RunsParams {
   const void* keys;
   uint64_t num_items;
+  uint32_t num_tiles;
   bool aligned;      // Keys can be loaded four by four.
   uint64_t* counts;  // For each tile: how many runs begin in it, then how many begin up to its end.
   uint32_t* words;   // kWarpThreads for each warp of each tile.
@@ -80,34 +81,65 @@ __global__ void __launch_bounds__(kWarps* kWarpThreads) FindRunsKernel(const Run
   p.counts[blockIdx.x] = sum;
 }
 
-__global__ void __launch_bounds__(kWarps* kWarpThreads) TakeOffsetsKernel(const RunsParams p) {
-  __shared__ uint32_t s_counts[kWarps];
-  const uint32_t lanes_word = p.words[FirstWord() + LaneOfWarp()];
-  const uint32_t count = WarpTotal<CountSum>(static_cast<uint32_t>(__popc(lanes_word)));
-  if (LaneOfWarp() == 0) s_counts[WarpOfBlock()] = count;
-  __syncthreads();
-  uint64_t rank = blockIdx.x > 0 ? p.counts[blockIdx.x - 1] : 0;
-  for (int warp = 0; warp < WarpOfBlock(); ++warp) rank += s_counts[warp];
-  const uint32_t lanes_before = (1u << LaneOfWarp()) - 1;
+// A warp has a tile, a lane two rows. Where runs are long, a lane writes the offsets of its rows; else the warp writes
+// those of one row after the other.
+constexpr int kTakeWarps = 8;
+constexpr int kLaneRows = kWarps * kRows / kWarpThreads;
+constexpr int kMaxLaneRuns = 16;
+
+__global__ void __launch_bounds__(kTakeWarps* kWarpThreads) TakeOffsetsKernel(const RunsParams p) {
+  const uint32_t tile = blockIdx.x * kTakeWarps + WarpOfBlock();
+  if (tile >= p.num_tiles) return;
+  const auto* const pairs = reinterpret_cast<const uint2*>(p.words + uint64_t{tile} * kWarps * kWarpThreads);
+  uint32_t words[kLaneRows][4];
+  uint32_t counts[kLaneRows] = {};
+  uint32_t lane_count = 0;
 #pragma unroll
-  for (int row = 0; row < kRows; ++row) {
-    uint32_t words[4];
-    int num_before = 0, num_in_row = 0;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      words[i] = ShuffleFrom(lanes_word, 4 * row + i);
-      num_before += __popc(words[i] & lanes_before);
-      num_in_row += __popc(words[i]);
-    }
-    uint64_t* next = p.offsets + rank + num_before;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if ((words[i] >> LaneOfWarp() & 1) != 0) *next++ = FirstItem() + row * kRowItems + i;
-    }
-    rank += num_in_row;
+  for (int i = 0; i < 2 * kLaneRows; ++i) {
+    const uint2 pair = pairs[LaneOfWarp() * 2 * kLaneRows + i];
+    words[i / 2][i % 2 * 2] = pair.x;
+    words[i / 2][i % 2 * 2 + 1] = pair.y;
+    counts[i / 2] += __popc(pair.x) + __popc(pair.y);
   }
-  if (blockIdx.x != gridDim.x - 1 || threadIdx.x > 0) return;
-  const uint64_t num_runs = p.counts[blockIdx.x];
+#pragma unroll
+  for (const uint32_t count : counts) lane_count += count;
+  uint64_t* next = p.offsets + (tile > 0 ? p.counts[tile - 1] : 0) + WarpTrees<CountSum>(lane_count) - lane_count;
+  const uint64_t tile_item = uint64_t{tile} * kRunsPartItems;
+  if (__all_sync(kAllLanes, lane_count <= kMaxLaneRuns)) {
+#pragma unroll
+    for (int row = 0; row < kLaneRows; ++row) {
+      const uint32_t(&word_of)[4] = words[row];
+      const uint64_t row_item = tile_item + (LaneOfWarp() * kLaneRows + row) * kRowItems;
+      for (uint32_t lanes = word_of[0] | word_of[1] | word_of[2] | word_of[3]; lanes != 0; lanes &= lanes - 1) {
+        const int lane = __ffs(static_cast<int>(lanes)) - 1;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if ((word_of[i] >> lane & 1) != 0) *next++ = row_item + 4 * lane + i;
+        }
+      }
+    }
+  } else {
+    const uint32_t lanes_before = (1u << LaneOfWarp()) - 1;
+#pragma unroll
+    for (int row = 0; row < kLaneRows; ++row) {
+#pragma unroll 4
+      for (int lane = 0; lane < kWarpThreads; ++lane) {
+        const uint32_t word_of[] = {ShuffleFrom(words[row][0], lane), ShuffleFrom(words[row][1], lane),
+                                    ShuffleFrom(words[row][2], lane), ShuffleFrom(words[row][3], lane)};
+        auto* place = reinterpret_cast<uint64_t*>(ShuffleFrom(reinterpret_cast<uintptr_t>(next), lane));
+#pragma unroll
+        for (const uint32_t word : word_of) place += __popc(word & lanes_before);
+        const uint64_t item = tile_item + (lane * kLaneRows + row) * kRowItems + 4 * LaneOfWarp();
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if ((word_of[i] >> LaneOfWarp() & 1) != 0) *place++ = item + i;
+        }
+      }
+      next += counts[row];
+    }
+  }
+  if (tile != p.num_tiles - 1 || LaneOfWarp() > 0) return;
+  const uint64_t num_runs = p.counts[tile];
   p.offsets[num_runs] = p.num_items;
   *p.num_offsets = num_runs + 1;
 }
@@ -121,6 +153,7 @@ cudaError_t LaunchFindRuns(const RunsArgs& args, LaunchContext* context) {
   auto* const counts = static_cast<uint64_t*>(args.scratch);
   RunsParams params = {.keys = args.keys,
                        .num_items = args.num_items,
+                       .num_tiles = num_tiles,
                        .aligned = false,
                        .counts = counts,
                        .words = reinterpret_cast<uint32_t*>(counts + num_tiles),
@@ -139,7 +172,8 @@ cudaError_t LaunchFindRuns(const RunsArgs& args, LaunchContext* context) {
   scan.num_items = num_tiles;
   scan.init = Neutral(Op::kSum, DType::kU64);
   if (error = LaunchScan<uint64_t, uint64_t>(scan, context); error != cudaSuccess) return error;
-  return Launch(TakeOffsetsKernel, num_tiles, kThreads, context->stream, params);
+  const uint32_t num_blocks = (num_tiles + kTakeWarps - 1) / kTakeWarps;
+  return Launch(TakeOffsetsKernel, num_blocks, kTakeWarps * kWarpThreads, context->stream, params);
 }
 
 }  // namespace prefixd::cuda

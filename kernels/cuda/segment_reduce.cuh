@@ -135,11 +135,11 @@ class SegmentReduce {
     if (WarpOfBlock() == 0) {
       const Item value = WarpJoin<Operator>(s_.leaf_values[LaneOfWarp()], neutral_, LastSlot(num_items, kLeafItems));
       const ArrayStates states(states_, epoch_, tile.begin);
-      if (!tile.IsLast() && LaneOfWarp() == 0) states.Publish(tile.tile, value);
-      if (tile.IsLast() || tile.tile % kJoinSlots == kJoinSlots - 1) {
-        const TilePrefix<Item> before = states.LookBack<Operator>(tile.tile, value, start_, neutral_);
-        const Item array = Operator::Combine(before.array, Operator::Combine(before.group, value));
-        if (tile.IsLast() && LaneOfWarp() == 0) StoreValue<kOp>(p_.arrays, tile.array, array);
+      if (tile.IsLast()) {
+        const Item array = states.Fold<Operator>(tile.tile, value, start_, neutral_);
+        if (LaneOfWarp() == 0) StoreValue<kOp>(p_.arrays, tile.array, array);
+      } else {
+        states.PublishForFold<Operator>(tile.tile, value, neutral_);
       }
     }
     __syncthreads();

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 
 HERE = pathlib.Path(__file__).resolve().parent
-BENCHMARKS = {"kernels_bench": [], "segments_bench": [], "matrix_bench": ["cuda:0"], "forms_bench": []}
+BENCHMARKS = {"kernels_bench": [], "segments_bench": [], "matrix_bench": ["cuda:0", "28", "f32"], "forms_bench": []}
 ITEMS = 1 << 28
 LEFT_OUT = "# left out: "
 DTYPES = ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f32", "f64", "f16", "bf16")

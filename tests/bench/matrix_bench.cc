@@ -1,7 +1,7 @@
 // Scans, reduces and differences along both axes of a matrix, and scans and reduces of segments, beside the device copy
 // of as many bytes, on any device:
 //
-//   matrix_bench [DEVICE] [LOG2_ITEMS]      default auto 28
+//   matrix_bench [DEVICE] [LOG2_ITEMS] [TYPE]      default auto 28, and all; a TYPE leaves segments out
 //
 // Each figure is the median of seven runs by the device's clock, as a share of the copy in the same process: of as many
 // bytes as are read and written. A reduce writes next to nothing, and may be faster than that.
@@ -168,9 +168,12 @@ int Main(int argc, char** argv) {
               device->info().name.c_str(), log2_items);
   const uint64_t num_items = uint64_t{1} << log2_items;
   Bench bench(*device, num_items);
+  const std::string only = argc > 3 ? argv[3] : "";
   for (const DType dtype : {DType::kF32, DType::kF64, DType::kI32, DType::kI16, DType::kU8}) {
+    if (!only.empty() && only != Name(dtype)) continue;
     bench.Run(dtype, {3, 4, 16, 64, 256, 1024, 1 << 14, 1 << 17, num_items / 3});
   }
+  if (!only.empty()) return 0;
   std::printf("\nsegments: scans as a share of the copy, reduces of half of it\n");
   for (const DType dtype : {DType::kF32, DType::kF64, DType::kI32, DType::kU8}) bench.RunSegments(dtype);
   return 0;

@@ -2,6 +2,7 @@
 // the bits of what the CPU does with each one alone.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ testing::AssertionResult AreAsAlone(std::string_view what, const Bytes& got, con
 // Some segments on a device, and what runs over them there and on the CPU.
 class Segments {
  public:
+  // d_offsets may be null, if all have one length.
   Segments(Lane& lane, Random& random, std::vector<uint64_t> offsets, const uint64_t* d_offsets)
       : lane_(lane),
         cpu_(Require(Require(SharedDevice("cpu"))->CreateLane())),
@@ -137,7 +139,7 @@ class Segments {
     auto d_values = DeviceArray<uint8_t>::Poisoned(lane_, alone.size(), AnyPlace(out_bytes));
     args.in = d_items.data();
     args.values = d_values.data();
-    args.num_items = NumItems();
+    args.num_items = d_offsets_ != nullptr ? NumItems() : offsets_[1];
     args.num_arrays = NumArrays();
     args.offsets = d_offsets_;
     Require(lane_.Reduce(args));
@@ -236,6 +238,29 @@ PREFIXD_ON_EVERY_DEVICE(SegmentScanFuzzTest, EveryScan);
 
 TEST_P(SegmentReduceFuzzTest, AsAlone) {
   Fuzz([&](Segments& segments) { segments.Reduce(GetParam()); });
+}
+// So many that a card has other kernels for them.
+TEST_P(SegmentReduceFuzzTest, ManyBytes) {
+  if (device().info().direct_bytes == DeviceInfo::kHostMemory) GTEST_SKIP() << "A CPU has one way for all.";
+  if (SmallSizesOnly() || !random().OneIn(4)) GTEST_SKIP() << "Others take their share.";
+  constexpr uint64_t kManyBytes = uint64_t{17} << 20;
+  constexpr Lengths kLengths[] = {Lengths::kMixed, Lengths::kEdges, Lengths::kRangeEnds};
+  const size_t item_bytes = SizeOf(GetParam().dtype);
+  std::vector<uint64_t> offsets = {0};
+  while (offsets.back() * item_bytes < kManyBytes) {
+    const uint64_t begin = offsets.back();
+    for (const uint64_t offset : MakeOffsets(kLengths[random().Below(std::size(kLengths))], item_bytes, random())) {
+      offsets.push_back(begin + offset);
+    }
+  }
+  DeviceArray<uint64_t> d_offsets(lane(), offsets);
+  Segments(lane(), random(), offsets, d_offsets.data()).Reduce(GetParam());
+  if (HasFatalFailure()) return;
+  const uint64_t row_items = 129 + random().Below(random().OneIn(2) ? 1000 : 10'000);
+  std::vector<uint64_t> rows = {0};
+  while (rows.back() * item_bytes < kManyBytes) rows.push_back(rows.back() + row_items);
+  SCOPED_TRACE(StrCat("rows of ", row_items));
+  Segments(lane(), random(), rows, nullptr).Reduce(GetParam());
 }
 PREFIXD_ON_EVERY_DEVICE(SegmentReduceFuzzTest, EveryOp);
 

@@ -1,0 +1,56 @@
+// Copies to shared memory that a thread starts and waits for later, in words of 16 bytes; before sm_80 they end at
+// once. Addresses in shared memory are numbers of 32 bits here, of which a kernel can keep many.
+#ifndef PREFIXD_KERNELS_CUDA_ASYNC_COPY_CUH_
+#define PREFIXD_KERNELS_CUDA_ASYNC_COPY_CUH_
+
+#include <cstdint>
+
+namespace prefixd::cuda {
+
+using SharedAddress = uint32_t;
+inline constexpr int kWordBytes = 16;
+
+inline __device__ SharedAddress SharedAddressOf(const void* s_memory) {
+  return static_cast<SharedAddress>(__cvta_generic_to_shared(s_memory));
+}
+
+inline __device__ uint4 LoadShared(SharedAddress from) {
+  uint4 v;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(from));
+  return v;
+}
+
+// A word, at multiples of one. It is there when WaitForCopies says so.
+inline __device__ void CopyWord(SharedAddress to, const unsigned char* from) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+#else
+  const uint4 v = *reinterpret_cast<const uint4*>(from);
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+#endif
+}
+// Bytes, at once.
+inline __device__ void CopyBytes(SharedAddress to, const unsigned char* from, int num_bytes) {
+  for (int i = 0; i < num_bytes; ++i) {
+    asm volatile("st.shared.u8 [%0], %1;" ::"r"(to + i), "r"(static_cast<uint32_t>(from[i])) : "memory");
+  }
+}
+
+// Ends a group of the thread's copies.
+inline __device__ void CommitCopies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+// Waits for all groups but the newest ones, of all lanes. Called by a warp.
+template <int kNewest>
+__device__ void WaitForCopies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(kNewest) : "memory");
+#endif
+  __syncwarp();
+}
+
+}  // namespace prefixd::cuda
+
+#endif  // PREFIXD_KERNELS_CUDA_ASYNC_COPY_CUH_
