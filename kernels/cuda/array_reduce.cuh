@@ -1,5 +1,5 @@
-// What the reduces of many arrays to a value each have in common: rows and segments (row_reduce.cuh), and columns
-// (column_reduce.cuh).
+// What the reduces of many arrays to a value each have in common: rows and segments (row_reduce.cuh, range_reduce.cuh,
+// segment_reduce.cuh), and columns (column_reduce.cuh).
 //
 // An array is cut in tiles, which are reduced at once. Who has reduced the last tile of an array waits for the values
 // of the others and folds them, in the order of kernels/NUMERICS.md. Those were begun before, so they need nothing of

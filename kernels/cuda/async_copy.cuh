@@ -8,12 +8,13 @@
 namespace prefixd::cuda {
 
 using SharedAddress = uint32_t;
-inline constexpr int kWordBytes = 16;
+inline constexpr int kCopyWordBytes = 16;
 
 inline __device__ SharedAddress SharedAddressOf(const void* s_memory) {
   return static_cast<SharedAddress>(__cvta_generic_to_shared(s_memory));
 }
 
+// In its turn among copies.
 inline __device__ uint4 LoadShared(SharedAddress from) {
   uint4 v;
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(from));
@@ -22,7 +23,7 @@ inline __device__ uint4 LoadShared(SharedAddress from) {
 
 // A word, at multiples of one. It is there when WaitForCopies says so.
 inline __device__ void CopyWord(SharedAddress to, const unsigned char* from) {
-#if __CUDA_ARCH__ >= 800
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 #else
   const uint4 v = *reinterpret_cast<const uint4*>(from);
@@ -38,14 +39,14 @@ inline __device__ void CopyBytes(SharedAddress to, const unsigned char* from, in
 
 // Ends a group of the thread's copies.
 inline __device__ void CommitCopies() {
-#if __CUDA_ARCH__ >= 800
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 // Waits for all groups but the newest ones, of all lanes. Called by a warp.
 template <int kNewest>
 __device__ void WaitForCopies() {
-#if __CUDA_ARCH__ >= 800
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(kNewest) : "memory");
 #endif
   __syncwarp();

@@ -112,7 +112,7 @@ cudaError_t Launch(void (*kernel)(const Params), uint32_t num_blocks, uint32_t t
 // Whether arrays that have so many items together are so short, on average, that most lanes of a warp would have
 // nothing of one.
 inline bool AreShort(uint64_t all_items, uint64_t num_arrays) { return all_items / num_arrays < 64; }
-// From here on short segments get the value of an empty one by a launch of their own.
+// From here on segments that blocks or warps share by ranges get the value of an empty one by a launch of their own.
 inline constexpr uint64_t kFilledArrays = uint64_t{1} << 14;
 // Whether bulk asynchronous copies may begin there.
 inline constexpr int kBulkAlignment = 16;

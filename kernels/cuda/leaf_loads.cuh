@@ -18,11 +18,11 @@ struct LeafShape {
   static constexpr int kLaneItems = kLaneRuns * kRunItems;
   static constexpr int kLanes = kJoinSlots / kLaneRuns;  // For a leaf.
   static constexpr int kLeaves = kWarpThreads / kLanes;  // At once.
-  static constexpr int kLaneWords = kLaneItems * sizeof(In) / kWordBytes;
+  static constexpr int kLaneWords = kLaneItems * sizeof(In) / kCopyWordBytes;
   static constexpr int kLeafWords = kLaneWords * kLanes;
   static constexpr int kStepWords = kLeafWords * kLeaves;
   // A leaf that begins within a word needs one more word: these stand at the end.
-  static constexpr uint32_t kStepBytes = (kStepWords + kLeaves) * kWordBytes;
+  static constexpr uint32_t kStepBytes = (kStepWords + kLeaves) * kCopyWordBytes;
   static constexpr uint32_t kWarpBytes = 2 * kStepBytes;  // For what is worked on, and what is on its way.
 
   // Words that lanes read at once would meet in a bank: they have another order.
@@ -41,17 +41,18 @@ class LeafLoads {
  public:
   using Shape = LeafShape<In>;
 
-  // in: where all begin. end: behind the last item that there is memory for.
+  // in: where all begin; what stands before it in its word is read too. end: behind the last item that there is memory
+  // for.
   __device__ LeafLoads(const In* in, const Leaf& leaf, const In* end) {
     const auto address = reinterpret_cast<uintptr_t>(in);
-    const int at = static_cast<int>(address % kWordBytes) + leaf.at * static_cast<int>(sizeof(In));
-    words_ = reinterpret_cast<const unsigned char*>(address / kWordBytes * kWordBytes);
-    word_ = static_cast<uint32_t>(at / kWordBytes * kWordBytes);
-    begin_ = at % kWordBytes;
+    const int at = static_cast<int>(address % kCopyWordBytes) + leaf.at * static_cast<int>(sizeof(In));
+    words_ = reinterpret_cast<const unsigned char*>(address / kCopyWordBytes * kCopyWordBytes);
+    word_ = static_cast<uint32_t>(at / kCopyWordBytes * kCopyWordBytes);
+    begin_ = at % kCopyWordBytes;
     end_ = leaf.num_items == 0 ? 0 : begin_ + leaf.num_items * static_cast<int>(sizeof(In));
-    const int whole = (end_ + kWordBytes - 1) / kWordBytes * kWordBytes;
+    const int whole = (end_ + kCopyWordBytes - 1) / kCopyWordBytes * kCopyWordBytes;
     all_whole_ = __all_sync(kAllLanes, words_ + word_ + whole <= reinterpret_cast<const unsigned char*>(end));
-    is_shifted_ = __any_sync(kAllLanes, begin_ != 0);
+    is_shifted_ = __any_sync(kAllLanes, end_ != 0 && begin_ != 0);
   }
 
   // Whether any leaf begins within a word.
@@ -71,22 +72,22 @@ class LeafLoads {
   __device__ void Copy(int first, SharedAddress s_step) const {
     const auto copy = [](SharedAddress to, const unsigned char* from, int num_bytes) {
       if (num_bytes <= 0) return;
-      kWhole || num_bytes >= kWordBytes ? CopyWord(to, from) : CopyBytes(to, from, num_bytes);
+      kWhole || num_bytes >= kCopyWordBytes ? CopyWord(to, from) : CopyBytes(to, from, num_bytes);
     };
-    const int lane_byte = LaneOfWarp() % Shape::kLeafWords * kWordBytes;
-    const SharedAddress s_mine = s_step + Shape::PlaceOf(LaneOfWarp()) * kWordBytes;
+    const int lane_byte = LaneOfWarp() % Shape::kLeafWords * kCopyWordBytes;
+    const SharedAddress s_mine = s_step + Shape::PlaceOf(LaneOfWarp()) * kCopyWordBytes;
     const unsigned char* const my_words = words_ + lane_byte;
 #pragma unroll(kWhole ? Shape::kStepWords / kWarpThreads : 1)
     for (int i = 0; i < Shape::kStepWords; i += kWarpThreads) {
       const int leaf = first + (i + LaneOfWarp()) / Shape::kLeafWords;
-      const int byte = i % Shape::kLeafWords * kWordBytes;
-      copy(s_mine + i * kWordBytes, my_words + (ShuffleFrom(word_, leaf) + byte), End(leaf) - byte - lane_byte);
+      const int byte = i % Shape::kLeafWords * kCopyWordBytes;
+      copy(s_mine + i * kCopyWordBytes, my_words + (ShuffleFrom(word_, leaf) + byte), End(leaf) - byte - lane_byte);
     }
-    constexpr int kLeafBytes = Shape::kLeafWords * kWordBytes;
+    constexpr int kLeafBytes = Shape::kLeafWords * kCopyWordBytes;
     const int leaf = first + LaneOfWarp();
     const int rest = End(leaf) - kLeafBytes;
     const unsigned char* const from = words_ + (ShuffleFrom(word_, leaf) + kLeafBytes);
-    if (LaneOfWarp() < Shape::kLeaves) copy(s_step + (Shape::kStepWords + LaneOfWarp()) * kWordBytes, from, rest);
+    if (LaneOfWarp() < Shape::kLeaves) copy(s_step + (Shape::kStepWords + LaneOfWarp()) * kCopyWordBytes, from, rest);
   }
 
   const unsigned char* words_;  // The word that the first item of all is in.
@@ -121,7 +122,7 @@ __device__ void LoadLeafItems(SharedAddress s_step, int begin, bool is_shifted,
   constexpr int kLaneWords = Shape::kLaneWords;
   uint32_t bits[(kLaneWords + 1) * 4];
   const auto load = [&](int word, int place) {
-    const uint4 v = LoadShared(s_step + place * kWordBytes);
+    const uint4 v = LoadShared(s_step + place * kCopyWordBytes);
     bits[4 * word] = v.x, bits[4 * word + 1] = v.y, bits[4 * word + 2] = v.z, bits[4 * word + 3] = v.w;
   };
 #pragma unroll

@@ -90,13 +90,14 @@ class RangeReduce {
   __device__ void ReduceTile(const SplitTile& tile) const {
     const int num_items = tile.NumItems();
     const int begin = LaneOfWarp() * kLeafItems;
-    const Leaf leaf = {begin, max(min(num_items - begin, kLeafItems), 0)};
+    Leaf leaf;
+    if (begin < num_items) leaf = {begin, min(num_items - begin, kLeafItems)};
     const int num_leaves = (num_items + kLeafItems - 1) / kLeafItems;
     const Item leaves = LeafValues(p_.arrays.each.in + tile.At(), leaf, num_leaves);
     const Item value = WarpJoin<Operator>(leaves, neutral_, num_leaves - 1);
     const ArrayStates states(states_, epoch_, tile.begin);
-    if (!tile.IsLast()) return states.template PublishForFold<Operator>(tile.tile, value, neutral_);
-    const Item array = states.template Fold<Operator>(tile.tile, value, start_, neutral_);
+    if (!tile.IsLast()) return states.PublishForFold<Operator>(tile.tile, value, neutral_);
+    const Item array = states.Fold<Operator>(tile.tile, value, start_, neutral_);
     if (LaneOfWarp() == 0) StoreValue<kOp>(p_.arrays, tile.array, array);
   }
 

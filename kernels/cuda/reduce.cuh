@@ -9,6 +9,7 @@
 #include "kernels/cuda/block_reduce.cuh"
 #include "kernels/cuda/column_reduce.cuh"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/range_reduce.cuh"
 #include "kernels/cuda/ring_reduce.cuh"
 #include "kernels/cuda/row_reduce.cuh"
 #include "kernels/cuda/segment_reduce.cuh"
@@ -42,6 +43,7 @@ cudaError_t LaunchReduceOf(const ReduceArgs& args, LaunchContext* context) {
     if (args.order != BatchOrder::kOneByOne && args.num_items > 0) {
       return LaunchColumnReduce<In, Out, kOp>(args, context);
     }
+    if (RangesReduce(args) && !AreShortRows<Operator, In>(args)) return LaunchRangeReduce<In, Out, kOp>(args, context);
     return LaunchRowReduce<In, Out, kOp>(args, context);
   }
   ReduceParams<In, Out> params = ReduceParamsOf<In, Out, kOp>(args);

@@ -9,7 +9,6 @@
 #include <cstdint>
 
 #include "kernels/cuda/array_reduce.cuh"
-#include "kernels/cuda/range_reduce.cuh"
 #include "kernels/cuda/slot_table.cuh"
 #include "kernels/cuda/tile_io.cuh"
 #include "kernels/cuda/warp_join.cuh"
@@ -305,6 +304,11 @@ __global__ void __launch_bounds__(kRowReduceWarps* kWarpThreads)
   }
 }
 
+template <class Operator, class In>
+bool AreShortRows(const ReduceArgs& args) {
+  return args.offsets == nullptr && args.num_items > 0 && args.num_items <= kMaxShortRowItems<Operator, In>;
+}
+
 template <class In, class Out, Op kOp, int kLanes>
 cudaError_t LaunchShortRowReduce(const ArrayReduceParams<In, Out>& params, LaunchContext* context) {
   constexpr uint64_t kBlockRows = uint64_t{kRowReduceWarps} * kShortRowPasses * (kWarpThreads / kLanes);
@@ -318,7 +322,7 @@ cudaError_t LaunchRowReduce(const ReduceArgs& args, LaunchContext* context) {
   using Operator = Operator<kOp, Out>;
   ArrayReduceParams<In, Out> params = ArrayParamsOf<In, Out, kOp>(args);
   constexpr int kItems = kLaneItems<Operator, In>;
-  if (args.offsets == nullptr && args.num_items > 0 && args.num_items <= kMaxShortRowItems<Operator, In>) {
+  if (AreShortRows<Operator, In>(args)) {
     params.each.aligned =
         reinterpret_cast<uintptr_t>(args.in) % alignof(LaneRun<Operator, In>) == 0 && args.num_items % kItems == 0;
     const auto lanes = static_cast<int>((args.num_items + kItems - 1) / kItems);
@@ -327,7 +331,6 @@ cudaError_t LaunchRowReduce(const ReduceArgs& args, LaunchContext* context) {
     if (lanes <= 16) return LaunchShortRowReduce<In, Out, kOp, 16>(params, context);
     return LaunchShortRowReduce<In, Out, kOp, 32>(params, context);
   }
-  if (RangesReduce(args)) return LaunchRangeReduce<In, Out, kOp>(args, context);
   // Enough for a warp to be worth its start, and not so many that some warps are left alone at the end.
   constexpr uint64_t kWarpBytes = 16'384;
   const uint64_t mean_items =

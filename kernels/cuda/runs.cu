@@ -85,6 +85,7 @@ __global__ void __launch_bounds__(kWarps* kWarpThreads) FindRunsKernel(const Run
 // those of one row after the other.
 constexpr int kTakeWarps = 8;
 constexpr int kLaneRows = kWarps * kRows / kWarpThreads;
+static_assert(kWarps * kRows % kWarpThreads == 0);
 constexpr int kMaxLaneRuns = 16;
 
 __global__ void __launch_bounds__(kTakeWarps* kWarpThreads) TakeOffsetsKernel(const RunsParams p) {

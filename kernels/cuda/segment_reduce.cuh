@@ -1,8 +1,7 @@
 // Reduce of segments that are short, on average, to a value each.
 //
 // A block has a range (array_ranges.cuh), and reduces what begins there in shared memory. Who has the last tile of an
-// array of several waits for the values of the others. Segments that keep a warp busy are better off as rows are:
-// row_reduce.cuh.
+// array of several waits for the values of the others. Longer segments: range_reduce.cuh, row_reduce.cuh.
 // Traffic: reads n and the offsets, writes a value for each array. Two launches; or three for very many arrays, of
 // which all may be empty and begin in one range: they get the value of none first.
 #ifndef PREFIXD_KERNELS_CUDA_SEGMENT_REDUCE_CUH_

@@ -1,10 +1,11 @@
-// Scan of arrays of any lengths that follow each other: segments, or rows that are few, long or read backwards.
+// Scan of arrays of any lengths that follow each other: segments, or rows that are few, long or read backwards; and of
+// one that is read backwards, or not aligned.
 //
 // Where arrays keep a warp busy, on average, a warp has an array, unless that would take it longer than all others.
 // Else, and for those, a block has a range (array_ranges.cuh), and scans it in shared memory: an array of several tiles
 // by all warps, tile by tile, behind what a look-back finds.
 //
-// Traffic: reads n and the offsets, writes n. Up to three launches.
+// Traffic: reads n and the offsets, writes n. Up to three launches, without offsets one.
 // In place: an element is read before it is written, by the same warp or block, and no other uses it.
 #ifndef PREFIXD_KERNELS_CUDA_SEGMENT_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_SEGMENT_SCAN_CUH_

@@ -1,5 +1,5 @@
-// Scan, single pass, tiles in registers: for arrays that are read backwards, not aligned, of middling size, or
-// on cards before sm_90.
+// Scan, single pass, tiles in registers: for arrays that are read backwards, not aligned, or on cards before sm_90, if
+// they are of up to 1 MiB, or have carries, or are scanned by a recurrence.
 //
 // A block takes a tile by ticket, loads it into registers, joins its leaves, looks back to learn what stands before it,
 // and writes it. Kind, direction, alignment and carry are run-time parameters: only types and operator make a kernel.

@@ -5,7 +5,7 @@
 Runs torch_peer.py if torch is installed, and those benchmarks of the kernels that are in BIN_DIR, one after the other.
 What they print goes to stderr as it comes, the table to stdout. Figures are shares of a device-to-device copy that
 moves as many bytes, from the same run, unless they say over what they are. A program that prints less than its figures,
-or something else, ends this one.
+or, but for the matrices, something else, ends this one.
 """
 
 import dataclasses
@@ -231,6 +231,8 @@ def main():
             outputs[program] = run(program, bin_dir / program, *arguments)
         else:
             print(f"# {bin_dir} has no {program}", file=sys.stderr)
+    if not outputs.keys() & BENCHMARKS.keys():
+        sys.exit(f"bars: {bin_dir} has no benchmark: build the target benchmarks, and give its bin")
     peers = re.findall(r"(?:CUB|torch) [\w.+]+", ", ".join(output.head for output in outputs.values()))
     print("# " + ", ".join([card, f"driver {driver}", *dict.fromkeys(peers), f"{datetime.date.today()}"]))
     print(*table(outputs), sep="\n")

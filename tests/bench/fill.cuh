@@ -17,7 +17,7 @@ __global__ void Fill(T* out, size_t n) {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     z ^= z >> 31;
-    // Around 0: half of the elements are positive, and sums stay finite.
+    // Around 0: half of the elements of signed types are positive, and sums stay finite.
     if constexpr (kIsFloating<T>) {
       out[i] = static_cast<T>(static_cast<Accumulator<T>>(static_cast<int64_t>(z) >> 40) * 0x1p-23f);
     } else {

@@ -11,10 +11,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -166,7 +168,7 @@ class Bench {
   template <class T>
   CompactArgs CompactOf(const Arrays<T>& arrays, Selector selector) const {
     CompactArgs args = {.dtype = kDTypeOf<T>, .selector = selector, .comparison = prefixd::Comparison::kGreater};
-    args.value = prefixd::Value::Of(T{0});
+    args.value = prefixd::Value::Of(std::is_unsigned_v<T> ? static_cast<T>(std::numeric_limits<T>::max() / 2) : T{0});
     args.mask = selector == Selector::kBitMask ? arrays.bit_mask.get() : arrays.byte_mask.get();
     args.in = arrays.in.get();
     args.num_items = kItems;

@@ -169,9 +169,15 @@ int Main(int argc, char** argv) {
   const uint64_t num_items = uint64_t{1} << log2_items;
   Bench bench(*device, num_items);
   const std::string only = argc > 3 ? argv[3] : "";
+  bool has_run = false;
   for (const DType dtype : {DType::kF32, DType::kF64, DType::kI32, DType::kI16, DType::kU8}) {
     if (!only.empty() && only != Name(dtype)) continue;
+    has_run = true;
     bench.Run(dtype, {3, 4, 16, 64, 256, 1024, 1 << 14, 1 << 17, num_items / 3});
+  }
+  if (!has_run) {
+    std::fprintf(stderr, "TYPE is %s: expected f32, f64, i32, i16 or u8\n", only.c_str());
+    return 2;
   }
   if (!only.empty()) return 0;
   std::printf("\nsegments: scans as a share of the copy, reduces of half of it\n");

@@ -25,6 +25,7 @@ Bytes BytesOf(const std::vector<T>& items) {
 // Results that belong to elements, as bytes. The first wrong one is named by its segment.
 testing::AssertionResult AreAsAlone(std::string_view what, const Bytes& got, const Bytes& want, size_t item_bytes,
                                     const std::vector<uint64_t>& offsets) {
+  if (got.size() != want.size()) return testing::AssertionFailure() << got.size() << " bytes for " << want.size();
   const auto wrong = std::ranges::mismatch(got, want).in1;
   if (wrong == got.end()) return testing::AssertionSuccess();
   const uint64_t item = static_cast<uint64_t>(wrong - got.begin()) / item_bytes;
@@ -244,7 +245,7 @@ TEST_P(SegmentReduceFuzzTest, ManyBytes) {
   if (device().info().direct_bytes == DeviceInfo::kHostMemory) GTEST_SKIP() << "A CPU has one way for all.";
   if (SmallSizesOnly() || !random().OneIn(4)) GTEST_SKIP() << "Others take their share.";
   constexpr uint64_t kManyBytes = uint64_t{17} << 20;
-  constexpr Lengths kLengths[] = {Lengths::kMixed, Lengths::kEdges, Lengths::kRangeEnds};
+  constexpr Lengths kLengths[] = {Lengths::kMixed, Lengths::kEdges, Lengths::kRangeEnds, Lengths::kEmptyRuns};
   const size_t item_bytes = SizeOf(GetParam().dtype);
   std::vector<uint64_t> offsets = {0};
   while (offsets.back() * item_bytes < kManyBytes) {
