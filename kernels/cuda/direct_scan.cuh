@@ -6,9 +6,12 @@
 // long enough computes and publishes the value of the missing tile by itself, and then starts again. The value is the
 // same, whoever publishes it. So no block depends on another, in whatever order they start and however few run at once.
 // This needs elements that nobody overwrites, so it is not for scans in place. Nor does it take a carry_in: the last
-// tile may write carry_out over it before another block has started. tile_scan.cuh and segment_scan.cuh serve what is
-// left out here to keep the code short. Traffic: reads n, writes n. One launch; nothing is reset before it. Source:
-// Merrill and Garland 2016 for the single pass; Smith, Levien and Owens 2025 for the help.
+// tile may write carry_out over it before another block has started. To keep the code short, others serve what is left
+// out here: tile_scan.cuh and segment_scan.cuh.
+//
+// Traffic: reads n, writes n. One launch; nothing is reset before it.
+//
+// Source: Merrill and Garland 2016 for the single pass; Smith, Levien and Owens 2025 for the help.
 #ifndef PREFIXD_KERNELS_CUDA_DIRECT_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_DIRECT_SCAN_CUH_
 
