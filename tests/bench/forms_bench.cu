@@ -102,12 +102,7 @@ class Bench {
   void Scans(const Arrays<T>& arrays) {
     ScanArgs args = {.dtype = kDTypeOf<T>, .in = arrays.in.get(), .out = arrays.out.get(), .num_items = kItems};
     args.init = prefixd::ScanStart(args.op, args.dtype, args.kind);
-    std::vector<Form> forms;
-    for (const Shift& shift : kShifts) forms.push_back(ScanForm(Shifted<T>(args, &ScanArgs::out, shift), shift.name));
-    ScanArgs reversed = args;
-    reversed.reverse = true;
-    forms.push_back(ScanForm(reversed, ", reversed"));
-    Compare(ScanForm(args), forms);
+    ShiftedAndReversed<T>(args, [this](const ScanArgs& form, const char* how) { return ScanForm(form, how); });
   }
 
   template <class T>
@@ -126,14 +121,19 @@ class Bench {
   template <class T>
   void Differences(const Arrays<T>& arrays) {
     DifferenceArgs args = {.dtype = kDTypeOf<T>, .in = arrays.in.get(), .out = arrays.out.get(), .num_items = kItems};
+    ShiftedAndReversed<T>(args,
+                          [this](const DifferenceArgs& form, const char* how) { return DifferenceForm(form, how); });
+  }
+
+  // make(args, how): a form.
+  template <class T, class Args, class Make>
+  void ShiftedAndReversed(const Args& args, const Make& make) {
     std::vector<Form> forms;
-    for (const Shift& shift : kShifts) {
-      forms.push_back(DifferenceForm(Shifted<T>(args, &DifferenceArgs::out, shift), shift.name));
-    }
-    DifferenceArgs reversed = args;
+    for (const Shift& shift : kShifts) forms.push_back(make(Shifted<T>(args, &Args::out, shift), shift.name));
+    Args reversed = args;
     reversed.reverse = true;
-    forms.push_back(DifferenceForm(reversed, ", reversed"));
-    Compare(DifferenceForm(args), forms);
+    forms.push_back(make(reversed, ", reversed"));
+    Compare(make(args, ""), forms);
   }
 
   template <class T>
@@ -167,7 +167,10 @@ class Bench {
 
   template <class T>
   CompactArgs CompactOf(const Arrays<T>& arrays, Selector selector) const {
-    CompactArgs args = {.dtype = kDTypeOf<T>, .selector = selector, .comparison = prefixd::Comparison::kGreater};
+    CompactArgs args;
+    args.dtype = kDTypeOf<T>;
+    args.selector = selector;
+    args.comparison = prefixd::Comparison::kGreater;
     args.value = prefixd::Value::Of(std::is_unsigned_v<T> ? static_cast<T>(std::numeric_limits<T>::max() / 2) : T{0});
     args.mask = selector == Selector::kBitMask ? arrays.bit_mask.get() : arrays.byte_mask.get();
     args.in = arrays.in.get();

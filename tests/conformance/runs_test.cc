@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/conformance/found_runs.h"
 #include "tests/conformance/harness.h"
 
 namespace prefixd::conformance {
@@ -30,31 +31,7 @@ class RunsTest : public DeviceTest<DTypeParam> {
 
   template <class T>
   testing::AssertionResult Finds(const std::vector<T>& keys) {
-    std::vector<uint64_t> want;
-    for (size_t i = 0; i < keys.size(); ++i) {
-      if (i == 0 || keys[i] != keys[i - 1]) want.push_back(i);
-    }
-    want.push_back(keys.size());
-    DeviceArray<T> d_keys(lane(), keys, random().Below(5));
-    auto d_scratch = DeviceArray<uint64_t>::Poisoned(lane(), RunsScratchBytes(keys.size()) / 8, random().Below(3));
-    auto d_offsets = DeviceArray<uint64_t>::Poisoned(lane(), keys.size() + 1, random().Below(3));
-    auto d_num_offsets = DeviceArray<uint64_t>::Poisoned(lane(), 1);
-    Require(lane().FindRuns({.dtype = kDTypeOf<T>,
-                             .keys = d_keys.data(),
-                             .num_items = keys.size(),
-                             .scratch = d_scratch.data(),
-                             .offsets = d_offsets.data(),
-                             .num_offsets = d_num_offsets.data()}));
-    std::vector<uint64_t> got, num_offsets, unused;
-    if (auto result = d_num_offsets.Read(&num_offsets); !result) return result;
-    if (auto result = d_scratch.Read(&unused); !result) return result;
-    if (auto result = d_keys.IsUntouched(); !result) return result;
-    if (auto result = d_offsets.Read(&got); !result) return result;
-    if (num_offsets[0] != want.size()) {
-      return testing::AssertionFailure() << num_offsets[0] << " offsets, expected " << want.size();
-    }
-    want.resize(keys.size() + 1, Poison<uint64_t>());  // Nothing is written behind them.
-    return AreSame(got, want);
+    return FoundRuns<T>(lane(), keys, random()).AreRight();
   }
 };
 

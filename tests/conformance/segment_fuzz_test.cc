@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/conformance/found_runs.h"
 #include "tests/conformance/harness.h"
 #include "tests/conformance/offsets.h"
 
@@ -289,30 +290,12 @@ TEST_P(SegmentKeysFuzzTest, ByKey) {
       const OpParam& param = params[random().Below(params.size())];
       const Lengths lengths = AnyLengths();
       const std::vector<T> keys = MakeKeys<T>(MakeOffsets(lengths, SizeOf(param.dtype), random()));
-      std::vector<uint64_t> want;
-      for (uint64_t i = 0; i < keys.size(); ++i) {
-        if (i == 0 || keys[i] != keys[i - 1]) want.push_back(i);
-      }
-      want.push_back(keys.size());
-      SCOPED_TRACE(StrCat(Name(lengths), ": ", want.size() - 1, " runs of ", keys.size(), " keys, ", ParamName(param)));
-      DeviceArray<T> d_keys(lane(), keys, random().Below(5));
-      auto d_scratch = DeviceArray<uint64_t>::Poisoned(lane(), RunsScratchBytes(keys.size()) / 8);
-      auto d_offsets = DeviceArray<uint64_t>::Poisoned(lane(), keys.size() + 1, random().OneIn(4) ? 1 : 0);
-      auto d_num_offsets = DeviceArray<uint64_t>::Poisoned(lane(), 1);
-      Require(lane().FindRuns({.dtype = kDTypeOf<T>,
-                               .keys = d_keys.data(),
-                               .num_items = keys.size(),
-                               .scratch = d_scratch.data(),
-                               .offsets = d_offsets.data(),
-                               .num_offsets = d_num_offsets.data()}));
-      std::vector<uint64_t> offsets, num_offsets;
-      ASSERT_TRUE(d_offsets.Read(&offsets));
-      ASSERT_TRUE(d_num_offsets.Read(&num_offsets));
-      ASSERT_EQ(num_offsets[0], want.size());
-      offsets.resize(want.size());
-      ASSERT_TRUE(AreSame(offsets, want));
+      FoundRuns<T> runs(lane(), keys, random());
+      SCOPED_TRACE(
+          StrCat(Name(lengths), ": ", runs.want().size() - 1, " runs of ", keys.size(), " keys, ", ParamName(param)));
+      ASSERT_TRUE(runs.AreRight());
       if (keys.empty()) continue;  // No run at all.
-      Segments segments(lane(), random(), want, d_offsets.data());
+      Segments segments(lane(), random(), runs.want(), runs.d_offsets());
       segments.Scan(param);
       if (param.op != Op::kLinearRecurrence) segments.Reduce(param);
       if (HasFatalFailure()) return;
