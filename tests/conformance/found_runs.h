@@ -31,8 +31,8 @@ class FoundRuns {
                            .num_offsets = d_num_offsets_.data()}));
   }
 
-  const uint64_t* d_offsets() { return d_offsets_.data(); }
-  const std::vector<uint64_t>& want() const { return want_; }
+  const uint64_t* DeviceOffsets() { return d_offsets_.data(); }
+  const std::vector<uint64_t>& Want() const { return want_; }
 
   // Whether they are those of the loop, and nothing else was written.
   testing::AssertionResult AreRight() {

@@ -292,10 +292,10 @@ TEST_P(SegmentKeysFuzzTest, ByKey) {
       const std::vector<T> keys = MakeKeys<T>(MakeOffsets(lengths, SizeOf(param.dtype), random()));
       FoundRuns<T> runs(lane(), keys, random());
       SCOPED_TRACE(
-          StrCat(Name(lengths), ": ", runs.want().size() - 1, " runs of ", keys.size(), " keys, ", ParamName(param)));
+          StrCat(Name(lengths), ": ", runs.Want().size() - 1, " runs of ", keys.size(), " keys, ", ParamName(param)));
       ASSERT_TRUE(runs.AreRight());
       if (keys.empty()) continue;  // No run at all.
-      Segments segments(lane(), random(), runs.want(), runs.d_offsets());
+      Segments segments(lane(), random(), runs.Want(), runs.DeviceOffsets());
       segments.Scan(param);
       if (param.op != Op::kLinearRecurrence) segments.Reduce(param);
       if (HasFatalFailure()) return;
