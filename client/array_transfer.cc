@@ -29,7 +29,7 @@ struct Share {
 };
 
 // As many whole messages for each, so that all but the last one's end are full.
-std::vector<Share> Cut(uint64_t num_items, size_t item_bytes) {
+std::vector<Share> Shares(uint64_t num_items, size_t item_bytes) {
   const uint64_t count = NumLines(num_items * item_bytes);
   const uint64_t message_items = kMaxPayloadBytes / item_bytes;
   const uint64_t messages = (num_items + message_items - 1) / message_items;
@@ -170,7 +170,7 @@ absl::Status WriteElements(const Connection& connection, const ArrayInfo& array,
   PREFIXD_RETURN_IF_ERROR(connection.status());
   const absl::Time deadline = Deadline(call);
   const size_t item_bytes = SizeOf(array.dtype);
-  const std::vector<Share> shares = Cut(values.size() / item_bytes, item_bytes);
+  const std::vector<Share> shares = Shares(values.size() / item_bytes, item_bytes);
   const Lender lender(connection);
   return RunOnce(connection, call, deadline, [&](const Server& /*server*/) {
     return MoveShares(connection, shares, call, [&](const Server& line, const Share& share, const CallOptions& own) {
@@ -186,7 +186,7 @@ absl::Status ReadElements(const Connection& connection, const ArrayInfo& array, 
   PREFIXD_RETURN_IF_ERROR(connection.status());
   const absl::Time deadline = Deadline(call);
   const size_t item_bytes = SizeOf(array.dtype);
-  const std::vector<Share> shares = Cut(values.size() / item_bytes, item_bytes);
+  const std::vector<Share> shares = Shares(values.size() / item_bytes, item_bytes);
   Attempts attempts(connection, call, deadline);
   return Retry(attempts, [&](const Server& /*server*/) -> Outcome {
     return {MoveShares(connection, shares, call,

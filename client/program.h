@@ -53,10 +53,30 @@ namespace internal {
 struct ProgramRep;  // program_rep.h, which is private to the library.
 }  // namespace internal
 
+// What cuts the array of a step into segments, each of which is an array of its own. By default nothing does.
+class Cut {
+ public:
+  Cut() = default;
+  // offsets: (segments + 1), as in ScanOptions::segments.
+  static Cut AtOffsets(Term<uint64_t> offsets) { return {offsets.id_, std::nullopt}; }
+  // keys: (n), as in ScanOptions::keys.
+  template <class K>
+  static Cut ByKeys(Term<K> keys) {
+    return {keys.id_, kDTypeOf<K>};
+  }
+
+ private:
+  friend Program;
+  Cut(internal::TermId by, std::optional<DType> key_dtype) : by_(by), key_dtype_(key_dtype) {}
+
+  std::optional<internal::TermId> by_;
+  std::optional<DType> key_dtype_;
+};
+
 // What a reduce makes.
 template <class T>
 struct Reduction {
-  Term<T> value;         // (1); along an axis a value for each row or column, and no index.
+  Term<T> value;         // (1); along an axis a value for each row or column, of segments for each; no index then.
   Term<uint64_t> index;  // (1), if it is used. MIN and MAX: the first element with that value; 2^64 - 1 where none is.
 };
 
@@ -80,7 +100,7 @@ struct Selection {
   Term<T> values;          // (kept)
   Term<uint64_t> indices;  // (kept): where they stood.
   Term<uint64_t> count;    // (1): how many they are.
-  Term<uint64_t> counts;   // (segments), or (runs): how many of each. Of segments, or by keys.
+  Term<uint64_t> counts;   // (segments), or (runs): how many of each. Where there is a cut.
 };
 
 // The types of indices that gather and scatter read.
@@ -111,100 +131,53 @@ class Program {
   }
 
   // ---- Primitives: options and arithmetic are those of the calls ----
+  // Whatever a step reads is a term: segments, keys and coefficients of the options have no use here.
+
   // (n) from (n). Without a carry: a step scans all of its array.
   template <class T, class Out = T>
-  Term<Out> Scan(Term<T> values, const ScanOptions<Out>& options = {}) {
-    return Term<Out>(AddScan(internal::PartOf<T>(options, 0), values.id_));
+  Term<Out> Scan(Term<T> values, const ScanOptions<Out>& options = {}, Cut cut = {}) {
+    return Term<Out>(AddScan(internal::PartOf<T>(options, 0), values.id_, std::nullopt, cut));
   }
 
   // Extrema, and where they stand: options.op is kMin or kMax, and return_indices has no use here.
   template <class T>
-  Extrema<T> ScanExtrema(Term<T> values, ScanOptions<T> options) {
+  Extrema<T> ScanExtrema(Term<T> values, ScanOptions<T> options, Cut cut = {}) {
     options.return_indices = true;
-    const Id extrema = AddScan(internal::PartOf<T>(options, 0), values.id_);
+    const Id extrema = AddScan(internal::PartOf<T>(options, 0), values.id_, std::nullopt, cut);
     return {Term<T>(extrema), Term<uint64_t>(Behind(extrema, 1))};
-  }
-
-  // Each segment of its own. segments: (segments + 1), as in ScanOptions::segments, which has no use here.
-  template <class T, class Out = T>
-  Term<Out> ScanSegments(Term<T> values, Term<uint64_t> segments, const ScanOptions<Out>& options = {}) {
-    return Term<Out>(AddScan(internal::PartOf<T>(options, 0), values.id_, Beside::kSegments, segments.id_));
-  }
-  // keys: (n), as in ScanOptions::keys, which has no use here.
-  template <class T, class K, class Out = T>
-  Term<Out> ScanByKeys(Term<T> values, Term<K> keys, const ScanOptions<Out>& options = {}) {
-    internal::ScanPart part = internal::PartOf<T>(options, 0);
-    part.key_dtype = kDTypeOf<K>;
-    return Term<Out>(AddScan(part, values.id_, Beside::kKeys, keys.id_));
   }
 
   // By a linear recurrence. coefficients: (n); one for all is ScanOptions::coefficient.
   template <class T>
-  Term<T> ScanRecurrence(Term<T> values, Term<T> coefficients, ScanOptions<T> options = {}) {
+  Term<T> ScanRecurrence(Term<T> values, Term<T> coefficients, ScanOptions<T> options = {}, Cut cut = {}) {
     options.op = Op::kLinearRecurrence;
-    return Term<T>(AddScan(internal::PartOf<T>(options, 0), values.id_, Beside::kCoefficients, coefficients.id_));
+    return Term<T>(AddScan(internal::PartOf<T>(options, 0), values.id_, coefficients.id_, cut));
   }
 
   template <class T, class Out = T>
-  Reduction<Out> Reduce(Term<T> values, const ReduceOptions<Out>& options = {}) {
-    const Id value = AddReduce(internal::PartOf<T>(options, 0), values.id_);
-    return {Term<Out>(value), Term<uint64_t>(Behind(value, 1))};
+  Reduction<Out> Reduce(Term<T> values, const ReduceOptions<Out>& options = {}, Cut cut = {}) {
+    const Id value = AddReduce(internal::PartOf<T>(options, 0), values.id_, cut);
+    return {Term<Out>(value), Term<uint64_t>(cut.by_ ? Id() : Behind(value, 1))};
   }
-  // A value for each segment. segments: (segments + 1), as in ReduceOptions::segments, which has no use here.
-  template <class T, class Out = T>
-  Term<Out> ReduceSegments(Term<T> values, Term<uint64_t> segments, const ReduceOptions<Out>& options = {}) {
-    return Term<Out>(AddReduce(internal::PartOf<T>(options, 0), values.id_, Beside::kSegments, segments.id_));
-  }
-  // A value for each run of equal keys, and its key, if that is used. keys: (n), as in ReduceOptions::keys, which has
-  // no use here, nor has return_keys.
+  // A value for each run of equal keys, and its key, if that is used. return_keys has no use here.
   template <class T, class K, class Out = T>
   Runs<Out, K> ReduceByKeys(Term<T> values, Term<K> keys, const ReduceOptions<Out>& options = {}) {
-    internal::ReducePart part = internal::PartOf<T>(options, 0);
-    part.key_dtype = kDTypeOf<K>;
-    const Id value = AddReduce(part, values.id_, Beside::kKeys, keys.id_);
+    const Id value = AddReduce(internal::PartOf<T>(options, 0), values.id_, Cut::ByKeys(keys));
     return {Term<Out>(value), Term<K>(Behind(value, 1))};
   }
 
   // options.return_indices has no use here: indices are made if their term is used.
   template <class T>
-  Selection<T> Compact(Term<T> values, const Where<std::type_identity_t<T>>& where,
-                       const CompactOptions& options = {}) {
-    return SelectionOf<T>(AddCompact(internal::SpecOf<T>(Selector<T>(where), options, 0), {values.id_}));
+  Selection<T> Compact(Term<T> values, const Where<std::type_identity_t<T>>& where, const CompactOptions& options = {},
+                       Cut cut = {}) {
+    return SelectionOf<T>(
+        AddCompact(internal::SpecOf<T>(Selector<T>(where), options, 0), values.id_, std::nullopt, cut), cut);
   }
   // mask: (n), or an eighth of it, rounded up, where options.mask_kind says bits.
   template <class T>
-  Selection<T> Compact(Term<T> values, Term<uint8_t> mask, const CompactOptions& options = {}) {
+  Selection<T> Compact(Term<T> values, Term<uint8_t> mask, const CompactOptions& options = {}, Cut cut = {}) {
     return SelectionOf<T>(
-        AddCompact(internal::PartOf(CompactSpec{.dtype = kDTypeOf<T>}, options), {values.id_, mask.id_}));
-  }
-  // The same, of which the kept elements of each segment are counted. segments: (segments + 1).
-  template <class T>
-  Selection<T> CompactSegments(Term<T> values, const Where<std::type_identity_t<T>>& where, Term<uint64_t> segments,
-                               const CompactOptions& options = {}) {
-    return SelectionOf<T>(
-        AddCompact(internal::SpecOf<T>(Selector<T>(where), options, 0), {values.id_, segments.id_}, Beside::kSegments),
-        /*has_counts=*/true);
-  }
-  template <class T>
-  Selection<T> CompactSegments(Term<T> values, Term<uint8_t> mask, Term<uint64_t> segments,
-                               const CompactOptions& options = {}) {
-    return SelectionOf<T>(AddCompact(internal::PartOf(CompactSpec{.dtype = kDTypeOf<T>}, options),
-                                     {values.id_, mask.id_, segments.id_}, Beside::kSegments),
-                          /*has_counts=*/true);
-  }
-  // Likewise, of each run of equal keys. keys: (n).
-  template <class T, class K>
-  Selection<T> CompactByKeys(Term<T> values, const Where<std::type_identity_t<T>>& where, Term<K> keys,
-                             const CompactOptions& options = {}) {
-    internal::CompactPart part = internal::SpecOf<T>(Selector<T>(where), options, 0);
-    part.key_dtype = kDTypeOf<K>;
-    return SelectionOf<T>(AddCompact(part, {values.id_, keys.id_}, Beside::kKeys), /*has_counts=*/true);
-  }
-  template <class T, class K>
-  Selection<T> CompactByKeys(Term<T> values, Term<uint8_t> mask, Term<K> keys, const CompactOptions& options = {}) {
-    internal::CompactPart part = internal::PartOf(CompactSpec{.dtype = kDTypeOf<T>}, options);
-    part.key_dtype = kDTypeOf<K>;
-    return SelectionOf<T>(AddCompact(part, {values.id_, mask.id_, keys.id_}, Beside::kKeys), /*has_counts=*/true);
+        AddCompact(internal::PartOf(CompactSpec{.dtype = kDTypeOf<T>}, options), values.id_, mask.id_, cut), cut);
   }
 
   // (n) from (n)
@@ -342,24 +315,31 @@ class Program {
   Id AddInput(DType dtype, Bytes elements);
   // Adds a step that reads these, in the order of its message's fields, and returns the first term of what it makes.
   // The others have the numbers behind it. num_items: a fill's, where it reads nothing.
-  Id AddStep(const Operation& operation, std::initializer_list<Id> reads, uint64_t num_items = 0);
-  // What a scan or a reduce reads beside its values.
-  enum class Beside { kNothing, kSegments, kKeys, kCoefficients };
+  Id AddStep(const Operation& operation, absl::Span<const Id> reads, uint64_t num_items = 0);
+  Id AddStep(const Operation& operation, std::initializer_list<Id> reads) {
+    return AddStep(operation, absl::MakeConstSpan(reads.begin(), reads.size()));
+  }
   // Errors: INVALID_ARGUMENT (FIELD_CONFLICT) for a carry, or where the options name what a step reads as a term.
-  Id AddScan(const internal::ScanPart& part, Id values, Beside what = Beside::kNothing, Id beside = {});
-  Id AddReduce(const internal::ReducePart& part, Id values, Beside what = Beside::kNothing, Id beside = {});
-  Id AddCompact(const internal::CompactPart& part, std::initializer_list<Id> reads, Beside what = Beside::kNothing);
+  Id AddScan(const internal::ScanPart& part, Id values, std::optional<Id> coefficients, const Cut& cut);
+  Id AddReduce(const internal::ReducePart& part, Id values, const Cut& cut);
+  Id AddCompact(const internal::CompactPart& part, Id values, std::optional<Id> mask, const Cut& cut);
+  // reads: what of these there is.
+  template <class Spec>
+  Id AddCutStep(Spec spec, std::initializer_list<std::optional<Id>> reads, const Cut& cut);
   // Fails with FIELD_CONFLICT. field: of the options.
   void FailFor(std::string_view step, std::string_view field, std::string_view why);
-  Id AddFill(DType dtype, const FillSpec& fill, std::initializer_list<Id> reads, uint64_t num_items);
+  // Fails where the options have arrays that cut.
+  template <class Part>
+  void FailForArrays(std::string_view step, const Part& part);
+  Id AddFill(DType dtype, const FillSpec& fill, absl::Span<const Id> reads, uint64_t num_items);
   void AddOutput(Id term, const std::optional<Target>& to);
   internal::ProgramRep& rep();
 
   static Id Behind(Id first, uint64_t count) { return {first.program, first.number + count}; }
   template <class T>
-  static Selection<T> SelectionOf(Id first, bool has_counts = false) {
+  static Selection<T> SelectionOf(Id first, const Cut& cut) {
     return {Term<T>(first), Term<uint64_t>(Behind(first, 1)), Term<uint64_t>(Behind(first, 2)),
-            Term<uint64_t>(has_counts ? Behind(first, 3) : Id())};
+            Term<uint64_t>(cut.by_ ? Behind(first, 3) : Id())};
   }
   template <class T>
   Term<T> Pair(MapOp op, Term<T> left, Term<T> right) {

@@ -19,6 +19,7 @@
 
 namespace prefixd::client {
 
+class Cut;
 class Program;
 class ProgramResult;
 
@@ -54,6 +55,7 @@ class Term {
   Term() = default;
 
  private:
+  friend Cut;
   friend Program;
   friend ProgramResult;
   explicit Term(internal::TermId id) : id_(id) {}

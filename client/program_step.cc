@@ -1,8 +1,11 @@
 // Steps, each as its message in the contract.
+#include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/status.h"
 #include "client/program.h"
@@ -207,7 +210,7 @@ class StepWriter {
 
 }  // namespace
 
-internal::TermId Program::AddStep(const Operation& operation, std::initializer_list<Id> reads, uint64_t num_items) {
+internal::TermId Program::AddStep(const Operation& operation, absl::Span<const Id> reads, uint64_t num_items) {
   internal::ProgramRep& program = rep();
   if (!program.status.ok()) return {};
   if (program.request.steps_size() == kMaxProgramSteps) {
@@ -226,54 +229,55 @@ void Program::FailFor(std::string_view step, std::string_view field, std::string
   rep().Fail(InvalidField("FIELD_CONFLICT", StrCat("steps[", rep().request.steps_size(), "].", step, ".", field), why));
 }
 
-internal::TermId Program::AddScan(const internal::ScanPart& part, Id values, Beside what, Id beside) {
+template <class Part>
+void Program::FailForArrays(std::string_view step, const Part& part) {
+  if (!part.segments && !part.keys) return;
+  FailFor(step, part.segments ? "segments" : "keys",
+          "what cuts a step's array is an array of the program: expected none here, pass a Cut");
+}
+
+template <class Spec>
+internal::TermId Program::AddCutStep(Spec spec, std::initializer_list<std::optional<Id>> reads, const Cut& cut) {
+  if (!rep().status.ok()) return {};
+  spec.segmented = cut.by_.has_value();
+  spec.key_dtype = cut.key_dtype_;
+  std::vector<Id> ids;
+  for (const std::optional<Id>& read : reads) {
+    if (read) ids.push_back(*read);
+  }
+  return AddStep(spec, ids);
+}
+
+internal::TermId Program::AddScan(const internal::ScanPart& part, Id values, std::optional<Id> coefficients,
+                                  const Cut& cut) {
   if (part.carry_in || part.return_carry) {
     FailFor("scan", part.carry_in ? "carry_in" : "return_carry",
             "carries are of scans in parts, and a step scans all of its array: expected none, use Client::Scan for "
             "parts");
   }
-  if (part.segments || part.keys) {
-    FailFor("scan", part.segments ? "segments" : "keys",
-            "what cuts a step's array is an array of the program: expected none here, use ScanSegments or ScanByKeys");
-  }
+  FailForArrays("scan", part);
   if (part.has_coefficients) {
     FailFor("scan", "coefficients",
             "the coefficients of a step are an array of the program: expected none here, use ScanRecurrence");
   }
-  if (!rep().status.ok()) return {};
   ScanSpec spec = part;
-  spec.segmented = what == Beside::kSegments || what == Beside::kKeys;
-  spec.has_coefficients = what == Beside::kCoefficients;
-  return what == Beside::kNothing ? AddStep(spec, {values}) : AddStep(spec, {values, beside});
+  spec.has_coefficients = coefficients.has_value();
+  return AddCutStep(spec, {values, cut.by_, coefficients}, cut);
 }
 
-internal::TermId Program::AddReduce(const internal::ReducePart& part, Id values, Beside what, Id beside) {
-  if (part.segments || part.keys) {
-    FailFor("reduce", part.segments ? "segments" : "keys",
-            "what cuts a step's array is an array of the program: expected none here, use ReduceSegments or "
-            "ReduceByKeys");
-  }
+internal::TermId Program::AddReduce(const internal::ReducePart& part, Id values, const Cut& cut) {
+  FailForArrays("reduce", part);
   if (part.return_keys) FailFor("reduce", "return_keys", "the keys of a step's runs are made if their term is used");
-  if (!rep().status.ok()) return {};
-  ReduceSpec spec = part;
-  spec.segmented = what != Beside::kNothing;
-  return what == Beside::kNothing ? AddStep(spec, {values}) : AddStep(spec, {values, beside});
+  return AddCutStep<ReduceSpec>(part, {values, cut.by_}, cut);
 }
 
-internal::TermId Program::AddCompact(const internal::CompactPart& part, std::initializer_list<Id> reads, Beside what) {
-  if (part.segments || part.keys) {
-    FailFor("compact", part.segments ? "segments" : "keys",
-            "what cuts a step's array is an array of the program: expected none here, use CompactSegments or "
-            "CompactByKeys");
-  }
-  if (!rep().status.ok()) return {};
-  CompactSpec spec = part;
-  spec.segmented = what != Beside::kNothing;
-  return AddStep(spec, reads);
+internal::TermId Program::AddCompact(const internal::CompactPart& part, Id values, std::optional<Id> mask,
+                                     const Cut& cut) {
+  FailForArrays("compact", part);
+  return AddCutStep<CompactSpec>(part, {values, mask, cut.by_}, cut);
 }
 
-internal::TermId Program::AddFill(DType dtype, const FillSpec& fill, std::initializer_list<Id> reads,
-                                  uint64_t num_items) {
+internal::TermId Program::AddFill(DType dtype, const FillSpec& fill, absl::Span<const Id> reads, uint64_t num_items) {
   internal::ProgramRep& program = rep();
   if (fill.dtype != dtype) {
     program.Fail(InvalidField("PROGRAM_TYPE", StrCat("steps[", program.request.steps_size(), "].fill.content"),

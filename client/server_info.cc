@@ -22,7 +22,8 @@ std::optional<Capability> CapabilityOf(const v1::Capability& wire) {
   const auto op = KnownEnum<Op>(wire.op());
   const auto algorithm = DecodeAlgorithm(wire.algorithm(), "algorithm");
   if (!primitive || !dtype || !algorithm.ok() || (!op && wire.op() != v1::OP_UNSPECIFIED)) return std::nullopt;
-  return Capability{*primitive, *dtype, KnownEnum<DType>(wire.out_dtype()).value_or(*dtype), op, *algorithm};
+  return Capability{*primitive, *dtype,     KnownEnum<DType>(wire.out_dtype()).value_or(*dtype),
+                    op,         *algorithm, wire.has_wide()};
 }
 
 ServerInfo InfoOf(const v1::GetServerInfoResponse& response) {

@@ -28,8 +28,9 @@ struct Capability {
   Primitive primitive = Primitive::kScan;
   DType dtype = DType::kF32;
   DType out_dtype = DType::kF32;
-  std::optional<Op> op;  // Absent where the primitive has none, as compact.
-  Algorithm algorithm;   // Without its knobs.
+  std::optional<Op> op;   // Absent where the primitive has none, as compact.
+  Algorithm algorithm;    // Without its knobs.
+  bool has_wide = false;  // Precision::kWide too.
 };
 
 struct ServerInfo {

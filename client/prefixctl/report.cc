@@ -164,6 +164,7 @@ Json ToJson(const client::ServerInfo& info) {
     one["out_type"] = Name(capability.out_dtype);
     if (capability.op) one["op"] = Name(*capability.op);
     one["algorithm"] = Name(capability.algorithm);
+    one["wide"] = capability.has_wide;
     json["capabilities"].push_back(std::move(one));
   }
   return json;

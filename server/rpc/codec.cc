@@ -37,6 +37,7 @@ class CapabilityWriter {
       capability->set_out_dtype(EncodeEnum<v1::DType>(out_dtype));
       if (op) capability->set_op(EncodeEnum<v1::Op>(*op));
       EncodeAlgorithm(row.algorithm, capability->mutable_algorithm());
+      capability->set_has_wide(op && IsWideSum(dtype, out_dtype, *op) && device_.IsDefault(primitive_, row.algorithm));
     }
   }
 

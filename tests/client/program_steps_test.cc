@@ -73,7 +73,7 @@ TEST_F(ProgramTest, ScansOfSegments) {
   Program program;
   const auto x = program.Input<int32_t>(values);
   const auto cuts = program.Input<uint64_t>(offsets);
-  const auto sums = program.ScanSegments<int32_t, int64_t>(x, cuts, {.init = 5});
+  const auto sums = program.Scan<int32_t, int64_t>(x, {.init = 5}, Cut::AtOffsets(cuts));
   program.Output(sums);
   const ProgramResult result = Run(program);
   std::vector<int64_t> expected;
@@ -96,7 +96,7 @@ TEST_F(ProgramTest, ByKeys) {
   Program program;
   const auto x = program.Input<int32_t>(values);
   const auto k = program.Input<int16_t>(keys);
-  const auto scanned = program.ScanByKeys(x, k, {.kind = ScanKind::kExclusive, .init = 5});
+  const auto scanned = program.Scan(x, {.kind = ScanKind::kExclusive, .init = 5}, Cut::ByKeys(k));
   const auto runs = program.ReduceByKeys<int32_t, int16_t, int64_t>(x, k);
   program.Output(scanned);
   program.Output(runs.values);
@@ -126,10 +126,10 @@ TEST_F(ProgramTest, CompactsOfSegmentsAndByKeys) {
   const auto k = program.Input<int16_t>(keys);
   const auto m = program.Input<uint8_t>(mask);
   const Where<int32_t> positive = {Comparison::kGreater, 0};
-  const auto a = program.CompactSegments(x, positive, cuts);
-  const auto b = program.CompactSegments(x, m, cuts);
-  const auto c = program.CompactByKeys(x, positive, k);
-  const auto d = program.CompactByKeys(x, m, k);
+  const auto a = program.Compact(x, positive, {}, Cut::AtOffsets(cuts));
+  const auto b = program.Compact(x, m, {}, Cut::AtOffsets(cuts));
+  const auto c = program.Compact(x, positive, {}, Cut::ByKeys(k));
+  const auto d = program.Compact(x, m, {}, Cut::ByKeys(k));
   program.Output(a.values);
   for (const auto& selection : {a, b, c, d}) program.Output(selection.counts);
   const ProgramResult result = Run(program);
@@ -148,6 +148,42 @@ TEST_F(ProgramTest, CompactsOfSegmentsAndByKeys) {
   EXPECT_EQ(ErrorReason(RunStatus(wrong)), "FIELD_CONFLICT");
 }
 
+TEST_F(ProgramTest, ExtremaAndRecurrencesOfSegmentsAndByKeys) {
+  const std::vector<float> values = {1, 3, 2, 3, 5, 4, 5}, coefficients = {9, 2, 3, 9, 9, 2, 9};
+  const std::vector<uint64_t> offsets = {0, 3, 3, 6, 7};
+  const std::vector<uint8_t> keys = {8, 8, 8, 1, 1, 1, 8};  // The same segments, but for the empty one.
+  Program program;
+  const auto x = program.Input<float>(values);
+  const auto a = program.Input<float>(coefficients);
+  const auto by_offsets = Cut::AtOffsets(program.Input<uint64_t>(offsets));
+  const auto by_keys = Cut::ByKeys(program.Input<uint8_t>(keys));
+  std::vector<Extrema<float>> extrema;
+  std::vector<Term<float>> recurrences;
+  for (const Cut& cut : {by_offsets, by_keys}) {
+    extrema.push_back(program.ScanExtrema(x, {.op = Op::kMax, .last_index = true}, cut));
+    recurrences.push_back(program.ScanRecurrence(x, a, {.init = 1}, cut));
+    program.Output(extrema.back().values);
+    program.Output(extrema.back().indices);
+    program.Output(recurrences.back());
+  }
+  const ProgramResult result = Run(program);
+  for (size_t i = 0; i < extrema.size(); ++i) {
+    EXPECT_THAT(ValuesOf(result, extrema[i].values), ElementsAre(1, 3, 3, 3, 5, 5, 5));
+    EXPECT_THAT(ValuesOf(result, extrema[i].indices), ElementsAre(0, 1, 1, 0, 1, 1, 0));
+    EXPECT_THAT(ValuesOf(result, recurrences[i]), ElementsAre(10, 23, 71, 12, 113, 230, 14));
+  }
+}
+
+TEST_F(ProgramTest, OnlyTheReduceOfOneArrayHasAnIndex) {
+  const std::vector<float> values = {1, 2};
+  Program program;
+  const auto x = program.Input<float>(values);
+  const auto least = program.Reduce(x, {.op = Op::kMin}, Cut::ByKeys(x));
+  program.Output(least.value);
+  program.Output(least.index);
+  EXPECT_EQ(ErrorReason(RunStatus(program)), "FIELD_CONFLICT");
+}
+
 // What a step reads as a term is not in its options, whichever of them have a use for it.
 TEST_F(ProgramTest, OptionsThatNameArraysAreRefused) {
   const std::vector<float> values = {1, 2, 3}, coefficients = values;
@@ -158,16 +194,15 @@ TEST_F(ProgramTest, OptionsThatNameArraysAreRefused) {
     program.Output(add(program, x));
     return RunStatus(program);
   };
-  const auto cuts = [&](Program& program) { return program.Input<uint64_t>(offsets); };
+  const auto cuts = [&](Program& program) { return Cut::AtOffsets(program.Input<uint64_t>(offsets)); };
   const auto span = absl::MakeConstSpan(coefficients);
   for (const absl::Status& wrong :
-       {status([&](Program&p, auto x) {
-          return p.ScanSegments(x, cuts(p), {.op = Op::kLinearRecurrence, .coefficients = span});
-        }),
+       {status(
+            [&](Program&p, auto x) { return p.Scan(x, {.op = Op::kLinearRecurrence, .coefficients = span}, cuts(p)); }),
         status([&](Program&p, auto x) { return p.ScanRecurrence(x, x, {.segments = absl::MakeConstSpan(offsets)}); }),
-        status([&](Program&p, auto x) { return p.ScanSegments(x, cuts(p), {.return_carry = true}); }),
+        status([&](Program&p, auto x) { return p.Scan(x, {.return_carry = true}, cuts(p)); }),
         status([&](Program&p, auto x) { return p.ScanRecurrence(x, x, {.return_carry = true}); }),
-        status([&](Program&p, auto x) { return p.ScanByKeys(x, x, {.keys = span}); }),
+        status([&](Program&p, auto x) { return p.Scan(x, {.keys = span}, Cut::ByKeys(x)); }),
         status([&](Program&p, auto x) { return p.ReduceByKeys(x, x, {.keys = span}).values; }),
         status([&](Program&p, auto x) { return p.ReduceByKeys(x, x, {.return_keys = true}).values; })}) {
     EXPECT_EQ(ErrorReason(wrong), "FIELD_CONFLICT") << wrong;
@@ -200,7 +235,7 @@ TEST_F(ProgramTest, ReducesOfSegments) {
   Program program;
   const auto x = program.Input<int32_t>(values);
   const auto cuts = program.Input<uint64_t>(offsets);
-  const auto sums = program.ReduceSegments<int32_t, int64_t>(x, cuts, {.init = 5});
+  const auto sums = program.Reduce<int32_t, int64_t>(x, {.init = 5}, Cut::AtOffsets(cuts)).value;
   program.Output(sums);
   const ProgramResult result = Run(program);
   std::vector<int64_t> expected;

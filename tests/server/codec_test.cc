@@ -295,6 +295,7 @@ TEST(CodecTest, CapabilitiesAreTheOneList) {
   EXPECT_EQ(response.capabilities_size(),
             2 * (2 * (25 * 4 + 18 * 3 + 7) + 12) + 6 * 3 + 2 + 12 + 2 * 2 * 6 * 3 + 6 + 2);
   std::set<std::string> listed;
+  int num_wide = 0;
   for (const v1::Capability& capability : response.capabilities()) {
     listed.insert(capability.ShortDebugString());
     const auto primitive = static_cast<Primitive>(capability.primitive() - 1);
@@ -303,8 +304,16 @@ TEST(CodecTest, CapabilitiesAreTheOneList) {
     const auto out_dtype = static_cast<DType>(capability.out_dtype() - 1);
     EXPECT_TRUE(IsSupported(primitive, dtype, out_dtype, op) || IsRecurrence(primitive, dtype, out_dtype, op))
         << capability.ShortDebugString();
+    // What says wide is served so, and nothing else is.
+    const Algorithm algorithm = DecodeAlgorithm(capability.algorithm(), "").value();
+    EXPECT_EQ(capability.has_wide(),
+              HasOp(primitive) && IsWideSum(dtype, out_dtype, op) &&
+                  device->Resolve(primitive, dtype, out_dtype, op, algorithm, Precision::kWide).ok())
+        << capability.ShortDebugString();
+    num_wide += capability.has_wide() ? 1 : 0;
   }
   EXPECT_EQ(static_cast<int>(listed.size()), response.capabilities_size());
+  EXPECT_EQ(num_wide, 2 * 2);  // Scans and reduces of f32 and f64.
 }
 
 TEST(CodecTest, CapabilitiesLeaveOutWhatAnAlgorithmDoesNotServe) {
