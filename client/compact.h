@@ -44,11 +44,12 @@ using prefixd::Predicate;
 using prefixd::Timing;
 
 // The elements for which `element comparison value` holds, by IEEE rules: a comparison with NaN is false, but != is
-// true. kIsNan and kIsFinite have no use for the value.
+// true. kIsNan and kIsFinite have no use for the value; kInRange is value <= element < end.
 template <class T>
 struct Where {
   Comparison comparison = Comparison::kGreater;
   T value = {};
+  T end = {};  // kInRange.
 };
 
 // What selects of a resident array: a predicate, or a resident mask.
@@ -150,7 +151,7 @@ template <class T>
 absl::StatusOr<CompactResult<T>> Compact(const Connection& connection, absl::Span<const T> values,
                                          const Where<T>& where, const CompactOptions& options,
                                          const CallOptions& call) {
-  const CompactSpec spec = {.predicate = Predicate{where.comparison, Value::Of(where.value)}};
+  const CompactSpec spec = {.predicate = Predicate{where.comparison, Value::Of(where.value), Value::Of(where.end)}};
   return Compact(connection, values, spec, {}, options, call);
 }
 

@@ -228,12 +228,14 @@ class Program {
   // A mask: 1 where the comparison holds, else 0.
   template <class T>
   Term<uint8_t> Compare(Term<T> values, const Where<std::type_identity_t<T>>& where) {
-    return Term<uint8_t>(AddStep(
-        MapSpec{
-            .op = MapOp::kCompare, .dtype = kDTypeOf<T>, .comparison = where.comparison, .a = Value::Of(where.value)},
-        {values.id_}));
+    const MapSpec spec = {.op = MapOp::kCompare,
+                          .dtype = kDTypeOf<T>,
+                          .comparison = where.comparison,
+                          .a = Value::Of(where.value),
+                          .b = Value::Of(where.end)};
+    return Term<uint8_t>(AddStep(spec, {values.id_}));
   }
-  // left[i] comparison right[i]; not of kIsNan and kIsFinite.
+  // left[i] comparison right[i]; not of kIsNan, kIsFinite and kInRange.
   template <class T>
   Term<uint8_t> Compare(Term<T> left, Comparison comparison, Term<T> right) {
     return Term<uint8_t>(AddStep(MapSpec{.op = MapOp::kCompareArrays, .dtype = kDTypeOf<T>, .comparison = comparison},

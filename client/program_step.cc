@@ -100,7 +100,8 @@ class StepWriter {
       case MapOp::kCompare: {
         v1::Predicate* const predicate = step_.mutable_compare()->mutable_predicate();
         predicate->set_comparison(EncodeEnum<v1::Comparison>(spec.comparison));
-        if (TakesValue(spec.comparison)) EncodeScalar(spec.a, spec.dtype, predicate->mutable_value());
+        if (HasValue(spec.comparison)) EncodeScalar(spec.a, spec.dtype, predicate->mutable_value());
+        if (HasEnd(spec.comparison)) EncodeScalar(spec.b, spec.dtype, predicate->mutable_end());
         return WriteOneArray(spec.output(), step_.mutable_compare());
       }
       case MapOp::kCompareArrays:

@@ -52,11 +52,6 @@ constexpr DType MapOutput(MapOp op, DType dtype, DType cast_dtype) {
   return op == MapOp::kCompare || op == MapOp::kCompareArrays ? DType::kU8 : dtype;
 }
 
-// Whether the comparison is with something. The others look at the element alone.
-constexpr bool HasValue(Comparison comparison) {
-  return comparison != Comparison::kIsNan && comparison != Comparison::kIsFinite;
-}
-
 }  // namespace prefixd
 
 #endif  // PREFIXD_KERNELS_GLUE_H_

@@ -17,15 +17,14 @@ struct Interval {
   bool outside;  // The comparison holds outside the interval.
 };
 
+namespace internal {
+
 template <class T>
-Interval<T> MakeInterval(Comparison comparison, T value) {
+Interval<T> MakeInterval(Comparison comparison, T value, T end) {
   using Limits = std::numeric_limits<T>;
   constexpr T kLowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
   constexpr T kHighest = Limits::has_infinity ? Limits::infinity() : Limits::max();
   constexpr Interval<T> kEmpty = {kHighest, kLowest, false};
-  if (value != value) {
-    return {kEmpty.low, kEmpty.high, comparison == Comparison::kNotEqual || comparison == Comparison::kIsNan};
-  }
   const auto below = [](T v) {
     if constexpr (kIsFloating<T>) return std::nextafter(v, kLowest);
     return static_cast<T>(v - 1);
@@ -34,6 +33,13 @@ Interval<T> MakeInterval(Comparison comparison, T value) {
     if constexpr (kIsFloating<T>) return std::nextafter(v, kHighest);
     return static_cast<T>(v + 1);
   };
+  if (comparison == Comparison::kInRange) {
+    if (value != value || end != end || end == kLowest) return kEmpty;
+    return {value, below(end), false};
+  }
+  if (value != value) {
+    return {kEmpty.low, kEmpty.high, comparison == Comparison::kNotEqual || comparison == Comparison::kIsNan};
+  }
   switch (comparison) {
     case Comparison::kLess:
       return value == kLowest ? kEmpty : Interval<T>{kLowest, below(value), false};
@@ -51,8 +57,21 @@ Interval<T> MakeInterval(Comparison comparison, T value) {
       return {kLowest, kHighest, true};
     case Comparison::kIsFinite:
       return {Limits::lowest(), Limits::max(), false};
+    case Comparison::kInRange:  // Made above.
+      break;
   }
   FatalValue("MakeInterval", comparison);
+}
+
+}  // namespace internal
+
+// The elements for which the comparison with the values that it takes holds. f16 and bf16 are compared as f32.
+template <class T>
+Interval<Accumulator<T>> IntervalOf(Comparison comparison, Value value, Value end) {
+  const auto number = [](bool is_taken, Value from) {
+    return is_taken ? static_cast<Accumulator<T>>(from.As<T>()) : Accumulator<T>{};
+  };
+  return internal::MakeInterval(comparison, number(HasValue(comparison), value), number(HasEnd(comparison), end));
 }
 
 }  // namespace prefixd

@@ -75,6 +75,16 @@ absl::Status CheckPrecision(Precision precision, DType dtype, DType out_dtype, O
                       " was asked for: leave the precision out"));
 }
 
+absl::Status CheckComparison(Comparison comparison, bool has_value, bool has_end, std::string_view field) {
+  const auto check = [&](bool takes, bool has, std::string_view what, std::string_view article) {
+    if (takes == has) return absl::OkStatus();
+    return InvalidField("FIELD_CONFLICT", StrCat(field, ".", what),
+                        StrCat("the comparison ", Name(comparison), " takes ", takes ? article : "no", " ", what));
+  };
+  PREFIXD_RETURN_IF_ERROR(check(HasValue(comparison), has_value, "value", "a"));
+  return check(HasEnd(comparison), has_end, "end", "an");
+}
+
 absl::Status CheckItemsPerThread(uint64_t items_per_thread, std::string_view field) {
   if (items_per_thread <= kMaxItemsPerThread && std::popcount(items_per_thread) <= 1) return absl::OkStatus();
   return Error(absl::StatusCode::kInvalidArgument, "ALGORITHM_CHOICE", field,

@@ -108,14 +108,18 @@ absl::Status CheckReduce(const ReduceSpec& spec);
 // What the two have in common.
 absl::Status CheckPrecision(Precision precision, DType dtype, DType out_dtype, Op op);
 
-// `element comparison value`, by IEEE rules. kIsNan and kIsFinite have no use for the value.
+// `element comparison value`, by IEEE rules.
 struct Predicate {
   Comparison comparison = Comparison::kGreater;
-  Value value = {};
+  Value value = {};  // If HasValue.
+  Value end = {};    // If HasEnd.
 
   friend bool operator==(const Predicate&, const Predicate&) = default;
 };
-constexpr bool TakesValue(Comparison comparison) { return comparison < Comparison::kIsNan; }
+
+// Errors: INVALID_ARGUMENT (FIELD_CONFLICT), of field's value or end, where a comparison has not what it is with, or
+// more.
+absl::Status CheckComparison(Comparison comparison, bool has_value, bool has_end, std::string_view field);
 
 // How a mask is packed. kBytes: a byte an element, which is kept if its byte is not 0. kBits: a bit an element, the
 // lowest bit first; each chunk begins with a new byte, and the spare bits of its last byte are ignored.

@@ -108,7 +108,8 @@ inline constexpr uint32_t kNumericsVersion = 1;
   X(kEqual, "==")              \
   X(kNotEqual, "!=")           \
   X(kIsNan, "is-nan")          \
-  X(kIsFinite, "is-finite")
+  X(kIsFinite, "is-finite")    \
+  X(kInRange, "in-range")
 
 // X(enumerator, name, whether its results have the bits of NUMERICS.md; one with a tile scan by name never does)
 #define PREFIXD_STRATEGIES(X)                           \
@@ -302,6 +303,17 @@ constexpr bool IsSupported(Primitive primitive, DType dtype, DType out_dtype, Op
   if (!HasOp(primitive)) return IsSupported(dtype) && out_dtype == dtype;
   return IsOutput(dtype, out_dtype) && op != Op::kLinearRecurrence && IsDefined(op, out_dtype);
 }
+
+// Whether the comparison is with something. The others look at the element alone.
+constexpr bool HasValue(Comparison comparison) {
+  return comparison != Comparison::kIsNan && comparison != Comparison::kIsFinite;
+}
+
+// Whether it is with the end of a range too: value <= element < end.
+constexpr bool HasEnd(Comparison comparison) { return comparison == Comparison::kInRange; }
+
+// Whether it may be between the elements of two arrays.
+constexpr bool IsOfTwo(Comparison comparison) { return HasValue(comparison) && !HasEnd(comparison); }
 
 // Whether it is a sum that is served in more precision than its type's.
 constexpr bool IsWideSum(DType dtype, DType out_dtype, Op op) {

@@ -6,22 +6,20 @@ namespace prefixd {
 namespace {
 
 static_assert(v1::COMPARISON_LESS - 1 == static_cast<int>(Comparison::kLess));
-static_assert(v1::COMPARISON_IS_FINITE - 1 == static_cast<int>(Comparison::kIsFinite));
+static_assert(v1::COMPARISON_IN_RANGE - 1 == static_cast<int>(Comparison::kInRange));
 static_assert(v1::MASK_KIND_BYTES - 1 == static_cast<int>(MaskKind::kBytes));
 static_assert(v1::MASK_KIND_BITS - 1 == static_cast<int>(MaskKind::kBits));
 
 absl::StatusOr<Predicate> DecodePredicate(const v1::Predicate& wire, DType dtype) {
-  if (wire.comparison() == v1::COMPARISON_IN_RANGE) return NotImplemented("spec.predicate.comparison", "a range");
   Predicate predicate;
   PREFIXD_ASSIGN_OR_RETURN(predicate.comparison,
                            DecodeEnum<Comparison>(wire.comparison(), "spec.predicate.comparison"));
-  const bool takes_value = TakesValue(predicate.comparison);
-  if (takes_value != wire.has_value()) {
-    return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "spec.predicate.value",
-                 StrCat("the comparison ", Name(predicate.comparison), " takes ", takes_value ? "a" : "no", " value"));
-  }
-  if (takes_value) {
+  PREFIXD_RETURN_IF_ERROR(CheckComparison(predicate.comparison, wire.has_value(), wire.has_end(), "spec.predicate"));
+  if (wire.has_value()) {
     PREFIXD_ASSIGN_OR_RETURN(predicate.value, DecodeScalar(wire.value(), dtype, "spec.predicate.value"));
+  }
+  if (wire.has_end()) {
+    PREFIXD_ASSIGN_OR_RETURN(predicate.end, DecodeScalar(wire.end(), dtype, "spec.predicate.end"));
   }
   return predicate;
 }
@@ -46,7 +44,6 @@ absl::StatusOr<CompactSpec> FromWire(const v1::CompactSpec& wire) {
       return Error(absl::StatusCode::kInvalidArgument, "FIELD_CONFLICT", "spec.selector",
                    "nothing selects: set spec.predicate, or spec.mask and send a mask");
   }
-  if (wire.has_capacity()) return NotImplemented("spec.capacity", "a bound on what is kept");
   spec.invert = wire.invert();
   spec.return_values = !wire.omit_values();
   spec.return_indices = wire.return_indices();
@@ -65,9 +62,13 @@ absl::StatusOr<v1::CompactSpec> ToWire(const CompactSpec& spec) {
     wire.set_mask(EncodeEnum<v1::MaskKind>(spec.mask_kind));
     return wire;
   }
-  wire.mutable_predicate()->set_comparison(EncodeEnum<v1::Comparison>(spec.predicate->comparison));
-  if (TakesValue(spec.predicate->comparison)) {
-    PREFIXD_RETURN_IF_ERROR(EncodeValue(spec.predicate->value, spec.dtype, wire.mutable_predicate()->mutable_value()));
+  v1::Predicate* const predicate = wire.mutable_predicate();
+  predicate->set_comparison(EncodeEnum<v1::Comparison>(spec.predicate->comparison));
+  if (HasValue(spec.predicate->comparison)) {
+    PREFIXD_RETURN_IF_ERROR(EncodeValue(spec.predicate->value, spec.dtype, predicate->mutable_value()));
+  }
+  if (HasEnd(spec.predicate->comparison)) {
+    PREFIXD_RETURN_IF_ERROR(EncodeValue(spec.predicate->end, spec.dtype, predicate->mutable_end()));
   }
   return wire;
 }

@@ -37,7 +37,7 @@ inline constexpr int kNumValues<Precision> = static_cast<int>(Precision::kWide) 
 template <>
 inline constexpr int kNumValues<ScanKind> = static_cast<int>(ScanKind::kExclusive) + 1;
 template <>
-inline constexpr int kNumValues<Comparison> = static_cast<int>(Comparison::kIsFinite) + 1;
+inline constexpr int kNumValues<Comparison> = static_cast<int>(Comparison::kInRange) + 1;
 
 // Nothing for UNSPECIFIED, and for a value that only a newer peer knows.
 template <class Domain>

@@ -148,7 +148,9 @@ void AddCompactCommand(CLI::App& app, Commands* commands) {
   CLI::App* compact = app.add_subcommand("compact", "The elements that a predicate or a mask selects");
   const auto flags = std::make_shared<CompactFlags>();
   CLI::Option_group* selector = compact->add_option_group("Selector", "Exactly one of");
-  selector->add_option("--where", flags->where, "Such as '> 0', '!= 3', is-nan, is-finite");
+  selector->add_option(
+      "--where", flags->where,
+      "Such as '> 0', '!= 3', '[0, 10)' with its first number and without its last, is-nan, is-finite");
   selector->add_option("--mask", flags->mask, "File of bool or u8 (.npy), of bytes, or of 0 and 1 (text)")
       ->check(kNotEmpty);
   selector->require_option(1);

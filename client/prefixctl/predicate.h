@@ -11,7 +11,7 @@
 namespace prefixd::cli {
 
 // Errors:   INVALID_ARGUMENT.
-// Example:  "> 0", "<=-1.5", "!= nan", "is-nan", "is-finite", "finite"
+// Example:  "> 0", "<=-1.5", "!= nan", "[0, 10)", "is-nan", "is-finite", "finite"
 absl::StatusOr<client::Predicate> ParsePredicate(DType dtype, std::string_view text);
 
 }  // namespace prefixd::cli

@@ -15,7 +15,8 @@ struct CompactArgs {
   DType dtype = DType::kI32;
   Selector selector = Selector::kPredicate;
   Comparison comparison = Comparison::kLess;  // kPredicate: element comparison value, by IEEE rules.
-  Value value;                                // kPredicate.
+  Value value;                                // kPredicate, if HasValue.
+  Value end;                                  // kPredicate, if HasEnd.
   const void* mask = nullptr;  // Device. kByteMask: a byte an element. kBitMask: a bit an element, lowest bit first.
   bool invert = false;
   Algorithm algorithm;

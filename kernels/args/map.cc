@@ -20,7 +20,7 @@ absl::Status ValidateOperator(const MapArgs& args) {
     return absl::InvalidArgumentError(StrCat("comparison is ", static_cast<int>(args.comparison),
                                              ": expected one of the ", kNumComparisons, " comparisons"));
   }
-  if (args.op == MapOp::kCompareArrays && !HasValue(args.comparison)) {
+  if (args.op == MapOp::kCompareArrays && !IsOfTwo(args.comparison)) {
     return absl::InvalidArgumentError(StrCat("comparison is ", Name(args.comparison),
                                              ", which looks at one array: use ", Name(MapOp::kCompare), " in place of ",
                                              Name(args.op)));

@@ -15,8 +15,8 @@ struct MapArgs {
   DType dtype = DType::kI32;                  // The type of in and other.
   DType cast_dtype = DType::kI32;             // kCast: the type of out.
   Comparison comparison = Comparison::kLess;  // kCompare: in[i] comparison a; kCompareArrays: with other[i].
-  Value a;                                    // kAffine: a * in[i] + b. kCompare.
-  Value b;                                    // kAffine.
+  Value a;                                    // kAffine: a * in[i] + b. kCompare, if HasValue.
+  Value b;                                    // kAffine. kCompare, if HasEnd: the end.
   const void* in = nullptr;                   // Device.
   const void* other = nullptr;                // Device. Operators of two arrays.
   void* out = nullptr;                        // Device. May be in or other if the elements have one size.

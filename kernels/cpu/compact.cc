@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/caches.h"
 #include "kernels/cpu/selector.h"
+#include "kernels/interval.h"
 
 namespace prefixd::cpu {
 namespace {
@@ -18,22 +19,28 @@ struct PartBits {
 
 uint64_t PartItemsOf(const CompactArgs& args) { return std::min(kMaxPartItems, kPartBytes / SizeOf(args.dtype)); }
 
-// Says which of the items from `first` on are kept.
-uint64_t SelectPart(const Kernels& kernels, const CompactArgs& args, uint64_t first, uint64_t num_items,
-                    uint64_t* bits) {
-  constexpr uint8_t kZero = 0;
+// Those that the predicate keeps, if one selects.
+ItemInterval KeptInterval(const CompactArgs& args) {
+  if (args.selector != Selector::kPredicate) return {};
+  return VisitDType(args.dtype, [&](auto tag) -> ItemInterval {
+    const auto kept = IntervalOf<typename decltype(tag)::type>(args.comparison, args.value, args.end);
+    return {.low = Value::Of(kept.low), .high = Value::Of(kept.high), .outside = kept.outside != args.invert};
+  });
+}
+
+// Says which of the items from `first` on are kept. interval: KeptInterval.
+uint64_t SelectPart(const Kernels& kernels, const CompactArgs& args, const ItemInterval& interval, uint64_t first,
+                    uint64_t num_items, uint64_t* bits) {
   const CompactTable& table = *kernels.compacts;
   const auto* const mask = static_cast<const std::byte*>(args.mask);
   switch (args.selector) {
     case Selector::kByteMask:
-      return table.compare[static_cast<int>(DType::kU8)][static_cast<int>(Comparison::kNotEqual)](
-          mask + first, num_items, &kZero, args.invert, bits);
+      return table.pack_bytes(mask + first, num_items, args.invert, bits);
     case Selector::kBitMask:
       return table.copy_bits(mask + first / 8, num_items, args.invert, bits);
     case Selector::kPredicate:
-      return table.compare[static_cast<int>(args.dtype)][static_cast<int>(args.comparison)](
-          static_cast<const std::byte*>(args.in) + first * SizeOf(args.dtype), num_items, &args.value, args.invert,
-          bits);
+      return table.select[static_cast<int>(args.dtype)](
+          static_cast<const std::byte*>(args.in) + first * SizeOf(args.dtype), num_items, interval, bits);
   }
   FatalValue("SelectPart", args.selector);
 }
@@ -59,10 +66,11 @@ uint64_t CompactAll(const Kernels& kernels, const CompactArgs& args) {
   const uint64_t num_parts = NumParts(args.num_items, part_items);
   const int num_threads = NumThreads(num_parts);
   const bool stream = IsLargerThanCaches(args.num_items * SizeOf(args.dtype));
+  const ItemInterval interval = KeptInterval(args);
   const auto select = [&](uint64_t part) {
     PartBits bits;
     bits.num_kept =
-        SelectPart(kernels, args, part * part_items, PartItems(args.num_items, part_items, part), bits.bits);
+        SelectPart(kernels, args, interval, part * part_items, PartItems(args.num_items, part_items, part), bits.bits);
     return bits;
   };
   const auto add = [](const PartBits& part, uint64_t* place) { *place += part.num_kept; };

@@ -45,10 +45,7 @@ MapPart WholeMap(const MapArgs& args) {
   }
   if (args.op == MapOp::kCompare) {
     VisitDType(args.dtype, [&](auto tag) {
-      using In = typename decltype(tag)::type;
-      using T = Accumulator<In>;
-      const T value = HasValue(args.comparison) ? static_cast<T>(args.a.As<In>()) : T{0};
-      const auto interval = MakeInterval(args.comparison, value);
+      const auto interval = IntervalOf<typename decltype(tag)::type>(args.comparison, args.a, args.b);
       whole.a = Value::Of(interval.low);
       whole.b = Value::Of(interval.high);
       whole.outside = interval.outside;

@@ -25,6 +25,7 @@ void VisitSelector(const CompactArgs& args, F&& f) {
     using T = typename decltype(tag)::type;
     const auto* in = static_cast<const T*>(args.in);
     const auto value = static_cast<Accumulator<T>>(args.value.As<T>());
+    const auto end = static_cast<Accumulator<T>>(args.end.As<T>());
     switch (args.comparison) {
       case Comparison::kLess:
         return f([=](uint64_t i) { return in[i] < value; });
@@ -45,6 +46,8 @@ void VisitSelector(const CompactArgs& args, F&& f) {
           if constexpr (kIsFloating<T>) return std::isfinite(static_cast<Accumulator<T>>(in[i]));
           return true;
         });
+      case Comparison::kInRange:
+        return f([=](uint64_t i) { return value <= in[i] && in[i] < end; });
     }
     FatalValue("VisitSelector", args.comparison);
   });

@@ -70,8 +70,7 @@ cudaError_t LaunchMap(const MapArgs& args, LaunchContext* context) {
     case MapOp::kCompare:
       return VisitDType(args.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        const Accumulator<T> value = HasValue(args.comparison) ? args.a.As<T>() : T{};
-        return LaunchMapOf(args, Compare<T>{MakeInterval(args.comparison, value)}, context);
+        return LaunchMapOf(args, Compare<T>{IntervalOf<T>(args.comparison, args.a, args.b)}, context);
       });
     default:
       return LaunchTwo(args, context);

@@ -38,10 +38,7 @@ struct CompactParams {
 template <class T>
 CompactParams<T> MakeCompactParams(const CompactArgs& args, uint64_t* h_num_kept) {
   const bool is_u32 = args.index_dtype == DType::kU32;
-  // A comparison without a value does not look at args.value.
-  const bool has_value = args.comparison != Comparison::kIsNan && args.comparison != Comparison::kIsFinite;
-  const Accumulator<T> value = has_value ? args.value.As<T>() : T{};
-  const Interval<Accumulator<T>> kept = MakeInterval(args.comparison, value);
+  const Interval<Accumulator<T>> kept = IntervalOf<T>(args.comparison, args.value, args.end);
   return {.in = static_cast<const T*>(args.in),
           .mask = static_cast<const uint8_t*>(args.mask),
           .mask_bytes = MaskBytes(args),

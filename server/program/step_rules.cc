@@ -300,14 +300,14 @@ class StepCheck {
         return absl::OkStatus();
       }
       case MapOp::kCompare: {
-        const bool takes_value = HasValue(spec->comparison);
-        if (takes_value != step_.a.has_value()) {
-          return InvalidField(
-              "FIELD_CONFLICT", "predicate.value",
-              StrCat("the comparison ", Name(spec->comparison), " takes ", takes_value ? "a" : "no", " value"));
+        PREFIXD_RETURN_IF_ERROR(
+            CheckComparison(spec->comparison, step_.a.has_value(), step_.b.has_value(), "predicate"));
+        if (step_.a) {
+          PREFIXD_ASSIGN_OR_RETURN(spec->a, ToValue(*step_.a, spec->dtype, "predicate.value"));
         }
-        if (!takes_value) return absl::OkStatus();
-        PREFIXD_ASSIGN_OR_RETURN(spec->a, ToValue(*step_.a, spec->dtype, "predicate.value"));
+        if (step_.b) {
+          PREFIXD_ASSIGN_OR_RETURN(spec->b, ToValue(*step_.b, spec->dtype, "predicate.end"));
+        }
         return absl::OkStatus();
       }
       default:
@@ -351,7 +351,7 @@ class StepCheck {
 
   absl::Status CheckTwoArrays(MapSpec* spec) {
     PREFIXD_RETURN_IF_ERROR(CheckAllRoles(SetOf({Role::kLeft, Role::kRight}), 0, SetOf({Role::kOut}), 0));
-    if (spec->op == MapOp::kCompareArrays && !HasValue(spec->comparison)) {
+    if (spec->op == MapOp::kCompareArrays && !IsOfTwo(spec->comparison)) {
       return InvalidField("FIELD_CONFLICT", "comparison",
                           StrCat("the comparison ", Name(spec->comparison), " looks at one array: use a compare step"));
     }

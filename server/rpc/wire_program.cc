@@ -18,11 +18,6 @@
 namespace prefixd {
 namespace {
 
-absl::StatusOr<Comparison> DecodeComparison(int value, std::string_view field) {
-  if (value == v1::COMPARISON_IN_RANGE) return NotImplemented(field, "a range");
-  return DecodeEnum<Comparison>(value, field);
-}
-
 // ---- Steps, each of the messages in Step. Fields are those of the step's own message. ------------------------------
 
 // An array that a step may do without. Those that it needs are there also without a name, which MakePlan refuses.
@@ -143,17 +138,21 @@ absl::StatusOr<ProgramStep> Decode(const v1::AbsStep& wire) {
 
 absl::StatusOr<ProgramStep> Decode(const v1::CompareStep& wire) {
   MapSpec spec = MapOf(MapOp::kCompare);
-  PREFIXD_ASSIGN_OR_RETURN(spec.comparison, DecodeComparison(wire.predicate().comparison(), "predicate.comparison"));
+  PREFIXD_ASSIGN_OR_RETURN(spec.comparison,
+                           DecodeEnum<Comparison>(wire.predicate().comparison(), "predicate.comparison"));
   ProgramStep step = OneArray(wire.values(), wire.out(), spec);
   if (wire.predicate().has_value()) {
     PREFIXD_ASSIGN_OR_RETURN(step.a, DecodeNumber(wire.predicate().value(), "predicate.value"));
+  }
+  if (wire.predicate().has_end()) {
+    PREFIXD_ASSIGN_OR_RETURN(step.b, DecodeNumber(wire.predicate().end(), "predicate.end"));
   }
   return step;
 }
 
 absl::StatusOr<ProgramStep> Decode(const v1::CompareArraysStep& wire) {
   MapSpec spec = MapOf(MapOp::kCompareArrays);
-  PREFIXD_ASSIGN_OR_RETURN(spec.comparison, DecodeComparison(wire.comparison(), "comparison"));
+  PREFIXD_ASSIGN_OR_RETURN(spec.comparison, DecodeEnum<Comparison>(wire.comparison(), "comparison"));
   return TwoArrays(wire.left(), wire.right(), wire.out(), spec);
 }
 

@@ -36,6 +36,7 @@ class CompactWork final : public Work {
                          .selector = SelectorOf(compact_),
                          .comparison = predicate_.comparison,
                          .value = predicate_.value,
+                         .end = predicate_.end,
                          .mask = arrays.mask,
                          .invert = compact_.invert,
                          .algorithm = compact_.algorithm,

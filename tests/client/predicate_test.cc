@@ -29,6 +29,20 @@ TEST(ParsePredicate, WithoutAValue) {
   EXPECT_EQ(ParsePredicate(DType::kF32, "finite")->comparison, Comparison::kIsFinite);
 }
 
+TEST(ParsePredicate, Ranges) {
+  for (const char* text : {"[-2,7)", " [ -2 , 7 ) "}) {
+    const auto predicate = ParsePredicate(DType::kI16, text);
+    ASSERT_TRUE(predicate.ok()) << predicate.status();
+    EXPECT_EQ(predicate->comparison, Comparison::kInRange);
+    EXPECT_EQ(predicate->value.As<int16_t>(), -2);
+    EXPECT_EQ(predicate->end.As<int16_t>(), 7);
+  }
+  for (const char* text :
+       {"[1, 2]", "[1)", "[1, 2", "[, 2)", "[1, )", "(1, 2)", "[1, 2, 3)", "[x, 2)", "[1, 99999)", "["}) {
+    EXPECT_FALSE(ParsePredicate(DType::kI16, text).ok()) << text;
+  }
+}
+
 TEST(ParsePredicate, Refused) {
   for (const char* text : {"", " ", "2", ">", "> ", "=> 2", "= 2", "<> 2", ">>2", "> 2 3", "> x", "> 2.5",
                            "> 3000000000", "is-nan 2", "isnan", "! 2"}) {

@@ -362,14 +362,21 @@ TEST_F(ProgramTest, Arithmetic) {
   EXPECT_EQ(ValuesOf(result, is_less), Map<uint8_t>(left, right, [](int32_t l, int32_t r) { return l < r; }));
 }
 
-TEST_F(ProgramTest, ComparisonsWithoutAValue) {
+TEST_F(ProgramTest, ComparisonsWithoutAValueAndWithTwo) {
   Program program;
   const auto x = program.Input<float>({1.0f, NAN, INFINITY});
+  const auto y = program.Input<float>({0.5f, 1, 3.5f, 4, NAN});
   const auto is_nan = program.Compare(x, {Comparison::kIsNan});
+  const auto in_range = program.Compare(y, {Comparison::kInRange, 1, 4});
+  const auto kept_range = program.Compact(y, {Comparison::kInRange, 1, 4});
   const auto finite = program.Compact(x, {Comparison::kIsFinite});
   program.Output(is_nan);
   program.Output(finite.values);
+  program.Output(in_range);
+  program.Output(kept_range.values);
   const ProgramResult result = Run(program);
+  EXPECT_THAT(ValuesOf(result, in_range), ElementsAre(0, 1, 1, 0, 0));
+  EXPECT_THAT(ValuesOf(result, kept_range.values), ElementsAre(1, 3.5f));
   EXPECT_THAT(ValuesOf(result, is_nan), ElementsAre(0, 1, 0));
   EXPECT_THAT(ValuesOf(result, finite.values), ElementsAre(1.0f));
 }

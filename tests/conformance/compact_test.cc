@@ -91,15 +91,15 @@ testing::AssertionResult Check(const char* what, DeviceArray<Element>& d_out, co
 template <class T>
 testing::AssertionResult RunCase(Lane& lane, const CompactCase& c, Random& random) {
   const auto data = random.OneIn(2) ? Data::kSpecial : Data::kExact;
-  std::vector<T> in = MakeInput<T>(data == Data::kSpecial ? Op::kMin : Op::kSum, data, c.num_items + 1, random);
-  const T value = in.back();  // Likely to be equal to some: both kinds of data have ties.
-  in.pop_back();
+  std::vector<T> in = MakeInput<T>(data == Data::kSpecial ? Op::kMin : Op::kSum, data, c.num_items + 2, random);
+  const T value = in.back(), end = in[in.size() - 2];  // Likely to be equal to some: both kinds of data have ties.
+  in.resize(c.num_items);
   const std::vector<bool> kept = MakeKept(c.pattern, in.size(), random);
 
   std::vector<T> values;
   std::vector<uint64_t> indices;
   for (size_t i = 0; i < in.size(); ++i) {
-    const bool holds = c.selector == Selector::kPredicate ? Holds(c.comparison, in[i], value) : kept[i];
+    const bool holds = c.selector == Selector::kPredicate ? Holds(c.comparison, in[i], value, end) : kept[i];
     if (holds == c.invert) continue;
     values.push_back(in[i]);
     indices.push_back(c.first_item + i);
@@ -116,6 +116,7 @@ testing::AssertionResult RunCase(Lane& lane, const CompactCase& c, Random& rando
   args.selector = c.selector;
   args.comparison = c.comparison;
   args.value = Value::Of(value);
+  args.end = Value::Of(end);
   if (c.selector != Selector::kPredicate) args.mask = d_mask.data();
   args.invert = c.invert;
   args.algorithm = c.algorithm;
@@ -168,11 +169,11 @@ class CompactTest : public DeviceTest<DTypeParam> {
 TEST_P(CompactTest, Predicates) {
   for (const Algorithm& algorithm : Algorithms()) {
     for (const size_t size : Sizes()) {
-      for (int form = 0; form < 48; ++form) {
+      for (int form = 0; form < 6 * kNumComparisons; ++form) {
         if (!Takes(Primitive::kCompact, algorithm, size)) continue;
         CompactCase c;
-        c.comparison = static_cast<Comparison>(form % 8);
-        c.invert = form / 8 % 2 == 1;
+        c.comparison = static_cast<Comparison>(form % kNumComparisons);
+        c.invert = form / kNumComparisons % 2 == 1;
         c.num_items = size;
         c.algorithm = algorithm;
         ASSERT_TRUE(Passes(c));

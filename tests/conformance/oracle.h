@@ -341,7 +341,7 @@ ExpectedState<T> Reduce(Op op, const std::vector<T>& in, uint64_t first_item, Ac
 }
 
 template <class T>
-bool Holds(Comparison comparison, T x, T value) {
+bool Holds(Comparison comparison, T x, T value, T end) {
   switch (comparison) {
     case Comparison::kLess:
       return x < value;
@@ -361,6 +361,8 @@ bool Holds(Comparison comparison, T x, T value) {
     case Comparison::kIsFinite:
       if constexpr (kIsFloating<T>) return !std::isnan(x) && !std::isinf(x);
       return true;
+    case Comparison::kInRange:
+      return x >= value && x < end;
   }
   return false;
 }

@@ -312,13 +312,14 @@ TEST_P(SegmentKeysFuzzTest, Compact) {
       const uint64_t num_items = offsets.back(), num_segments = offsets.size() - 1;
       SCOPED_TRACE(StrCat(Name(lengths), ": ", num_segments, " segments of ", num_items, " items"));
       const auto items = MakeInput<T>(Op::kMin, Data::kSpecial, num_items, random());
-      const T bound = num_items == 0 ? T{0} : items[random().Below(num_items)];
+      const auto any = [&] { return num_items == 0 ? T{0} : items[random().Below(num_items)]; };
+      const T value = any(), end = any();
       const auto comparison = static_cast<Comparison>(random().Below(kNumComparisons));
       std::vector<T> kept;
       std::vector<uint64_t> want_indices, want(num_segments);
       for (uint64_t segment = 0; segment < num_segments; ++segment) {
         for (uint64_t i = offsets[segment]; i < offsets[segment + 1]; ++i) {
-          if (!Holds(comparison, items[i], bound)) continue;
+          if (!Holds(comparison, items[i], value, end)) continue;
           kept.push_back(items[i]);
           want_indices.push_back(i);
           ++want[segment];
@@ -330,7 +331,8 @@ TEST_P(SegmentKeysFuzzTest, Compact) {
       auto d_indices = DeviceArray<uint64_t>::Poisoned(lane(), num_items, random().Below(2));
       auto d_count = DeviceArray<uint64_t>::Poisoned(lane(), 1);
       auto d_counts = DeviceArray<uint64_t>::Poisoned(lane(), num_segments, random().Below(2));
-      CompactArgs args = {.dtype = kDTypeOf<T>, .comparison = comparison, .value = Value::Of(bound)};
+      CompactArgs args = {
+          .dtype = kDTypeOf<T>, .comparison = comparison, .value = Value::Of(value), .end = Value::Of(end)};
       args.in = d_items.data();
       args.num_items = num_items;
       args.values = d_values.data();

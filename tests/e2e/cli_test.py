@@ -163,7 +163,7 @@ class CliTest(E2ETest):
         x = np.array([1, 5, 3, 5, 9], dtype=np.int32)
         np.save(self.folder / "x.npy", x)
         for where, keep in {"< 5": x < 5, "<= 5": x <= 5, "> 5": x > 5, ">= 5": x >= 5, "== 5": x == 5,
-                            "!= 5": x != 5, "is-finite": x == x}.items():
+                            "!= 5": x != 5, "is-finite": x == x, "[3, 9)": (3 <= x) & (x < 9)}.items():
             with self.subTest(where=where):
                 self.ctl("compact", "--where", where, self.folder / "x.npy", self.folder / "y.npy")
                 np.testing.assert_array_equal(np.load(self.folder / "y.npy"), x[keep])

@@ -84,6 +84,8 @@ void FuzzCompact(Input* input) {
   const size_t size = SizeOf(args.dtype);
   const std::vector<uint8_t> value = input->Items(args.dtype, 1);
   std::memcpy(&args.value.bits, value.data(), size);
+  const std::vector<uint8_t> end = input->Items(args.dtype, 1);
+  std::memcpy(&args.end.bits, end.data(), size);
   const std::vector<uint8_t> items = input->Items(args.dtype, args.num_items);
   const std::vector<uint8_t> mask = input->Items(DType::kU8, args.num_items);
   args.in = items.data();

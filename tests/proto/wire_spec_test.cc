@@ -126,7 +126,8 @@ CompactSpec AnyCompact(Random& random) {
     return spec;
   }
   spec.predicate = Predicate{.comparison = random.EnumOf<Comparison>()};
-  if (TakesValue(spec.predicate->comparison)) spec.predicate->value = random.ValueOf(spec.dtype);
+  if (HasValue(spec.predicate->comparison)) spec.predicate->value = random.ValueOf(spec.dtype);
+  if (HasEnd(spec.predicate->comparison)) spec.predicate->end = random.ValueOf(spec.dtype);
   return spec;
 }
 

@@ -288,6 +288,21 @@ const Refusal kRefusals[] = {
      "FIELD_CONFLICT", "steps[3].reduce.index_out"},
     {"a comparison without a value", Last(One("x", MapOf(MapOp::kCompare), "z")), "FIELD_CONFLICT",
      "steps[3].compare.predicate.value"},
+    {"a range without an end",
+     [](Case* c) {
+       MapSpec range = MapOf(MapOp::kCompare);
+       range.comparison = Comparison::kInRange;
+       c->program.steps.push_back(One("x", range, "z"));
+       c->program.steps.back().a = int64_t{1};
+     },
+     "FIELD_CONFLICT", "steps[3].compare.predicate.end"},
+    {"a comparison of two arrays with a range",
+     [](Case* c) {
+       ProgramStep step = Two("x", "y", MapOp::kCompareArrays, "z");
+       std::get<MapSpec>(step.operation).comparison = Comparison::kInRange;
+       c->program.steps.push_back(step);
+     },
+     "FIELD_CONFLICT", "steps[3].compare_arrays.comparison"},
     {"a comparison of two arrays that looks at one",
      [](Case* c) {
        ProgramStep step = Two("x", "y", MapOp::kCompareArrays, "z");

@@ -1,4 +1,6 @@
 // Compact in two steps: a bit for each item, which says whether it is kept; then the items whose bits are set.
+#include <limits>
+
 #include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/tables.h"
@@ -12,107 +14,120 @@ constexpr int kWordItems = 64;
 constexpr uint64_t LowBits(uint64_t count) { return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
 
 // ---- Which items are kept ------------------------------------------------------------------------------------------
-// Compares two vectors or two scalars of T by IEEE rules.
-template <Comparison kComparison, class T>
-struct Compares {
-  template <class V>
-  static PREFIXD_INLINE auto Of(V item, V value) {
-    if constexpr (kComparison == Comparison::kLess) {
-      return item < value;
-    } else if constexpr (kComparison == Comparison::kLessEqual) {
-      return item <= value;
-    } else if constexpr (kComparison == Comparison::kGreater) {
-      return item > value;
-    } else if constexpr (kComparison == Comparison::kGreaterEqual) {
-      return item >= value;
-    } else if constexpr (kComparison == Comparison::kEqual) {
-      return item == value;
-    } else if constexpr (kComparison == Comparison::kNotEqual) {
-      return item != value;
-    } else if constexpr (kComparison == Comparison::kIsNan) {
-      return item != item;
-    } else {
-      static_assert(kComparison == Comparison::kIsFinite);
-      return item - item == item - item;  // The difference of infinities is a NaN, which is not itself.
-    }
-  }
-};
-
-// Bit i is set if the comparison holds in lane i.
+// Bit i is set if lane i of a is not above that of b; or if the item in lane i is from low to high.
 #if defined(__AVX512BW__)
-// By mask registers: the compiler makes a vector of the mask and a mask of the vector.
-template <Comparison kComparison, class T>
-PREFIXD_INLINE uint64_t BitsWhere(Vector<T> item, Vector<T> value) {
-  if constexpr (kComparison == Comparison::kIsFinite) {
-    return BitsWhere<Comparison::kEqual, T>(item - item, item - item);
-  } else if constexpr (kComparison == Comparison::kIsNan) {
-    return BitsWhere<Comparison::kNotEqual, T>(item, item);
+// By mask registers: the compiler makes a vector of the mask and a mask of the vector. among: the bits that may be set.
+template <class T>
+PREFIXD_INLINE uint64_t BitsNotAbove(Vector<T> a, Vector<T> b, uint64_t among = ~uint64_t{0}) {
+  if constexpr (kIsFloating<T> && sizeof(T) == 4) {
+    return _mm512_mask_cmp_ps_mask(static_cast<__mmask16>(among), reinterpret_cast<__m512>(a),
+                                   reinterpret_cast<__m512>(b), _CMP_LE_OQ);
   } else if constexpr (kIsFloating<T>) {
-    constexpr int kPredicate = kComparison == Comparison::kLess           ? _CMP_LT_OQ
-                               : kComparison == Comparison::kLessEqual    ? _CMP_LE_OQ
-                               : kComparison == Comparison::kGreater      ? _CMP_GT_OQ
-                               : kComparison == Comparison::kGreaterEqual ? _CMP_GE_OQ
-                               : kComparison == Comparison::kEqual        ? _CMP_EQ_OQ
-                                                                          : _CMP_NEQ_UQ;
-    if constexpr (sizeof(T) == 4) {
-      return _mm512_cmp_ps_mask(reinterpret_cast<__m512>(item), reinterpret_cast<__m512>(value), kPredicate);
-    } else {
-      static_assert(sizeof(T) == 8);
-      return _mm512_cmp_pd_mask(reinterpret_cast<__m512d>(item), reinterpret_cast<__m512d>(value), kPredicate);
-    }
+    return _mm512_mask_cmp_pd_mask(static_cast<__mmask8>(among), reinterpret_cast<__m512d>(a),
+                                   reinterpret_cast<__m512d>(b), _CMP_LE_OQ);
   } else {
-    constexpr int kPredicate = kComparison == Comparison::kLess           ? _MM_CMPINT_LT
-                               : kComparison == Comparison::kLessEqual    ? _MM_CMPINT_LE
-                               : kComparison == Comparison::kGreater      ? _MM_CMPINT_NLE
-                               : kComparison == Comparison::kGreaterEqual ? _MM_CMPINT_NLT
-                               : kComparison == Comparison::kEqual        ? _MM_CMPINT_EQ
-                                                                          : _MM_CMPINT_NE;
-    const auto a = reinterpret_cast<__m512i>(item), b = reinterpret_cast<__m512i>(value);
+    const auto x = reinterpret_cast<__m512i>(a), y = reinterpret_cast<__m512i>(b);
     constexpr bool kSigned = kIsSignedInteger<T>;
     if constexpr (sizeof(T) == 1) {
-      return kSigned ? _mm512_cmp_epi8_mask(a, b, kPredicate) : _mm512_cmp_epu8_mask(a, b, kPredicate);
+      return kSigned ? _mm512_mask_cmple_epi8_mask(among, x, y) : _mm512_mask_cmple_epu8_mask(among, x, y);
     } else if constexpr (sizeof(T) == 2) {
-      return kSigned ? _mm512_cmp_epi16_mask(a, b, kPredicate) : _mm512_cmp_epu16_mask(a, b, kPredicate);
+      const auto m = static_cast<__mmask32>(among);
+      return kSigned ? _mm512_mask_cmple_epi16_mask(m, x, y) : _mm512_mask_cmple_epu16_mask(m, x, y);
     } else if constexpr (sizeof(T) == 4) {
-      return kSigned ? _mm512_cmp_epi32_mask(a, b, kPredicate) : _mm512_cmp_epu32_mask(a, b, kPredicate);
+      const auto m = static_cast<__mmask16>(among);
+      return kSigned ? _mm512_mask_cmple_epi32_mask(m, x, y) : _mm512_mask_cmple_epu32_mask(m, x, y);
     } else {
-      return kSigned ? _mm512_cmp_epi64_mask(a, b, kPredicate) : _mm512_cmp_epu64_mask(a, b, kPredicate);
+      const auto m = static_cast<__mmask8>(among);
+      return kSigned ? _mm512_mask_cmple_epi64_mask(m, x, y) : _mm512_mask_cmple_epu64_mask(m, x, y);
     }
   }
 }
-#else
-template <Comparison kComparison, class T>
-PREFIXD_INLINE uint64_t BitsWhere(Vector<T> item, Vector<T> value) {
-  return Bits(Compares<kComparison, T>::Of(item, value));
+template <class T>
+PREFIXD_INLINE uint64_t BitsBetween(Vector<T> low, Vector<T> item, Vector<T> high) {
+  return BitsNotAbove<T>(item, high, BitsNotAbove<T>(low, item));
 }
+PREFIXD_INLINE uint64_t BitsSet(Vector<uint8_t> item) {
+  return _mm512_test_epi8_mask(reinterpret_cast<__m512i>(item), reinterpret_cast<__m512i>(item));
+}
+#else
+template <class T>
+PREFIXD_INLINE uint64_t BitsNotAbove(Vector<T> a, Vector<T> b) {
+  return Bits(a <= b);
+}
+template <class T>
+PREFIXD_INLINE uint64_t BitsBetween(Vector<T> low, Vector<T> item, Vector<T> high) {
+  return Bits((low <= item) & (item <= high));
+}
+PREFIXD_INLINE uint64_t BitsSet(Vector<uint8_t> item) { return Bits(item != Splat(uint8_t{0})); }
 #endif
 
-template <class In, Comparison kComparison>
-uint64_t Compare(const void* items, uint64_t num_items, const void* to, bool invert, uint64_t* bits) {
+// Rules: BitsIn says which of a vector's items are kept, Holds whether one is.
+template <class T>
+struct IsNotAbove {
+  PREFIXD_INLINE uint64_t BitsIn(Vector<T> items) const { return BitsNotAbove<T>(items, Splat(high)); }
+  PREFIXD_INLINE bool Holds(T item) const { return item <= high; }
+  T high;
+};
+
+template <class T>
+struct IsNotBelow {
+  PREFIXD_INLINE uint64_t BitsIn(Vector<T> items) const { return BitsNotAbove<T>(Splat(low), items); }
+  PREFIXD_INLINE bool Holds(T item) const { return low <= item; }
+  T low;
+};
+
+template <class T>
+struct IsBetween {
+  PREFIXD_INLINE uint64_t BitsIn(Vector<T> items) const { return BitsBetween<T>(Splat(low), items, Splat(high)); }
+  PREFIXD_INLINE bool Holds(T item) const { return (low <= item) & (item <= high); }
+  T low, high;
+};
+
+struct IsSet {
+  PREFIXD_INLINE uint64_t BitsIn(Vector<uint8_t> items) const { return BitsSet(items); }
+  PREFIXD_INLINE bool Holds(uint8_t item) const { return item != 0; }
+};
+
+template <class In, class Rule>
+PREFIXD_INLINE uint64_t SelectBy(const Rule& rule, const void* items, uint64_t num_items, bool invert, uint64_t* bits) {
   using T = Accumulator<In>;
-  using C = Compares<kComparison, T>;
   constexpr int kL = kLanes<T>;
   const auto* const in = static_cast<const In*>(items);
-  const auto value = static_cast<T>(BitsOf<In>(to));
-  const Vector<T> values = Splat(value);
   const uint64_t turned = invert ? ~uint64_t{0} : 0;
   uint64_t kept = 0;
   uint64_t i = 0;
   for (; i + kWordItems <= num_items; i += kWordItems) {
     uint64_t word = 0;
-    for (int k = 0; k < kWordItems; k += kL) word |= BitsWhere<kComparison, T>(LoadAs<T>(in + i + k), values) << k;
+    for (int k = 0; k < kWordItems; k += kL) word |= rule.BitsIn(LoadAs<T>(in + i + k)) << k;
     word ^= turned;
     *bits++ = word;
     kept += __builtin_popcountll(word);
   }
   if (i < num_items) {
     uint64_t word = 0;
-    for (uint64_t k = 0; i + k < num_items; ++k) word |= uint64_t{C::Of(static_cast<T>(in[i + k]), value)} << k;
+    for (uint64_t k = 0; i + k < num_items; ++k) word |= uint64_t{rule.Holds(static_cast<T>(in[i + k]))} << k;
     word = (word ^ turned) & LowBits(num_items - i);
     *bits = word;
     kept += __builtin_popcountll(word);
   }
   return kept;
+}
+
+// One comparison an item, where it does.
+template <class In>
+uint64_t Select(const void* items, uint64_t num_items, const ItemInterval& interval, uint64_t* bits) {
+  using T = Accumulator<In>;
+  using Limits = std::numeric_limits<T>;
+  constexpr T kLowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  constexpr T kHighest = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  const T low = BitsOf<T>(&interval.low.bits), high = BitsOf<T>(&interval.high.bits);
+  if (low == kLowest) return SelectBy<In>(IsNotAbove<T>{high}, items, num_items, interval.outside, bits);
+  if (high == kHighest) return SelectBy<In>(IsNotBelow<T>{low}, items, num_items, interval.outside, bits);
+  return SelectBy<In>(IsBetween<T>{low, high}, items, num_items, interval.outside, bits);
+}
+
+uint64_t PackBytes(const void* mask, uint64_t num_items, bool invert, uint64_t* bits) {
+  return SelectBy<uint8_t>(IsSet(), mask, num_items, invert, bits);
 }
 
 uint64_t CopyBits(const void* mask, uint64_t num_items, bool invert, uint64_t* bits) {
@@ -330,18 +345,12 @@ void KeepIndices(const KeptPart& part, uint64_t of_first, void* out) {
 // ---- The table -----------------------------------------------------------------------------------------------------
 constexpr CompactTable MakeTable() {
   CompactTable table = {};
-#define PREFIXD_SET_COMPARISON(enumerator, name) \
-  compare[static_cast<int>(Comparison::enumerator)] = Compare<T, Comparison::enumerator>;
-#define PREFIXD_SET(name, type)                                       \
-  {                                                                   \
-    using T = type;                                                   \
-    auto& compare = table.compare[static_cast<int>(DType::name)];     \
-    PREFIXD_COMPARISONS(PREFIXD_SET_COMPARISON)                       \
-    table.keep[static_cast<int>(DType::name)] = Keep<Unsigned<type>>; \
-  }
+#define PREFIXD_SET(name, type)                               \
+  table.select[static_cast<int>(DType::name)] = Select<type>; \
+  table.keep[static_cast<int>(DType::name)] = Keep<Unsigned<type>>;
   PREFIXD_FOR_EACH_DTYPE(PREFIXD_SET)
 #undef PREFIXD_SET
-#undef PREFIXD_SET_COMPARISON
+  table.pack_bytes = PackBytes;
   table.copy_bits = CopyBits;
   table.keep_indices_32 = KeepIndices<uint32_t>;
   table.keep_indices_64 = KeepIndices<uint64_t>;

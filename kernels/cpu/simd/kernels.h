@@ -129,10 +129,18 @@ struct KeptPart {
   bool stream;        // Whether what is kept is written past the caches.
 };
 
+// Items from low to high, or all but these. Both are of AccumulatorOf the items' type.
+struct ItemInterval {
+  Value low;
+  Value high;
+  bool outside;
+};
+
 struct CompactTable {
-  // Sets the bits of items for which the comparison with *value holds, or if inverted does not; returns their number.
-  uint64_t (*compare[kNumDTypes][kNumComparisons])(const void* in, uint64_t num_items, const void* value, bool invert,
-                                                   uint64_t* bits);
+  // Sets the bits of the items in the interval, and returns their number.
+  uint64_t (*select[kNumDTypes])(const void* in, uint64_t num_items, const ItemInterval& interval, uint64_t* bits);
+  // The same from a byte mask: those that are not 0, or if inverted those that are.
+  uint64_t (*pack_bytes)(const void* mask, uint64_t num_items, bool invert, uint64_t* bits);
   // The same from a bit mask, lowest bit first.
   uint64_t (*copy_bits)(const void* mask, uint64_t num_items, bool invert, uint64_t* bits);
   // Writes the items whose bits are set to `out`. `next`: as many items that are fetched meanwhile; `in` for none.

@@ -152,6 +152,8 @@ bool Selects(const CompactArgs& args, uint64_t i) {
     case Comparison::kIsFinite:
       if constexpr (kIsFloating<T>) return std::isfinite(item);
       return true;
+    case Comparison::kInRange:
+      return value <= item && item < args.end.As<T>();
   }
   FatalValue("Selects", args.comparison);
 }
