@@ -117,6 +117,11 @@ absl::StatusOr<ResidentReply> RunOnArrays(const CompactSpec& spec, const ArrayPl
 absl::StatusOr<ResidentReply> RunOnArrays(const CompactPart& part, const ArrayPlaces& places, ResultSink sink,
                                           const CallOptions& call);
 
+template <class T>
+Predicate PredicateOf(const Where<T>& where) {
+  return {where.comparison, Value::Of(where.value), Value::Of(where.end)};
+}
+
 // What of the options is the spec's, and what comes beside it.
 inline CompactPart PartOf(CompactSpec spec, const CompactOptions& options) {
   spec.mask_kind = options.mask_kind;
@@ -151,7 +156,7 @@ template <class T>
 absl::StatusOr<CompactResult<T>> Compact(const Connection& connection, absl::Span<const T> values,
                                          const Where<T>& where, const CompactOptions& options,
                                          const CallOptions& call) {
-  const CompactSpec spec = {.predicate = Predicate{where.comparison, Value::Of(where.value), Value::Of(where.end)}};
+  const CompactSpec spec = {.predicate = PredicateOf(where)};
   return Compact(connection, values, spec, {}, options, call);
 }
 
@@ -166,9 +171,7 @@ absl::StatusOr<CompactResult<T>> Compact(const Connection& connection, absl::Spa
 template <class T>
 CompactPart SpecOf(const Selector<T>& select, const CompactOptions& options, uint64_t num_items) {
   CompactSpec spec = {.dtype = kDTypeOf<T>};
-  if (const auto* const where = std::get_if<Where<T>>(&select)) {
-    spec.predicate = Predicate{where->comparison, Value::Of(where->value)};
-  }
+  if (const auto* const where = std::get_if<Where<T>>(&select)) spec.predicate = PredicateOf(*where);
   spec.num_items = num_items;
   return PartOf(spec, options);
 }

@@ -7,39 +7,51 @@
 
 namespace prefixd::client {
 
+using internal::DifferencePart;
+
 template <>
-struct Contract<DifferenceSpec> {
+struct Contract<DifferencePart> {
   using Request = v1::DifferenceRequest;
   using Response = v1::DifferenceResponse;
   static constexpr char kUnary[] = "/prefixd.v1.PrefixService/Difference";
   static constexpr char kStream[] = "/prefixd.v1.PrefixService/StreamDifference";
+
+  static void Complete(const DifferencePart& part, Request* request) {
+    if (part.segments) internal::ToWire(*part.segments, request->mutable_segment_offsets());
+    if (part.keys) internal::ToWire(*part.keys, request->mutable_keys());
+  }
 };
 
 namespace internal {
 
-absl::StatusOr<Timing> DifferenceBytes(const Connection& connection, const DifferenceSpec& spec, Bytes values,
+absl::StatusOr<Timing> DifferenceBytes(const Connection& connection, const DifferencePart& part, Bytes values,
                                        Room room, const CallOptions& call) {
-  return CallForValues(connection, spec, values, room, call);
+  return CallForValues(connection, part, values, room, call);
 }
 
 absl::StatusOr<Timing> DifferenceChunks(const Connection& connection, const DifferenceSpec& spec, ChunkSource& source,
                                         DifferenceSink sink, const CallOptions& call) {
-  return CallForValues(connection, spec, source, sink, call);
+  return CallForValues(connection, DifferencePart{spec}, source, sink, call);
 }
 
 absl::StatusOr<std::unique_ptr<DifferenceStream>> OpenDifference(const Connection& connection,
                                                                  const DifferenceSpec& spec, const CallOptions& call) {
-  return OpenStream<ValuesStream<DifferenceSpec, DifferenceReply>>(connection, spec, call);
+  return OpenStream<ValuesStream<DifferencePart, DifferenceReply>>(connection, DifferencePart{spec}, call);
 }
 
 absl::StatusOr<Timing> RunChunks(const Connection& connection, const DifferenceSpec& spec, ChunkSource& source,
                                  ResultSink sink, const CallOptions& call) {
-  return RunForValues(connection, spec, source, sink, call);
+  return RunForValues(connection, DifferencePart{spec}, source, sink, call);
 }
 
 absl::StatusOr<ResidentReply> RunOnArrays(const DifferenceSpec& spec, const ArrayPlaces& places, ResultSink sink,
                                           const CallOptions& call) {
-  return RunResidentForValues(spec, places, sink, call);
+  return RunOnArrays(DifferencePart{spec, places.segments, places.keys}, places, sink, call);
+}
+
+absl::StatusOr<ResidentReply> RunOnArrays(const DifferencePart& part, const ArrayPlaces& places, ResultSink sink,
+                                          const CallOptions& call) {
+  return RunResidentForValues(part, places, sink, call);
 }
 
 }  // namespace internal

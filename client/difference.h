@@ -16,6 +16,7 @@
 #include "client/array.h"
 #include "client/chunk.h"
 #include "client/options.h"
+#include "client/segments.h"
 #include "client/stream.h"
 #include "client/typed.h"
 #include "kernels/spec.h"
@@ -36,10 +37,12 @@ using prefixd::Timing;
 
 template <class T>
 struct DifferenceOptions {
-  std::optional<T> init = {};     // The scan's. Absent: 0.
-  bool reverse = false;           // Undoes a reverse scan; arrays of up to 1 MiB.
-  Algorithm algorithm = {};       // {}: the server chooses.
-  std::optional<Axis> axis = {};  // As in ScanOptions.
+  std::optional<T> init = {};                   // The scan's. Absent: 0.
+  bool reverse = false;                         // Undoes a reverse scan; arrays of up to 1 MiB.
+  Algorithm algorithm = {};                     // {}: the server chooses.
+  std::optional<Axis> axis = {};                // As in ScanOptions.
+  std::optional<SegmentOffsets> segments = {};  // As in ScanOptions.
+  std::optional<Keys> keys = {};                // As in ScanOptions.
 };
 
 template <class T>
@@ -59,7 +62,13 @@ using DifferenceSink = absl::FunctionRef<absl::Status(Bytes values)>;
 // ---- Implementation details below ---------------------------------------------------------------------------------
 namespace internal {
 
-absl::StatusOr<Timing> DifferenceBytes(const Connection& connection, const DifferenceSpec& spec, Bytes values,
+// A difference that may be of segments.
+struct DifferencePart : DifferenceSpec {
+  std::optional<SegmentOffsets> segments = {};
+  std::optional<Keys> keys = {};
+};
+
+absl::StatusOr<Timing> DifferenceBytes(const Connection& connection, const DifferencePart& part, Bytes values,
                                        Room room, const CallOptions& call);
 absl::StatusOr<Timing> DifferenceChunks(const Connection& connection, const DifferenceSpec& spec, ChunkSource& source,
                                         DifferenceSink sink, const CallOptions& call);
@@ -73,25 +82,31 @@ absl::StatusOr<Timing> RunChunks(const Connection& connection, const DifferenceS
 // As Client::RunOnArrays.
 absl::StatusOr<ResidentReply> RunOnArrays(const DifferenceSpec& spec, const ArrayPlaces& places, ResultSink sink,
                                           const CallOptions& call);
+absl::StatusOr<ResidentReply> RunOnArrays(const DifferencePart& part, const ArrayPlaces& places, ResultSink sink,
+                                          const CallOptions& call);
 
 template <class T>
-DifferenceSpec SpecOf(const DifferenceOptions<T>& options, uint64_t num_items) {
-  return {.dtype = kDTypeOf<T>,
-          .init = ToValue(options.init),
-          .reverse = options.reverse,
-          .algorithm = options.algorithm,
-          .num_items = num_items,
-          .axis = options.axis};
+DifferencePart PartOf(const DifferenceOptions<T>& options, uint64_t num_items) {
+  return {{.dtype = kDTypeOf<T>,
+           .init = ToValue(options.init),
+           .reverse = options.reverse,
+           .algorithm = options.algorithm,
+           .num_items = num_items,
+           .axis = options.axis,
+           .segmented = options.segments.has_value() || options.keys.has_value(),
+           .key_dtype = options.keys ? std::optional(options.keys->dtype()) : std::nullopt},
+          options.segments,
+          options.keys};
 }
 
 template <class T>
 absl::StatusOr<DifferenceResult<T>> Difference(const Connection& connection, absl::Span<const T> values,
                                                const DifferenceOptions<T>& options, const CallOptions& call) {
-  const DifferenceSpec spec = SpecOf(options, values.size());
   DifferenceResult<T> result;
   result.values.reserve(values.size());
   const auto room = [&](size_t size_bytes) { return Grow(size_bytes, &result.values); };
-  PREFIXD_ASSIGN_OR_RETURN(result.timing, DifferenceBytes(connection, spec, AsBytes(values), room, call));
+  PREFIXD_ASSIGN_OR_RETURN(result.timing,
+                           DifferenceBytes(connection, PartOf(options, values.size()), AsBytes(values), room, call));
   return result;
 }
 
@@ -101,7 +116,7 @@ absl::StatusOr<DifferenceResult<T>> Difference(const ArrayPart& values, const Di
   DifferenceResult<T> result;
   const auto take = [&](Pieces elements, Pieces /*indices*/) { return Append(elements, &result.values); };
   PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply,
-                           RunOnArrays(SpecOf(options, values.num_items()), {.values = values}, take, call));
+                           RunOnArrays(PartOf(options, values.num_items()), {.values = values}, take, call));
   result.timing = std::move(reply.timing);
   return result;
 }
@@ -109,7 +124,7 @@ absl::StatusOr<DifferenceResult<T>> Difference(const ArrayPart& values, const Di
 template <class T>
 absl::StatusOr<ResidentResult> DifferenceInto(const ArrayPart& values, const Target& to,
                                               const DifferenceOptions<T>& options, const CallOptions& call) {
-  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunOnArrays(SpecOf(options, values.num_items()),
+  PREFIXD_ASSIGN_OR_RETURN(ResidentReply reply, RunOnArrays(PartOf(options, values.num_items()),
                                                             {.values = values, .values_to = to}, NoSink, call));
   return ResidentResult{reply.count, std::move(reply.values), std::move(reply.timing)};
 }

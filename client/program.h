@@ -182,8 +182,8 @@ class Program {
 
   // (n) from (n)
   template <class T>
-  Term<T> Difference(Term<T> values, const DifferenceOptions<T>& options = {}) {
-    return Term<T>(AddStep(internal::SpecOf(options, 0), {values.id_}));
+  Term<T> Difference(Term<T> values, const DifferenceOptions<T>& options = {}, Cut cut = {}) {
+    return Term<T>(AddDifference(internal::PartOf(options, 0), values.id_, cut));
   }
 
   // ---- What stands between them ----
@@ -325,6 +325,7 @@ class Program {
   Id AddScan(const internal::ScanPart& part, Id values, std::optional<Id> coefficients, const Cut& cut);
   Id AddReduce(const internal::ReducePart& part, Id values, const Cut& cut);
   Id AddCompact(const internal::CompactPart& part, Id values, std::optional<Id> mask, const Cut& cut);
+  Id AddDifference(const internal::DifferencePart& part, Id values, const Cut& cut);
   // reads: what of these there is.
   template <class Spec>
   Id AddCutStep(Spec spec, std::initializer_list<std::optional<Id>> reads, const Cut& cut);

@@ -69,7 +69,12 @@ class StepWriter {
     return absl::OkStatus();
   }
 
-  absl::Status operator()(const DifferenceSpec& spec) { return WritePrimitive(spec, step_.mutable_difference()); }
+  absl::Status operator()(const DifferenceSpec& spec) {
+    v1::DifferenceStep* const wire = step_.mutable_difference();
+    PREFIXD_RETURN_IF_ERROR(WritePrimitive(spec, wire));
+    WriteSegments(spec, wire);
+    return absl::OkStatus();
+  }
 
   absl::Status operator()(const FillSpec& spec) {
     v1::FillStep* const wire = step_.mutable_fill();
@@ -276,6 +281,11 @@ internal::TermId Program::AddCompact(const internal::CompactPart& part, Id value
                                      const Cut& cut) {
   FailForArrays("compact", part);
   return AddCutStep<CompactSpec>(part, {values, mask, cut.by_}, cut);
+}
+
+internal::TermId Program::AddDifference(const internal::DifferencePart& part, Id values, const Cut& cut) {
+  FailForArrays("difference", part);
+  return AddCutStep<DifferenceSpec>(part, {values, cut.by_}, cut);
 }
 
 internal::TermId Program::AddFill(DType dtype, const FillSpec& fill, absl::Span<const Id> reads, uint64_t num_items) {

@@ -154,7 +154,7 @@ class Lane {
   // Shape:   in, out: num_items elements of dtype, disjoint.
   // Needs:   in, out aligned to their element size.
   // Errors:  UNIMPLEMENTED if dtype is not served; INVALID_ARGUMENT if in is out; and as Scan.
-  // Cost:    reads n, writes n; one launch.
+  // Cost:    reads n, writes n; one launch, of segments two.
   // Example: [3,4,6,10], carry_in 1 -> [2,1,2,4], carry_out 10
   virtual absl::Status Difference(const DifferenceArgs& args) = 0;
 

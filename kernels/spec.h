@@ -162,7 +162,9 @@ struct DifferenceSpec {
   bool reverse = false;            // Not in a stream.
   Algorithm algorithm = {};
   std::optional<uint64_t> num_items = {};
-  std::optional<Axis> axis = {};  // As in ScanSpec.
+  std::optional<Axis> axis = {};        // As in ScanSpec.
+  bool segmented = false;               // As in ScanSpec.
+  std::optional<DType> key_dtype = {};  // As in ScanSpec.
 
   DType output() const { return dtype; }
   friend bool operator==(const DifferenceSpec&, const DifferenceSpec&) = default;

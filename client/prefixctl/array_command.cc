@@ -260,6 +260,11 @@ absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, co
   return OpenSegmentsOf(flags, array, job, spec, files);
 }
 
+absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, const Job& job, DifferenceSpec* spec,
+                          BesideFiles* files) {
+  return OpenSegmentsOf(flags, array, job, spec, files);
+}
+
 absl::Status RunToOutput(const GlobalFlags& global, const ArrayFlags& flags, const Job& job, const Spec& spec,
                          std::optional<uint64_t> num_results, const BesideFiles& files,
                          const std::optional<std::string>& beside_output) {

@@ -123,6 +123,8 @@ absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, co
                           BesideFiles* files);
 absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, const Job& job, CompactSpec* spec,
                           BesideFiles* files);
+absl::Status OpenSegments(const SegmentFlags& flags, const ArrayFlags& array, const Job& job, DifferenceSpec* spec,
+                          BesideFiles* files);
 
 // Sends the input, writes the results to OUTPUT and reports: all that is left of a command whose result is one array.
 // The file gets its name only once it is complete. Segments, and what needs its whole array and has more of it than a

@@ -14,11 +14,13 @@ namespace {
 struct DifferenceFlags {
   ArrayFlags array;
   AxisFlags axis;
+  SegmentFlags segments;
   std::optional<std::string> init;
   bool reverse = false;
 };
 
 absl::Status RunDifference(const GlobalFlags& global, const DifferenceFlags& flags) {
+  PREFIXD_RETURN_IF_ERROR(CheckInputs({flags.array.input, flags.segments.segments, flags.segments.keys}));
   PREFIXD_RETURN_IF_ERROR(CheckJsonOutput(global, flags.array.output));
   PREFIXD_ASSIGN_OR_RETURN(const Job job, StartJob(global, flags.array, ResultToOf({flags.array.output}), &flags.axis));
   PREFIXD_ASSIGN_OR_RETURN(const std::optional<Axis> axis, AxisOf(flags.axis, *job.reader));
@@ -28,7 +30,9 @@ absl::Status RunDifference(const GlobalFlags& global, const DifferenceFlags& fla
                          .num_items = job.reader->num_items(),
                          .axis = axis};
   PREFIXD_ASSIGN_OR_RETURN(spec.init, ParseInit(flags.init, spec.dtype));
-  return RunToOutput(global, flags.array, job, spec, spec.num_items);
+  BesideFiles files;
+  PREFIXD_RETURN_IF_ERROR(OpenSegments(flags.segments, flags.array, job, &spec, &files));
+  return RunToOutput(global, flags.array, job, spec, spec.num_items, files);
 }
 
 }  // namespace
@@ -39,6 +43,7 @@ void AddDifferenceCommand(CLI::App& app, Commands* commands) {
   AddInit(difference, &flags->init);
   difference->add_flag("--reverse", flags->reverse, "Less the one behind it: undoes a reverse scan");
   AddAxis(difference, &flags->axis);
+  AddSegments(difference, &flags->segments);
   AddArrayFlags(difference, &flags->array);
   AddOutput(difference, &flags->array);
   commands->push_back({difference, [flags](const GlobalFlags& global) { return RunDifference(global, *flags); }});

@@ -22,13 +22,17 @@ struct DifferenceArgs {
   uint64_t num_items = 0;
   uint64_t num_arrays = 1;  // See Lane. Several arrays have no carries.
   BatchOrder order = BatchOrder::kOneByOne;
-  Value init;                      // The element before in[0] (reversed: behind in[n-1]). Used if carry_in is null.
-  const void* carry_in = nullptr;  // Device, one element of the chunk before: takes the place of init.
+  const uint64_t* offsets = nullptr;  // Device: of segments, as in ScanArgs. num_items is that of all.
+  Value init;                         // The element before in[0] (reversed: behind in[n-1]). Used if carry_in is null.
+  const void* carry_in = nullptr;     // Device, one element of the chunk before: takes the place of init.
   void* carry_out = nullptr;  // Device, one element, may equal carry_in: in[n-1] (reversed: in[0]). Null: not wanted.
 };
 
 // The checks that Lane::Difference makes before it enqueues. Errors: those of Lane::Difference, except the algorithm's.
 absl::Status Validate(const DifferenceArgs& args);
+
+// Bytes read and written.
+uint64_t NumBytes(const DifferenceArgs& args);
 
 // The arguments for one array of a batch, by itself. Needs: they stand one by one.
 DifferenceArgs ArrayOf(DifferenceArgs batch, uint64_t array);

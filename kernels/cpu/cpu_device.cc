@@ -169,6 +169,7 @@ class CpuLane final : public Lane {
     return Run(Primitive::kDifference, args.dtype, Op::kSum, args,
                [this](Strategy strategy, const DifferenceArgs& array) {
                  if (strategy != Strategy::kSingleLaunch) FatalValue("CpuLane::Difference", strategy);
+                 if (array.offsets != nullptr) return cpu::RunSegmentDifference(kernels_, array);
                  if (array.num_arrays == 1) return cpu::RunDifference(kernels_, array);
                  return IsInterleaved(array) ? cpu::RunColumnDifference(kernels_, array)
                                              : cpu::RunRowDifference(kernels_, array);

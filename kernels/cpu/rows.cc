@@ -48,6 +48,13 @@ void ForSegments(const Args& args, size_t item_bytes, const Run& run) {
   }
 }
 
+// The difference of an item that has no neighbour.
+void SubtractInit(const Kernels& kernels, const DifferenceArgs& args, uint64_t item) {
+  const uint64_t at = item * SizeOf(args.dtype);
+  kernels.differences->of[static_cast<int>(args.dtype)](Advance(args.in, at), Advance(args.out, at), /*num_items=*/1,
+                                                        &args.init.bits, args.reverse, /*stream=*/false);
+}
+
 // Transposes a matrix that fits the cache.
 void TransposeAll(const Kernels& kernels, DType dtype, const void* in, void* out, uint64_t rows, uint64_t columns) {
   TransposeBlock(kernels, dtype,
@@ -194,17 +201,28 @@ Work RunRowDifference(const Kernels& kernels, const DifferenceArgs& args) {
   whole.num_items = args.num_items * args.num_arrays;
   whole.num_arrays = 1;
   const Work work = RunDifference(kernels, whole);
-  const size_t item_bytes = SizeOf(args.dtype);
   const uint64_t edge = args.reverse ? args.num_items - 1 : 0;
-  const uint64_t part_rows = std::max<uint64_t>(kPartBytes / item_bytes / args.num_items, 1);
+  const uint64_t part_rows = std::max<uint64_t>(kPartBytes / SizeOf(args.dtype) / args.num_items, 1);
   ForRows(args.num_arrays, part_rows, [&](uint64_t first_row, uint64_t num_rows) {
     for (uint64_t row = first_row; row < first_row + num_rows; ++row) {
-      const uint64_t at = (row * args.num_items + edge) * item_bytes;
-      kernels.differences->of[static_cast<int>(args.dtype)](Advance(args.in, at), Advance(args.out, at),
-                                                            /*num_items=*/1, &args.init.bits, args.reverse,
-                                                            /*stream=*/false);
+      SubtractInit(kernels, args, row * args.num_items + edge);
     }
   });
+  return work;
+}
+
+Work RunSegmentDifference(const Kernels& kernels, const DifferenceArgs& args) {
+  if (args.num_items == 0) return {};
+  DifferenceArgs whole = args;
+  whole.num_arrays = 1;
+  Work work = RunDifference(kernels, whole);
+  ForRows(args.num_arrays, kPartBytes / sizeof(*args.offsets), [&](uint64_t first, uint64_t count) {
+    for (uint64_t segment = first; segment < first + count; ++segment) {
+      const uint64_t begin = args.offsets[segment], end = args.offsets[segment + 1];
+      if (begin < end) SubtractInit(kernels, args, args.reverse ? end - 1 : begin);
+    }
+  });
+  work.num_bytes = NumBytes(args);
   return work;
 }
 

@@ -20,6 +20,8 @@ Work RunSegmentScan(const Kernels& kernels, const ScanArgs& args);
 Work RunSegmentReduce(const Kernels& kernels, const ReduceArgs& args);
 // Cost:    reads n, writes n, and the first item of each row once more.
 Work RunRowDifference(const Kernels& kernels, const DifferenceArgs& args);
+// The same of segments. Needs: args.offsets.
+Work RunSegmentDifference(const Kernels& kernels, const DifferenceArgs& args);
 
 }  // namespace prefixd::cpu
 

@@ -306,7 +306,7 @@ absl::Status CudaLane::Difference(const DifferenceArgs& args) {
                            device_->ResolveFor(Primitive::kDifference, args.dtype, Op::kSum, args));
   if (algorithm.strategy != Strategy::kSingleLaunch) FatalValue("CudaLane::Difference", algorithm.strategy);
   PREFIXD_RETURN_IF_ERROR(Enter());
-  const Traffic traffic = {.num_bytes = 2 * args.num_arrays * args.num_items * SizeOf(args.dtype)};
+  const Traffic traffic = {.launches = args.offsets != nullptr ? 2u : 1u, .num_bytes = NumBytes(args)};
   return Timed(Stage::kKernel, traffic, "the difference kernel", [&] { return LaunchDifference(args, &context_); });
 }
 

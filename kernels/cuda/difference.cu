@@ -163,9 +163,43 @@ cudaError_t LaunchBatch(const DifferenceArgs& args, LaunchContext* context) {
                 num_blocks, kThreads, context->stream, params);
 }
 
+template <class T>
+struct SegmentParams {
+  const T* in;
+  T* out;
+  const uint64_t* offsets;
+  uint64_t num_segments;
+  T init;
+};
+
+// The items of segments that have no neighbour. A thread has a segment.
+template <class T, bool kReverse>
+__global__ void __launch_bounds__(kThreads) SegmentEdgesKernel(const SegmentParams<T> p) {
+  const uint64_t segment = uint64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (segment >= p.num_segments) return;
+  const uint64_t begin = p.offsets[segment], end = p.offsets[segment + 1];
+  if (begin >= end) return;
+  const uint64_t item = kReverse ? end - 1 : begin;
+  p.out[item] = Subtract(p.in[item], p.init);
+}
+
+// Needs: the differences of all items, as if they were one array, are enqueued.
+template <class T, bool kReverse>
+cudaError_t LaunchSegmentEdges(const DifferenceArgs& args, LaunchContext* context) {
+  const SegmentParams<T> params = {.in = static_cast<const T*>(args.in),
+                                   .out = static_cast<T*>(args.out),
+                                   .offsets = args.offsets,
+                                   .num_segments = args.num_arrays,
+                                   .init = args.init.As<T>()};
+  uint32_t num_blocks = 0;
+  const cudaError_t error = CountTiles(args.num_arrays, kThreads, &num_blocks);
+  if (error != cudaSuccess) return error;
+  return Launch(SegmentEdgesKernel<T, kReverse>, num_blocks, kThreads, context->stream, params);
+}
+
 template <class T, bool kReverse>
 cudaError_t LaunchOf(const DifferenceArgs& args, LaunchContext* context) {
-  if (args.num_arrays > 1) return LaunchBatch<T, kReverse>(args, context);
+  if (args.offsets == nullptr && args.num_arrays > 1) return LaunchBatch<T, kReverse>(args, context);
   const DifferenceParams<T> params = {.in = static_cast<const T*>(args.in),
                                       .out = static_cast<T*>(args.out),
                                       .num_items = args.num_items,
@@ -174,11 +208,13 @@ cudaError_t LaunchOf(const DifferenceArgs& args, LaunchContext* context) {
                                       .carry_out = static_cast<T*>(args.carry_out)};
   uint32_t num_tiles = 0;
   constexpr uint64_t kTileItems = uint64_t{kThreads} * Vector<T>::kItems;
-  const cudaError_t error = CountTiles(args.num_items, kTileItems, &num_tiles);
+  cudaError_t error = CountTiles(args.num_items, kTileItems, &num_tiles);
   if (error != cudaSuccess) return error;
   const bool aligned = IsAligned(args.in) && IsAligned(args.out);
-  return Launch(aligned ? DifferenceKernel<T, kReverse, true> : DifferenceKernel<T, kReverse, false>, num_tiles,
-                kThreads, context->stream, params);
+  error = Launch(aligned ? DifferenceKernel<T, kReverse, true> : DifferenceKernel<T, kReverse, false>, num_tiles,
+                 kThreads, context->stream, params);
+  if (error != cudaSuccess || args.offsets == nullptr) return error;
+  return LaunchSegmentEdges<T, kReverse>(args, context);
 }
 
 template <class T>

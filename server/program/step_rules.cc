@@ -240,9 +240,12 @@ class StepCheck {
   }
 
   absl::Status Check(DifferenceSpec* spec) {
-    PREFIXD_RETURN_IF_ERROR(CheckAllRoles(SetOf({Role::kValues}), 0, SetOf({Role::kOut}), 0));
+    spec->segmented = Reads(Role::kSegmentOffsets) || Reads(Role::kKeys);
+    PREFIXD_RETURN_IF_ERROR(
+        CheckAllRoles(SetOf({Role::kValues}), SetOf({Role::kSegmentOffsets, Role::kKeys}), SetOf({Role::kOut}), 0));
     PREFIXD_RETURN_IF_ERROR(CheckPrimitive(*spec));
     PREFIXD_RETURN_IF_ERROR(CheckType(Role::kValues, spec->dtype));
+    PREFIXD_RETURN_IF_ERROR(CheckSegments(spec));
     PREFIXD_RETURN_IF_ERROR(CheckMatrix(spec->axis));
     Write(Role::kOut, spec->dtype, Read(Role::kValues).length);
     return absl::OkStatus();

@@ -36,25 +36,12 @@ namespace prefixd {
 absl::Status TakeBeside(const v1::Operand& operand, std::string_view name, Payload payload,
                         std::optional<ArraySlice>* place, Chunk* chunk, std::optional<Payload>* to);
 
-// Whether it may have offsets of segments, or keys; others answer that they are not implemented.
-template <class Request>
-inline constexpr bool kServesSegments =
-    std::is_same_v<Request, v1::ScanRequest> || std::is_same_v<Request, v1::ReduceRequest> ||
-    std::is_same_v<Request, v1::CompactRequest>;
-
 // The message in domain types, without its spec: who calls this decodes that, if there is one, by its FromWire. The
 // chunk comes from `payloads`, which ParseArrayMessage took out of the request.
 // Errors: INVALID_ARGUMENT (CHUNK_OUT_OF_ORDER);
 //         UNIMPLEMENTED (NOT_IMPLEMENTED) for what is in the contract and not in this server.
 template <class Request>
 absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
-  if constexpr (requires { request.segment_offsets(); }) {
-    if (request.has_segment_offsets() && !kServesSegments<Request>) {
-      return NotImplemented("segment_offsets", "a segmented operation");
-    }
-    if (request.has_keys() && !kServesSegments<Request>) return NotImplemented("keys", "an operation by keys");
-  }
-
   Message message;
   PREFIXD_ASSIGN_OR_RETURN(message.places.values, FromWire(request.values(), "values"));
   if constexpr (requires { request.sink(); }) {
@@ -80,7 +67,7 @@ absl::StatusOr<Message> Decode(const Request& request, ArrayPayloads payloads) {
   const v1::InlineChunk& values = request.values().inline_();
   message.chunk.values = std::move(payloads[Request::kValuesFieldNumber]);
   if (values.has_first_item()) message.chunk.first_item = values.first_item();
-  if constexpr (kServesSegments<Request>) {
+  if constexpr (requires { request.segment_offsets(); }) {
     PREFIXD_ASSIGN_OR_RETURN(message.places.segment_offsets, FromWire(request.segment_offsets(), "segment_offsets"));
     if (request.has_segment_offsets() && !message.places.segment_offsets) {
       if (request.segment_offsets().inline_().first_item() != 0) {

@@ -54,10 +54,8 @@ struct DecodePrimitive {
     PREFIXD_ASSIGN_OR_RETURN(Message message, Decode(request, std::move(payloads)));
     if (request.has_spec()) {
       PREFIXD_ASSIGN_OR_RETURN(auto spec, FromWire(request.spec()));
-      if constexpr (kServesSegments<Request>) {
-        spec.segmented = request.has_segment_offsets() || request.has_keys();
-        PREFIXD_RETURN_IF_ERROR(CheckCuts(spec, request.has_segment_offsets(), request.has_keys()));
-      }
+      spec.segmented = request.has_segment_offsets() || request.has_keys();
+      PREFIXD_RETURN_IF_ERROR(CheckCuts(spec, request.has_segment_offsets(), request.has_keys()));
       if constexpr (requires { spec.has_coefficients; }) spec.has_coefficients = request.has_coefficients();
       message.operation = std::move(spec);
     }

@@ -66,7 +66,12 @@ absl::StatusOr<ProgramStep> Decode(const v1::ScanStep& wire) {
   AddIfNamed(Role::kIndicesOut, wire.indices_out(), &step.writes);
   return step;
 }
-absl::StatusOr<ProgramStep> Decode(const v1::DifferenceStep& wire) { return DecodePrimitive(wire); }
+absl::StatusOr<ProgramStep> Decode(const v1::DifferenceStep& wire) {
+  PREFIXD_ASSIGN_OR_RETURN(ProgramStep step, DecodePrimitive(wire));
+  AddIfNamed(Role::kSegmentOffsets, wire.segment_offsets(), &step.reads);
+  AddIfNamed(Role::kKeys, wire.keys(), &step.reads);
+  return step;
+}
 
 absl::StatusOr<ProgramStep> Decode(const v1::ReduceStep& wire) {
   PREFIXD_ASSIGN_OR_RETURN(ProgramStep step, DecodePrimitive(wire));

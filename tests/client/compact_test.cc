@@ -38,6 +38,12 @@ TEST(ClientCompact, PredicateOnTheWire) {
   EXPECT_TRUE(seen.spec().invert());
   EXPECT_TRUE(seen.spec().return_indices());
   EXPECT_FALSE(seen.has_mask());
+  EXPECT_FALSE(seen.spec().predicate().has_end());
+  ASSERT_TRUE(
+      client.Compact<int32_t>({3, -5, 4}, Where<int32_t>{Comparison::kInRange, 3, 5}, {.return_indices = true}).ok());
+  EXPECT_EQ(seen.spec().predicate().comparison(), v1::COMPARISON_IN_RANGE);
+  EXPECT_EQ(seen.spec().predicate().value().int64_value(), 3);
+  EXPECT_EQ(seen.spec().predicate().end().int64_value(), 5);
 }
 
 // What a spec known at run time can say beyond the typed calls.

@@ -98,7 +98,9 @@ TEST_F(ProgramTest, ByKeys) {
   const auto k = program.Input<int16_t>(keys);
   const auto scanned = program.Scan(x, {.kind = ScanKind::kExclusive, .init = 5}, Cut::ByKeys(k));
   const auto runs = program.ReduceByKeys<int32_t, int16_t, int64_t>(x, k);
+  const auto undone = program.Difference(program.Scan(x, {}, Cut::ByKeys(k)), {}, Cut::ByKeys(k));
   program.Output(scanned);
+  program.Output(undone);
   program.Output(runs.values);
   program.Output(runs.keys);
   const ProgramResult result = Run(program);
@@ -110,6 +112,7 @@ TEST_F(ProgramTest, ByKeys) {
     sums.back() += values[i];
   }
   EXPECT_EQ(ValuesOf(result, scanned), expected);
+  EXPECT_EQ(ValuesOf(result, undone), std::vector<int32_t>(values.begin(), values.end()));
   EXPECT_EQ(ValuesOf(result, runs.values), sums);
   EXPECT_THAT(ValuesOf(result, runs.keys), ElementsAre(0, 1, 0, 1));
 }
@@ -169,7 +172,7 @@ TEST_F(ProgramTest, ExtremaAndRecurrencesOfSegmentsAndByKeys) {
   const ProgramResult result = Run(program);
   for (size_t i = 0; i < extrema.size(); ++i) {
     EXPECT_THAT(ValuesOf(result, extrema[i].values), ElementsAre(1, 3, 3, 3, 5, 5, 5));
-    EXPECT_THAT(ValuesOf(result, extrema[i].indices), ElementsAre(0, 1, 1, 0, 1, 1, 0));
+    EXPECT_THAT(ValuesOf(result, extrema[i].indices), ElementsAre(0, 1, 1, 3, 4, 4, 6));
     EXPECT_THAT(ValuesOf(result, recurrences[i]), ElementsAre(10, 23, 71, 12, 113, 230, 14));
   }
 }
@@ -201,6 +204,7 @@ TEST_F(ProgramTest, OptionsThatNameArraysAreRefused) {
             [&](Program&p, auto x) { return p.Scan(x, {.op = Op::kLinearRecurrence, .coefficients = span}, cuts(p)); }),
         status([&](Program&p, auto x) { return p.ScanRecurrence(x, x, {.segments = absl::MakeConstSpan(offsets)}); }),
         status([&](Program&p, auto x) { return p.Scan(x, {.return_carry = true}, cuts(p)); }),
+        status([&](Program&p, auto x) { return p.Difference(x, {.keys = span}); }),
         status([&](Program&p, auto x) { return p.ScanRecurrence(x, x, {.return_carry = true}); }),
         status([&](Program&p, auto x) { return p.Scan(x, {.keys = span}, Cut::ByKeys(x)); }),
         status([&](Program&p, auto x) { return p.ReduceByKeys(x, x, {.keys = span}).values; }),

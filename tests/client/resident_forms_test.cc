@@ -223,6 +223,10 @@ TEST_F(ResidentTest, Segments) {
     const auto into = client_.ScanInto<int64_t>(*array, NewArray{}, {.segments = segments});
     ASSERT_TRUE(into.ok()) << into.status();
     EXPECT_EQ(*into->values.Read<int64_t>(), scanned);
+    const auto undone = client_.DifferenceInto<int64_t>(into->values, NewArray{}, {.segments = segments});
+    ASSERT_TRUE(undone.ok()) << undone.status();
+    EXPECT_EQ(*undone->values.Read<int64_t>(), values);
+    EXPECT_EQ(ErrorReason(client_.Difference<int64_t>(values, {.segments = segments}).status()), "SEGMENTS_ON_STREAM");
     EXPECT_EQ(ErrorReason(client_.Scan<int64_t>(*array, {.segments = segments}).status()), "SEGMENTS_ON_STREAM");
     EXPECT_EQ(ErrorReason(client_.Scan<int64_t>(values, {.segments = segments}).status()), "SEGMENTS_ON_STREAM");
     EXPECT_EQ(ErrorReason(client_.Scan<int64_t>(array->Part(0, 9), {.segments = segments}).status()),
@@ -241,6 +245,11 @@ TEST_F(ResidentTest, Segments) {
   ASSERT_TRUE(scan_from_here.ok()) << scan_from_here.status();
   EXPECT_EQ(scan_from_here->values.front(), *std::min_element(few.begin(), few.begin() + 4));
   EXPECT_EQ(scan_from_here->values.back(), few.back());
+  const auto difference_from_here =
+      client_.Difference<int64_t>(few, {.init = 1, .segments = absl::MakeConstSpan(cuts_of_few)});
+  ASSERT_TRUE(difference_from_here.ok()) << difference_from_here.status();
+  EXPECT_EQ(difference_from_here->values[4], few[4] - 1);
+  EXPECT_EQ(difference_from_here->values[5], few[5] - few[4]);
 }
 
 TEST_F(ResidentTest, WideSums) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tests/conformance/harness.h"
+#include "tests/conformance/offsets.h"
 
 namespace prefixd::conformance {
 namespace {
@@ -173,6 +174,43 @@ TEST_P(DifferenceTest, Batches) {
   });
 }
 
+// Each segment has the differences that it has alone.
+TEST_P(DifferenceTest, Segments) {
+  WithType([&](auto zero) {
+    using T = decltype(zero);
+    for (int family = 0; family < kNumLengths; ++family) {
+      const auto lengths = static_cast<Lengths>(family);
+      const std::vector<uint64_t> offsets = MakeOffsets(lengths, sizeof(T), random());
+      const bool reverse = random().OneIn(2);
+      const std::vector<T> in = MakeInput<T>(Op::kSum, Data::kSpecial, offsets.back(), random());
+      std::vector<T> want;
+      for (size_t segment = 0; segment + 1 < offsets.size(); ++segment) {
+        const auto one = Differences(std::vector<T>(in.begin() + static_cast<std::ptrdiff_t>(offsets[segment]),
+                                                    in.begin() + static_cast<std::ptrdiff_t>(offsets[segment + 1])),
+                                     T{2}, reverse);
+        want.insert(want.end(), one.begin(), one.end());
+      }
+      DeviceArray<T> d_in(lane(), in, random().Below(2));
+      DeviceArray<uint64_t> d_offsets(lane(), offsets, random().Below(2));
+      auto d_out = DeviceArray<T>::Poisoned(lane(), in.size(), random().Below(2));
+      const DifferenceArgs args = {.dtype = kDTypeOf<T>,
+                                   .reverse = reverse,
+                                   .in = d_in.data(),
+                                   .out = d_out.data(),
+                                   .num_items = in.size(),
+                                   .num_arrays = offsets.size() - 1,
+                                   .offsets = d_offsets.data(),
+                                   .init = Value::Of(T{2})};
+      Require(lane().Difference(args));
+      std::vector<T> got;
+      ASSERT_TRUE(d_out.Read(&got));
+      ASSERT_TRUE(AreSame(got, want)) << Name(lengths) << ": " << args.num_arrays << " segments of " << in.size();
+      ASSERT_TRUE(d_in.IsUntouched());
+      ASSERT_TRUE(d_offsets.IsUntouched());
+    }
+  });
+}
+
 // The difference of a scan is what was scanned: bit for bit for integers, and for floats where no sum rounds. Sums of
 // narrow floats soon do, so theirs are of differences of small numbers.
 TEST_P(DifferenceTest, UndoesAScan) {
@@ -227,6 +265,13 @@ TEST_P(DifferenceTest, BadArgumentsAreRefused) {
     args.num_arrays = 2;
     args.carry_in = d_array.data();
     EXPECT_EQ(lane().Difference(args).code(), absl::StatusCode::kInvalidArgument) << "a batch with a carry";
+    DeviceArray<uint64_t> d_offsets(lane(), {0, 1, 4});
+    args.offsets = d_offsets.data();
+    EXPECT_EQ(lane().Difference(args).code(), absl::StatusCode::kInvalidArgument) << "segments with a carry";
+    args.carry_in = nullptr;
+    args.order = BatchOrder::kInterleaved;
+    EXPECT_EQ(lane().Difference(args).code(), absl::StatusCode::kInvalidArgument) << "interleaved segments";
+    args.offsets = nullptr;
     args.num_arrays = 1;
     args.dtype = static_cast<DType>(kNumDTypes);
     EXPECT_EQ(lane().Difference(args).code(), absl::StatusCode::kUnimplemented);

@@ -1,5 +1,6 @@
 #include "tests/conformance/harness.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -128,6 +129,11 @@ std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive) {
     algorithms.push_back(row.algorithm);
   }
   return algorithms;
+}
+
+bool HasTextbooks(const Device& device) {
+  const auto naive = [](const AlgorithmInfo& row) { return row.algorithm == Algorithm{Strategy::kNaive}; };
+  return std::ranges::any_of(device.Algorithms(), naive);
 }
 
 std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive, const OpParam& param) {

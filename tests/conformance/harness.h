@@ -186,6 +186,8 @@ std::vector<DeviceParam> EveryDevice(const std::string& device);
 // Unstable algorithms are left out: they keep no order, so their answers can't be checked item by item.
 std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive, const OpParam& param);
 std::vector<Algorithm> AlgorithmsOf(const Device& device, Primitive primitive);
+// Whether it has those of the textbooks: a card has none in a build without yardsticks.
+bool HasTextbooks(const Device& device);
 
 // The running test's seed, from BaseSeed and the test's name. So a test does the same alone as it did among others.
 uint64_t TestSeed();

@@ -363,9 +363,9 @@ TEST_P(MapTest, BadArgumentsAreRefused) {
   args.op = MapOp::kCompareArrays;
   args.comparison = Comparison::kIsNan;
   refuses(absl::StatusCode::kInvalidArgument, "is-nan, which looks at one array");
+  args.op = MapOp::kCompareArrays;
   args.comparison = Comparison::kInRange;
   refuses(absl::StatusCode::kInvalidArgument, "in-range, which looks at one array");
-  args.comparison = Comparison::kLess;
   args.in = nullptr;
   refuses(absl::StatusCode::kInvalidArgument, "in is null");
   args.other = nullptr;

@@ -156,6 +156,8 @@ class KeysTest(ResidentTest):
                 self.ctl("scan", what, other, source, result)
                 np.testing.assert_array_equal(np.load(result),
                                               np.concatenate([np.cumsum(part, dtype=np.int32) for part in parts]))
+                self.ctl("difference", what, other, result, runs)
+                np.testing.assert_array_equal(np.load(runs), x)
                 self.ctl("reduce", "--out-type", "i64", what, other, source, result)
                 np.testing.assert_array_equal(np.load(result), sums)
             np.save(other, keys)
@@ -181,6 +183,7 @@ class KeysTest(ResidentTest):
         np.save(other, keys[1:])
         self.assert_fails("scan", "--keys", other, source, result, says="400002 keys for 400003 elements")
         self.assert_fails("scan", "--segments", text, source, result, says="the last, is 3")
+        self.assert_fails("difference", "--segments", text, source, result, says="the last, is 3")
         self.assert_fails("scan", "--keys", self.folder / "none.npy", source, says="none.npy")
 
     def test_wrong_ones_are_an_error(self):

@@ -25,7 +25,9 @@ def segments_request(message, x, offsets, **spec):
     request = message(values=operand(x.tobytes()))
     if offsets is not None:
         request.segment_offsets.CopyFrom(operand(np.asarray(offsets, np.uint64).tobytes()))
-    request.spec.dtype, request.spec.op = DTYPES[x.dtype.type], spec.pop("op", SUM)
+    request.spec.dtype = DTYPES[x.dtype.type]
+    if "op" in request.spec.DESCRIPTOR.fields_by_name:
+        request.spec.op = spec.pop("op", SUM)
     for name, value in spec.items():
         setattr(request.spec, name, value)
     return request
@@ -78,6 +80,57 @@ class SegmentsTest(ResidentTest):
         empty = np.zeros(0, np.int32)
         self.assertEqual(self.scanned(empty, [0] * 1001).size, 0)
         self.assertEqual(self.scanned(empty, [0]).size, 0)
+
+    def test_differences_of_every_type_as_alone(self):
+        for dtype in DTYPES:
+            for num_items, num_segments in ((1, 1), (5000, 7), (20_000, 900), (100, 3000)):
+                for spec in ({}, {"reverse": True}):
+                    with self.subTest(dtype=dtype, num_items=num_items, spec=spec, seed=self.seed):
+                        x = (self.numbers.standard_normal(num_items) * 100).astype(dtype)
+                        offsets = self.segments(num_items, num_segments)
+                        request = segments_request(primitives_pb2.DifferenceRequest, x, offsets, **spec)
+                        got = self.stub.Difference(request, timeout=60).values.inline.data
+                        want = x.copy()
+                        for begin, end in zip(offsets[:-1].astype(int), offsets[1:].astype(int)):
+                            part, of_part = x[begin:end], want[begin:end]
+                            if spec:
+                                of_part[:-1] -= part[1:]
+                            else:
+                                of_part[1:] -= part[:-1]
+                        np.testing.assert_array_equal(np.frombuffer(got, dtype), want)
+
+    def test_a_difference_undoes_a_scan(self):
+        """Of resident arrays of more than a message, by offsets and by keys, by calls and as steps."""
+        x = self.numbers.integers(-1000, 1000, 1_000_003).astype(np.int32)
+        offsets = self.segments(x.size, 50_000)
+        keys = np.repeat(np.arange(offsets.size - 1), np.diff(offsets.astype(np.int64))).astype(np.uint32)
+        name, cuts, runs = self.arrays.upload(x), self.arrays.upload(offsets), self.arrays.upload(keys)
+        for by in ("segment_offsets", "keys"):
+            for message, call in ((primitives_pb2.ScanRequest, self.stub.Scan),
+                                  (primitives_pb2.DifferenceRequest, self.stub.Difference)):
+                request = segments_request(message, x[:0], None)
+                request.spec.init.int64_value = 7
+                request.values.CopyFrom(operand(place(name)))
+                if by == "keys":
+                    request.spec.key_dtype = types_pb2.DTYPE_U32
+                getattr(request, by).CopyFrom(operand(place(runs if by == "keys" else cuts)))
+                request.sink.new_array.SetInParent()
+                made = call(request, timeout=60).values.new_array
+                name = made.name
+            np.testing.assert_array_equal(self.arrays.read(place(name)), x, by)
+        stub = programs_pb2_grpc.ProgramServiceStub(self.arrays.channel)
+        spec = {"dtype": "DTYPE_I32"}
+        steps = [{"scan": {"spec": {**spec, "op": "OP_SUM"}, "values": "x", "segment_offsets": "cuts", "out": "sums"}},
+                 {"difference": {"spec": spec, "values": "sums", "segment_offsets": "cuts", "out": "same"}},
+                 {"difference": {"spec": spec, "values": "sums", "keys": "runs", "out": "as_same"}}]
+        x = x[:1000]
+        offsets = self.segments(x.size, 30)
+        keys = np.repeat(np.arange(30), np.diff(offsets.astype(np.int64))).astype(np.int8)
+        inputs = {"x": place(self.arrays.upload(x)), "cuts": place(self.arrays.upload(offsets)),
+                  "runs": place(self.arrays.upload(keys))}
+        response = stub.Run(program(inputs, steps, ["same", "as_same"]), timeout=60)
+        for output in response.outputs:
+            np.testing.assert_array_equal(np.frombuffer(output.values.inline.data, np.int32), x)
 
     def test_scans_of_resident_arrays(self):
         x = self.numbers.integers(-1000, 1000, 1_000_003).astype(np.int32)  # More than a message.
@@ -301,9 +354,18 @@ class SegmentsTest(ResidentTest):
         self.assertEqual(refusal(self.stub.Scan, request)[:2], (INVALID, "FIELD_CONFLICT"))
         code, reason, _ = refusal(lambda requests: list(self.stub.StreamScan(requests)), iter([scan(x, [0, 12])]))
         self.assertEqual((code, reason), (grpc.StatusCode.FAILED_PRECONDITION, "SEGMENTS_ON_STREAM"))
-        request = primitives_pb2.DifferenceRequest(values=operand(x.tobytes()), spec={"dtype": types_pb2.DTYPE_I32})
-        request.segment_offsets.CopyFrom(operand(np.array([0, 12], np.uint64).tobytes()))
-        self.assertEqual(refusal(self.stub.Difference, request)[:2], (grpc.StatusCode.UNIMPLEMENTED, "NOT_IMPLEMENTED"))
+        difference = functools.partial(segments_request, primitives_pb2.DifferenceRequest)
+        for wrong, says in self.wrong(12):
+            code, reason, message = refusal(self.stub.Difference, difference(x, wrong))
+            self.assertEqual((code, reason), (INVALID, "SEGMENT_OFFSETS"), message)
+            self.assertIn(says, message)
+        request = difference(x, [0, 12], axis=1, row_items=3)
+        self.assertEqual(refusal(self.stub.Difference, request)[:2], (INVALID, "FIELD_CONFLICT"))
+        request = difference(x, [0, 12], key_dtype=types_pb2.DTYPE_I8)
+        self.assertEqual(refusal(self.stub.Difference, request)[:2], (INVALID, "FIELD_CONFLICT"))
+        stream = lambda requests: list(self.stub.StreamDifference(requests))
+        code, reason, _ = refusal(stream, iter([difference(x, [0, 12])]))
+        self.assertEqual((code, reason), (grpc.StatusCode.FAILED_PRECONDITION, "SEGMENTS_ON_STREAM"))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ TEST(TypesTest, NamesRoundTrip) {
   ExpectNamesRoundTrip<DType>(kNumDTypes);
   ExpectNamesRoundTrip<Op>(kNumOps);
   ExpectNamesRoundTrip<ScanKind>(2);
-  ExpectNamesRoundTrip<Comparison>(8);
+  ExpectNamesRoundTrip<Comparison>(kNumComparisons);
   ExpectNamesRoundTrip<Strategy>(kNumStrategies);
   ExpectNamesRoundTrip<TileScan>(kNumTileScans);
 }

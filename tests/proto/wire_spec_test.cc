@@ -136,7 +136,8 @@ DifferenceSpec AnyDifference(Random& random) {
                          .reverse = random.Coin(),
                          .algorithm = random.AnyAlgorithm(),
                          .num_items = random.AnyLength(),
-                         .axis = random.AnyAxis()};
+                         .axis = random.AnyAxis(),
+                         .key_dtype = random.Coin() ? std::nullopt : std::optional(random.ServedDType())};
   if (random.Coin()) spec.init = random.ValueOf(spec.dtype);
   return spec;
 }
