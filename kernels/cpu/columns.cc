@@ -9,6 +9,7 @@
 
 #include "kernels/args/check.h"
 #include "kernels/cpu/any_prefix.h"
+#include "kernels/cpu/caches.h"
 #include "kernels/cpu/glue.h"
 
 namespace prefixd::cpu {
@@ -167,6 +168,9 @@ Work RunColumnScan(const Kernels& kernels, const ScanArgs& args) {
   const uint64_t first_row = args.reverse ? args.num_items - 1 : 0;
   const auto pitch = static_cast<int64_t>(num_columns);
   const uint64_t strip_columns = StripColumns(args.dtype, args.output());
+  const bool has_whole_lines =
+      reinterpret_cast<uintptr_t>(args.out) % kLineBytes == 0 && num_columns * out_bytes % kLineBytes == 0;
+  const bool stream = has_whole_lines && IsLargerThanCaches(num_bytes);
   ForStrips(NumParts(num_columns, strip_columns), num_bytes, [&](uint64_t strip) {
     const uint64_t column = strip * strip_columns;
     const uint64_t first = first_row * num_columns + column;
@@ -176,6 +180,7 @@ Work RunColumnScan(const Kernels& kernels, const ScanArgs& args) {
           .num_columns = std::min(strip_columns, num_columns - column),
           .pitch = args.reverse ? -pitch : pitch,
           .exclusive = args.kind == ScanKind::kExclusive,
+          .stream = stream,
           .start = &start.bits});
   });
   return {.launches = 1, .num_bytes = num_bytes};

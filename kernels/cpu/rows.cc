@@ -6,6 +6,7 @@
 
 #include "kernels/args/check.h"
 #include "kernels/cpu/any_prefix.h"
+#include "kernels/cpu/caches.h"
 #include "kernels/cpu/difference.h"
 #include "kernels/cpu/glue.h"
 #include "kernels/cpu/operators.h"
@@ -107,6 +108,8 @@ void ReduceShortRows(const Kernels& kernels, const ReduceArgs& args, uint64_t fi
 void ScanLongRows(const Kernels& kernels, const ScanArgs& args, uint64_t first_row, uint64_t num_rows) {
   const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op, args.precision);
   const AnyPrefix start = AnyPrefix::Before(args);
+  const bool is_long = args.num_items * SizeOf(args.output()) >= kMinStreamedBytes;
+  const bool stream = args.in != args.out && is_long && IsLargerThanCaches(NumBytes(args));
   for (uint64_t row = first_row; row < first_row + num_rows; ++row) {
     const ScanArgs one = ArrayOf(args, row);
     AnyPrefix prefix = start;
@@ -116,7 +119,7 @@ void ScanLongRows(const Kernels& kernels, const ScanArgs& args, uint64_t first_r
                     .next = one.in,
                     .reverse = args.reverse,
                     .exclusive = args.kind == ScanKind::kExclusive,
-                    .stream = false,
+                    .stream = stream,
                     .coefficients = one.coefficients,
                     .coefficient = &one.coefficient.bits},
                    prefix.data());
@@ -137,7 +140,7 @@ Work RunRowScan(const Kernels& kernels, const ScanArgs& args) {
     ForRows(args.num_arrays, kPartBytes / row_bytes,
             [&](uint64_t first_row, uint64_t num_rows) { ScanLongRows(kernels, args, first_row, num_rows); });
   } else {
-    ParallelFor(args.num_arrays, [&](uint64_t row) { RunScan(kernels, ArrayOf(args, row)); });
+    ParallelFor(args.num_arrays, [&](uint64_t row) { RunScanAmong(kernels, ArrayOf(args, row), NumBytes(args)); });
   }
   return {.launches = 1, .num_bytes = NumBytes(args)};
 }
@@ -151,7 +154,7 @@ Work RunSegmentScan(const Kernels& kernels, const ScanArgs& args) {
     one.coefficients = Advance(args.coefficients, args.offsets[segment] * in_bytes);
     one.num_items = args.offsets[segment + 1] - args.offsets[segment];
     one.num_arrays = 1;
-    if (one.num_items > 0) RunScan(kernels, one);
+    if (one.num_items > 0) RunScanAmong(kernels, one, args.num_items * ItemBytes(args));
   });
   if (args.num_items == 0) return {};
   return {.launches = 1, .num_bytes = args.num_items * ItemBytes(args) + (args.num_arrays + 1) * sizeof(uint64_t)};

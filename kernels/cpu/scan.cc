@@ -21,11 +21,12 @@ struct PartValues {
 // An array cut into parts.
 class Parts {
  public:
-  explicit Parts(const ScanArgs& args)
+  // all_bytes: as RunScanAmong.
+  Parts(const ScanArgs& args, uint64_t all_bytes)
       : args_(args),
         part_items_(kPartBytes / std::max(SizeOf(args.dtype), SizeOf(args.output()))),
-        stream_(args.in != args.out &&
-                IsLargerThanCaches(args.num_items * (SizeOf(args.dtype) + SizeOf(args.output())))) {}
+        stream_(args.in != args.out && args.num_items * SizeOf(args.output()) >= kMinStreamedBytes &&
+                IsLargerThanCaches(all_bytes)) {}
 
   uint64_t FullPartItems() const { return part_items_; }
   uint64_t count() const { return NumParts(args_.num_items, part_items_); }
@@ -56,9 +57,9 @@ class Parts {
   bool stream_;
 };
 
-void ScanAll(const Kernels& kernels, const ScanArgs& args, AnyPrefix* prefix) {
+void ScanAll(const Kernels& kernels, const ScanArgs& args, uint64_t all_bytes, AnyPrefix* prefix) {
   const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op, args.precision);
-  const Parts parts(args);
+  const Parts parts(args, all_bytes);
   const uint64_t last = parts.count() - 1;
   const int num_threads = NumThreads(parts.count());
   if (num_threads == 1) {
@@ -94,8 +95,12 @@ void ScanAll(const Kernels& kernels, const ScanArgs& args, AnyPrefix* prefix) {
 }  // namespace
 
 Work RunScan(const Kernels& kernels, const ScanArgs& args) {
+  return RunScanAmong(kernels, args, args.num_items * ItemBytes(args));
+}
+
+Work RunScanAmong(const Kernels& kernels, const ScanArgs& args, uint64_t all_bytes) {
   AnyPrefix prefix = AnyPrefix::Before(args);
-  if (args.num_items > 0) ScanAll(kernels, args, &prefix);
+  if (args.num_items > 0) ScanAll(kernels, args, all_bytes, &prefix);
   if (args.carry_out != nullptr) prefix.PutCarry(args, args.carry_out);
   if (args.num_items == 0) return {};
   return {.launches = 1, .num_bytes = args.num_items * ItemBytes(args)};

@@ -12,6 +12,9 @@ namespace prefixd::cpu {
 
 // Needs:   Validate(args) is OK.
 Work RunScan(const Kernels& kernels, const ScanArgs& args);
+// The same of an array among others that are read and written with it, all_bytes together: whether the caches would
+// hold its results depends on these.
+Work RunScanAmong(const Kernels& kernels, const ScanArgs& args, uint64_t all_bytes);
 
 }  // namespace prefixd::cpu
 

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -55,6 +57,40 @@ class CpuDeviceTest : public testing::Test {
   std::unique_ptr<Device> device_ = OpenCpuDevice();
   std::unique_ptr<Lane> lane_ = *device_->CreateLane();
 };
+
+// Matrices that no cache holds, with rows of whole lines, and not.
+TEST_F(CpuDeviceTest, ScansOfLargeMatrices) {
+  struct Matrix {
+    size_t num_rows, num_columns;
+  };
+  for (const auto& [num_rows, num_columns] : {Matrix{2100, 2048}, {1700, 2049}, {4, 900'000}, {17'000, 256}}) {
+    std::vector<uint32_t> in(num_rows * num_columns);
+    for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint32_t>(i * 2'654'435'761u);
+    const Buffer memory = *lane_->Allocate(in.size() * sizeof(uint32_t));  // Begins with a line.
+    const std::span out(reinterpret_cast<uint32_t*>(memory.data()), in.size());
+    for (const bool by_rows : {true, false}) {
+      for (const bool reverse : {false, true}) {
+        std::ranges::fill(out, 7u);
+        const ScanArgs args = {.dtype = DType::kU32,
+                               .reverse = reverse,
+                               .in = in.data(),
+                               .out = out.data(),
+                               .num_items = by_rows ? num_columns : num_rows,
+                               .num_arrays = by_rows ? num_rows : num_columns,
+                               .order = by_rows ? BatchOrder::kOneByOne : BatchOrder::kInterleaved,
+                               .init = Value::Of(uint32_t{5})};
+        ASSERT_TRUE(lane_->Scan(args).ok());
+        const size_t back = by_rows ? 1 : num_columns;  // To the item before, or behind.
+        for (size_t i = 0; i < in.size(); ++i) {
+          const size_t place = by_rows ? i % num_columns : i / num_columns;
+          const bool is_first = place == (reverse ? args.num_items - 1 : 0);
+          const uint32_t before = is_first ? 5 : out[reverse ? i + back : i - back];
+          ASSERT_EQ(out[i], before + in[i]) << "item " << i << " of " << num_rows << " rows of " << num_columns;
+        }
+      }
+    }
+  }
+}
 
 TEST_F(CpuDeviceTest, AReduceIsTheLastElementOfTheInclusiveScan) {
   for (const size_t size : {size_t{1}, size_t{1000}, size_t{kGroupItems}, size_t{kGroupItems} + 1, size_t{300007}}) {

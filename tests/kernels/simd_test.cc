@@ -213,6 +213,39 @@ TEST_P(SimdTest, PartsAddUpToTheWhole) {
   }
 }
 
+TEST_P(SimdTest, StreamsChangeNoBitOfAScanOfColumns) {
+  for (const Combination& c : EveryCombination()) {
+    for (int round = 0; round < 3; ++round) {
+      const size_t size = SizeOf(c.out), line = 64 / size;
+      const size_t num_rows = 1 + Below(300);
+      const size_t num_columns = line * (1 + Below(StripColumns(c.in, c.out) / line));
+      const size_t pitch = num_columns + line * Below(3);  // What stands between the rows is other strips'.
+      const bool reverse = Below(2) != 0;
+      const auto in = Items(c.in, num_rows * pitch);
+      const Value start = Neutral(c.op, AccumulatorOf(c.out));
+      const size_t first = reverse ? (num_rows - 1) * pitch : 0;
+      ColumnPart part = {.in = in.data() + first * SizeOf(c.in),
+                         .out = nullptr,
+                         .num_rows = num_rows,
+                         .num_columns = num_columns,
+                         .pitch = reverse ? -static_cast<int64_t>(pitch) : static_cast<int64_t>(pitch),
+                         .exclusive = Below(2) != 0,
+                         .start = &start.bits};
+      Results results(((num_rows - 1) * pitch + num_columns) * size, 0);
+      const auto scan = [&](bool stream) {
+        part.stream = stream;
+        part.out = results.data() + first * size;
+        GetParam().kernels->columns->scan[static_cast<int>(c.in)][static_cast<int>(c.out)][static_cast<int>(c.op)](
+            part);
+        return results.Take();
+      };
+      const std::vector<unsigned char> want = scan(false);
+      ASSERT_EQ(scan(true), want) << Name(c.in) << " " << Name(c.out) << " " << Name(c.op) << ", " << num_rows
+                                  << " rows of " << num_columns << ", pitch " << part.pitch << ", seed " << seed_;
+    }
+  }
+}
+
 TEST_P(SimdTest, StreamsAndShiftsChangeNoBitOfADifference) {
 #define PREFIXD_DTYPE(name, type) DType::name,
   for (const DType dtype : {PREFIXD_FOR_EACH_DTYPE(PREFIXD_DTYPE)}) {

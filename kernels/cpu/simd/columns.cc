@@ -121,15 +121,43 @@ PREFIXD_INLINE Scaled<V> InAll(Scaled<T> item) {
 template <class In, class Out>
 struct Rows {
   explicit PREFIXD_INLINE Rows(const ColumnPart& part)
-      : in(static_cast<const In*>(part.in)), out(static_cast<Out*>(part.out)), pitch(part.pitch) {}
+      : in(static_cast<const In*>(part.in)), out(static_cast<Out*>(part.out)), pitch(part.pitch), out_pitch(pitch) {}
   PREFIXD_INLINE void Skip(int num_rows) {
     in += num_rows * pitch;
-    out += num_rows * pitch;
+    out += num_rows * out_pitch;
   }
   const In* in;
   Out* out;
   int64_t pitch;
+  int64_t out_pitch;
 };
+
+// Calls scan(rows, first_row, num_rows) for run after run of a part, of which the last may have fewer rows. Results
+// that go past the caches are made in the first-level cache, and move on from there line by line.
+template <class In, class Out, class ScanRows>
+PREFIXD_INLINE void ForRuns(const ColumnPart& part, ScanRows scan) {
+  Rows<In, Out> rows(part);
+  const uint64_t row_bytes = part.num_columns * sizeof(Out);
+  alignas(64) Out block[kRunItems * kStripBytes / sizeof(Out)];
+  for (uint64_t row = 0; row < part.num_rows; row += kRunItems, rows.Skip(kRunItems)) {
+    const uint64_t left = part.num_rows - row;
+    const int num_rows = left < kRunItems ? static_cast<int>(left) : kRunItems;
+    if (!part.stream) {
+      scan(rows, row, num_rows);
+      continue;
+    }
+    Rows<In, Out> made = rows;
+    made.out = block;
+    made.out_pitch = static_cast<int64_t>(part.num_columns);
+    scan(made, row, num_rows);
+    for (int i = 0; i < num_rows; ++i) {
+      const auto* const from = reinterpret_cast<const uint8_t*>(block) + static_cast<uint64_t>(i) * row_bytes;
+      auto* const to = reinterpret_cast<uint8_t*>(rows.out + i * rows.pitch);
+      for (uint64_t k = 0; k < row_bytes; k += kVectorBytes) Stream(to + k, Load(from + k));
+    }
+  }
+  if (part.stream) FinishStreaming();
+}
 
 // ---- Where every order gives the same bits -------------------------------------------------------------------------
 template <class In, class Out, Op kOp, bool kExclusive, int kRows, class Key>
@@ -145,7 +173,7 @@ PREFIXD_INLINE void ScanUnorderedRows(const Rows<In, Out>& rows, uint64_t num_co
           const In* const in = rows.in + row * rows.pitch + column;
           __builtin_prefetch(in + kRowsAhead * rows.pitch);
           const V next = O::Of(key, keys.KeyOf(GetAs<V, T>(in)));
-          PutAs<T>(rows.out + row * rows.pitch + column, keys.ElementOf(kExclusive ? key : next));
+          PutAs<T>(rows.out + row * rows.out_pitch + column, keys.ElementOf(kExclusive ? key : next));
           key = next;
         }
         Put(before + column, key);
@@ -158,14 +186,16 @@ PREFIXD_INLINE void ScanUnordered(const ColumnPart& part) {
   using Key = typename decltype(KeysOf<kOp, T>())::Key;
   Key before[kMaxColumns<T>];
   SetAll(before, part.num_columns, KeysOf<kOp, T>().KeyOf(BitsOf<Key>(part.start)));
-  Rows<In, Out> rows(part);
-  uint64_t left = part.num_rows;
-  for (; left >= kRunItems; left -= kRunItems, rows.Skip(kRunItems)) {
-    ScanUnorderedRows<In, Out, kOp, kExclusive, kRunItems>(rows, part.num_columns, before);
-  }
-  for (; left > 0; --left, rows.Skip(1)) {
-    ScanUnorderedRows<In, Out, kOp, kExclusive, 1>(rows, part.num_columns, before);
-  }
+  ForRuns<In, Out>(
+      part, [&](Rows<In, Out> rows, uint64_t /*row*/, int num_rows) __attribute__((always_inline)) {
+        if (num_rows == kRunItems) {
+          ScanUnorderedRows<In, Out, kOp, kExclusive, kRunItems>(rows, part.num_columns, before);
+          return;
+        }
+        for (int row = 0; row < num_rows; ++row, rows.Skip(1)) {
+          ScanUnorderedRows<In, Out, kOp, kExclusive, 1>(rows, part.num_columns, before);
+        }
+      });
 }
 
 template <class In, class Out, Op kOp, int kRows, class Key>
@@ -279,7 +309,7 @@ PREFIXD_INLINE void ScanRun(const Rows<In, Out>& rows, uint64_t first_row, int n
           const auto item = O::Load(GetAs<V, T>(in));
           run = row == 0 ? item : O::Of(run, item);
           const V value = Canonical(O::ResultOf(O::Of(groups, O::Of(tiles, O::Of(leaves, O::Of(runs, run))))));
-          PutAs<T>(rows.out + row * rows.pitch + column, kExclusive ? last : value);
+          PutAs<T>(rows.out + row * rows.out_pitch + column, kExclusive ? last : value);
           last = value;
         }
         if constexpr (kExclusive) before->last.Put(column, last);
@@ -301,13 +331,14 @@ template <class In, class Out, class O, bool kExclusive>
 PREFIXD_INLINE void ScanOrdered(const ColumnPart& part) {
   BeforeOf<Accumulator<Out>, O> before;
   Begin<O>(part, &before);
-  Rows<In, Out> rows(part);
-  uint64_t row = 0;
-  for (; row + kRunItems <= part.num_rows; row += kRunItems, rows.Skip(kRunItems)) {
-    ScanRun<In, Out, O, kExclusive, true>(rows, row, kRunItems, part.num_columns, &before);
-  }
-  if (row == part.num_rows) return;
-  ScanRun<In, Out, O, kExclusive, false>(rows, row, static_cast<int>(part.num_rows - row), part.num_columns, &before);
+  ForRuns<In, Out>(
+      part, [&](const Rows<In, Out>& rows, uint64_t row, int num_rows) __attribute__((always_inline)) {
+        if (num_rows == kRunItems) {
+          ScanRun<In, Out, O, kExclusive, true>(rows, row, kRunItems, part.num_columns, &before);
+        } else {
+          ScanRun<In, Out, O, kExclusive, false>(rows, row, num_rows, part.num_columns, &before);
+        }
+      });
 }
 
 // Reduces the run that begins at first_row, or what there is of it. The last one of the column gives the results.

@@ -108,7 +108,8 @@ struct ColumnPart {
   uint64_t num_columns;
   int64_t pitch;  // Items from a row to the next in the order of the scan.
   bool exclusive;
-  const void* start;  // Its type is that in which elements combine: AccumulatorOf.
+  bool stream = false;  // A scan's results go past the caches. Needs: each row of them begins and ends with a line.
+  const void* start;    // Its type is that in which elements combine: AccumulatorOf.
 };
 struct ColumnTable {
   void (*scan[kNumDTypes][kNumDTypes][kNumOps])(const ColumnPart& part);
