@@ -48,17 +48,30 @@ PREFIXD_INLINE void CopyRow(const T* in, T* out) {
   for (uint64_t i = 0; i < TransposeSide(sizeof(T)); i += kLanes<T>) StoreOrStream<kStream>(out + i, Load(in + i));
 }
 
+// What is less than a square: blocks, and items where there is less than a block.
+template <class T>
+void TransposeLess(const TransposePart& part, const T* in, T* out) {
+  const auto items = [&](uint64_t first_row, uint64_t rows_end, uint64_t first_column, uint64_t columns_end) {
+    for (uint64_t c = first_column; c < columns_end; ++c) {
+      for (uint64_t r = first_row; r < rows_end; ++r) out[c * part.out_pitch + r] = in[r * part.in_pitch + c];
+    }
+  };
+  const uint64_t rows = part.num_rows / kItems<T> * kItems<T>, columns = part.num_columns / kItems<T> * kItems<T>;
+  for (uint64_t c = 0; c < columns; c += kItems<T>) {
+    for (uint64_t r = 0; r < rows; r += kItems<T>) {
+      TransposeBlocks(in + r * part.in_pitch + c, part.in_pitch, out + c * part.out_pitch + r, part.out_pitch);
+    }
+  }
+  items(0, rows, columns, part.num_columns);
+  items(rows, part.num_rows, 0, part.num_columns);
+}
+
 template <class T>
 void Transpose(const TransposePart& part) {
   constexpr uint64_t kSide = TransposeSide(sizeof(T));
   const auto* const in = static_cast<const T*>(part.in);
   auto* const out = static_cast<T*>(part.out);
-  if (part.num_rows < kSide || part.num_columns < kSide) {
-    for (uint64_t c = 0; c < part.num_columns; ++c) {
-      for (uint64_t r = 0; r < part.num_rows; ++r) out[c * part.out_pitch + r] = in[r * part.in_pitch + c];
-    }
-    return;
-  }
+  if (part.num_rows < kSide || part.num_columns < kSide) return TransposeLess(part, in, out);
   alignas(64) T square[kSide * kSide];
   for (uint64_t r = 0; r < kSide; r += kItems<T>) {
     // The next square, whose rows are too short for the machine to foresee them.
