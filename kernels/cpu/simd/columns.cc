@@ -142,15 +142,13 @@ PREFIXD_INLINE void ForRuns(const ColumnPart& part, ScanRows scan) {
   for (uint64_t row = 0; row < part.num_rows; row += kRunItems, rows.Skip(kRunItems)) {
     const uint64_t left = part.num_rows - row;
     const int num_rows = left < kRunItems ? static_cast<int>(left) : kRunItems;
-    if (!part.stream) {
-      scan(rows, row, num_rows);
-      continue;
-    }
     Rows<In, Out> made = rows;
-    made.out = block;
-    made.out_pitch = static_cast<int64_t>(part.num_columns);
+    if (part.stream) {
+      made.out = block;
+      made.out_pitch = static_cast<int64_t>(part.num_columns);
+    }
     scan(made, row, num_rows);
-    for (int i = 0; i < num_rows; ++i) {
+    for (int i = 0; part.stream && i < num_rows; ++i) {
       const auto* const from = reinterpret_cast<const uint8_t*>(block) + static_cast<uint64_t>(i) * row_bytes;
       auto* const to = reinterpret_cast<uint8_t*>(rows.out + i * rows.pitch);
       for (uint64_t k = 0; k < row_bytes; k += kVectorBytes) Stream(to + k, Load(from + k));
