@@ -20,10 +20,7 @@ struct Contract<CompactPart> {
   static constexpr char kUnary[] = "/prefixd.v1.PrefixService/Compact";
   static constexpr char kStream[] = "/prefixd.v1.PrefixService/StreamCompact";
 
-  static void Complete(const CompactPart& part, Request* request) {
-    if (part.segments) internal::ToWire(*part.segments, request->mutable_segment_offsets());
-    if (part.keys) internal::ToWire(*part.keys, request->mutable_keys());
-  }
+  static void Complete(const CompactPart& part, Request* request) { internal::CutsToWire(part, request); }
 
   static absl::Status CheckBeside(const Chunk& chunk, const CompactPart& spec) {
     if (!spec.predicate) {

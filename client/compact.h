@@ -128,9 +128,9 @@ inline CompactPart PartOf(CompactSpec spec, const CompactOptions& options) {
   spec.invert = options.invert;
   spec.return_indices = options.return_indices;
   spec.algorithm = options.algorithm;
-  spec.segmented = options.segments.has_value() || options.keys.has_value();
-  if (options.keys) spec.key_dtype = options.keys->dtype();
-  return {spec, options.segments, options.keys};
+  CompactPart part = {spec};
+  TakeCuts(options, &part);
+  return part;
 }
 
 // Errors: INVALID_ARGUMENT (MASK_LENGTH) unless there is one byte, or bit, an element.

@@ -16,10 +16,7 @@ struct Contract<DifferencePart> {
   static constexpr char kUnary[] = "/prefixd.v1.PrefixService/Difference";
   static constexpr char kStream[] = "/prefixd.v1.PrefixService/StreamDifference";
 
-  static void Complete(const DifferencePart& part, Request* request) {
-    if (part.segments) internal::ToWire(*part.segments, request->mutable_segment_offsets());
-    if (part.keys) internal::ToWire(*part.keys, request->mutable_keys());
-  }
+  static void Complete(const DifferencePart& part, Request* request) { internal::CutsToWire(part, request); }
 };
 
 namespace internal {

@@ -87,16 +87,14 @@ absl::StatusOr<ResidentReply> RunOnArrays(const DifferencePart& part, const Arra
 
 template <class T>
 DifferencePart PartOf(const DifferenceOptions<T>& options, uint64_t num_items) {
-  return {{.dtype = kDTypeOf<T>,
-           .init = ToValue(options.init),
-           .reverse = options.reverse,
-           .algorithm = options.algorithm,
-           .num_items = num_items,
-           .axis = options.axis,
-           .segmented = options.segments.has_value() || options.keys.has_value(),
-           .key_dtype = options.keys ? std::optional(options.keys->dtype()) : std::nullopt},
-          options.segments,
-          options.keys};
+  DifferencePart part = {{.dtype = kDTypeOf<T>,
+                          .init = ToValue(options.init),
+                          .reverse = options.reverse,
+                          .algorithm = options.algorithm,
+                          .num_items = num_items,
+                          .axis = options.axis}};
+  TakeCuts(options, &part);
+  return part;
 }
 
 template <class T>

@@ -25,10 +25,7 @@ struct Contract<ReducePart> {
   static constexpr char kUnary[] = "/prefixd.v1.PrefixService/Reduce";
   static constexpr char kStream[] = "/prefixd.v1.PrefixService/StreamReduce";
 
-  static void Complete(const ReducePart& part, Request* request) {
-    if (part.segments) internal::ToWire(*part.segments, request->mutable_segment_offsets());
-    if (part.keys) internal::ToWire(*part.keys, request->mutable_keys());
-  }
+  static void Complete(const ReducePart& part, Request* request) { internal::CutsToWire(part, request); }
 };
 
 namespace {

@@ -124,23 +124,18 @@ absl::StatusOr<ResidentReply> RunOnArrays(const ReducePart& part, const ArrayPla
                                           const CallOptions& call);
 
 template <class T, class Out>
-ReduceSpec SpecOf(const ReduceOptions<Out>& options, uint64_t num_items) {
-  return {.dtype = kDTypeOf<T>,
-          .out_dtype = kOutDType<T, Out>,
-          .op = options.op,
-          .precision = options.precision,
-          .init = ToValue(options.init),
-          .algorithm = options.algorithm,
-          .num_items = num_items,
-          .axis = options.axis,
-          .segmented = options.segments.has_value() || options.keys.has_value(),
-          .key_dtype = options.keys ? std::optional(options.keys->dtype()) : std::nullopt,
-          .return_keys = options.return_keys};
-}
-
-template <class T, class Out>
 ReducePart PartOf(const ReduceOptions<Out>& options, uint64_t num_items) {
-  return {SpecOf<T>(options, num_items), options.segments, options.keys};
+  ReducePart part = {{.dtype = kDTypeOf<T>,
+                      .out_dtype = kOutDType<T, Out>,
+                      .op = options.op,
+                      .precision = options.precision,
+                      .init = ToValue(options.init),
+                      .algorithm = options.algorithm,
+                      .num_items = num_items,
+                      .axis = options.axis,
+                      .return_keys = options.return_keys}};
+  TakeCuts(options, &part);
+  return part;
 }
 
 template <class T, class Out>

@@ -23,8 +23,7 @@ struct Contract<ScanPart> {
   static constexpr char kStream[] = "/prefixd.v1.PrefixService/StreamScan";
 
   static void Complete(const ScanPart& part, Request* request) {
-    if (part.segments) internal::ToWire(*part.segments, request->mutable_segment_offsets());
-    if (part.keys) internal::ToWire(*part.keys, request->mutable_keys());
+    internal::CutsToWire(part, request);
     if (const auto& array = part.coefficients.array) {
       *request->mutable_coefficients()->mutable_array() = prefixd::ToWire(array->slice());
     }

@@ -143,28 +143,26 @@ absl::StatusOr<ResidentReply> RunOnArrays(const ScanPart& part, const ArrayPlace
 
 template <class T, class Out>
 ScanPart PartOf(const ScanOptions<Out>& options, uint64_t num_items) {
-  return {{.dtype = kDTypeOf<T>,
-           .out_dtype = kOutDType<T, Out>,
-           .op = options.op,
-           .precision = options.precision,
-           .kind = options.kind,
-           .init = ToValue(options.init),
-           .reverse = options.reverse,
-           .algorithm = options.algorithm,
-           .num_items = num_items,
-           .axis = options.axis,
-           .segmented = options.segments.has_value() || options.keys.has_value(),
-           .key_dtype = options.keys ? std::optional(options.keys->dtype()) : std::nullopt,
-           .has_coefficients = options.coefficients.has_value(),
-           .coefficient = ToValue(options.coefficient),
-           .include_initial = options.include_initial,
-           .return_indices = options.return_indices,
-           .last_index = options.last_index},
-          options.carry_in,
-          options.return_carry,
-          options.segments,
-          options.keys,
-          PlaceOf(options.coefficients)};
+  ScanPart part = {{.dtype = kDTypeOf<T>,
+                    .out_dtype = kOutDType<T, Out>,
+                    .op = options.op,
+                    .precision = options.precision,
+                    .kind = options.kind,
+                    .init = ToValue(options.init),
+                    .reverse = options.reverse,
+                    .algorithm = options.algorithm,
+                    .num_items = num_items,
+                    .axis = options.axis,
+                    .has_coefficients = options.coefficients.has_value(),
+                    .coefficient = ToValue(options.coefficient),
+                    .include_initial = options.include_initial,
+                    .return_indices = options.return_indices,
+                    .last_index = options.last_index},
+                   options.carry_in,
+                   options.return_carry};
+  TakeCuts(options, &part);
+  part.coefficients = PlaceOf(options.coefficients);
+  return part;
 }
 
 template <class T, class Out>

@@ -46,7 +46,7 @@ absl::Status CheckSegments(bool segmented, const std::optional<SegmentOffsets>& 
   return conflict(
       "segment_offsets",
       "the spec is of segments, and nothing says where they are: name arrays with their offsets or keys, or "
-      "use the options of Client::Scan, Reduce and Compact");
+      "use the options of Client::Scan, Reduce, Compact and Difference");
 }
 
 }  // namespace prefixd::client::internal

@@ -50,6 +50,21 @@ uint64_t NumSegments(const SegmentOffsets& offsets);
 void ToWire(const SegmentOffsets& offsets, v1::Operand* operand);
 void ToWire(const Keys& keys, v1::Operand* operand);
 
+// What of the options cuts the values, into a part: a spec with what comes beside it.
+template <class Options, class Part>
+void TakeCuts(const Options& options, Part* part) {
+  part->segmented = options.segments || options.keys;
+  if (options.keys) part->key_dtype = options.keys->dtype();
+  part->segments = options.segments;
+  part->keys = options.keys;
+}
+// And from there into its request.
+template <class Part, class Request>
+void CutsToWire(const Part& part, Request* request) {
+  if (part.segments) ToWire(*part.segments, request->mutable_segment_offsets());
+  if (part.keys) ToWire(*part.keys, request->mutable_keys());
+}
+
 // What is cut into segments says how, in one way.
 // Errors: INVALID_ARGUMENT (FIELD_CONFLICT).
 absl::Status CheckSegments(bool segmented, const std::optional<SegmentOffsets>& segments,

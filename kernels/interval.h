@@ -12,6 +12,12 @@ namespace prefixd {
 // A comparison holds inside or outside an interval, which takes two instructions an element. A NaN is in no interval.
 template <class T>
 struct Interval {
+  // Nothing but a NaN is outside of these.
+  static constexpr T kLowest =
+      std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  static constexpr T kHighest =
+      std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+
   T low;
   T high;
   bool outside;  // The comparison holds outside the interval.
@@ -22,8 +28,7 @@ namespace internal {
 template <class T>
 Interval<T> MakeInterval(Comparison comparison, T value, T end) {
   using Limits = std::numeric_limits<T>;
-  constexpr T kLowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-  constexpr T kHighest = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  constexpr T kLowest = Interval<T>::kLowest, kHighest = Interval<T>::kHighest;
   constexpr Interval<T> kEmpty = {kHighest, kLowest, false};
   const auto below = [](T v) {
     if constexpr (kIsFloating<T>) return std::nextafter(v, kLowest);

@@ -2,11 +2,13 @@
 #ifndef PREFIXD_KERNELS_ARGS_CHECK_H_
 #define PREFIXD_KERNELS_ARGS_CHECK_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "kernels/args/batch.h"
 #include "kernels/types.h"
 
 namespace prefixd {
@@ -27,6 +29,17 @@ absl::Status ValidateIndexType(DType index_dtype, uint64_t first_item, uint64_t 
 // has_carries: whether the call carries something in or out. Only a call with a single array may.
 // Errors: INVALID_ARGUMENT for no arrays, more arrays than a grid has blocks, over 2^64 bytes, or a batch with carries.
 absl::Status ValidateBatch(uint64_t num_arrays, uint64_t num_items, bool has_carries);
+
+// The same of arguments whose arrays may be the columns of a matrix, or segments, which have num_items together.
+// Errors: INVALID_ARGUMENT for segments that are interleaved, or with carries, too.
+template <class Args>
+absl::Status ValidateArrays(const Args& args, bool has_carries) {
+  if (args.offsets == nullptr) return ValidateBatch(args.num_arrays, args.num_items, has_carries);
+  if (has_carries || args.order != BatchOrder::kOneByOne) {
+    return absl::InvalidArgumentError("segments stand one by one, and have no carries");
+  }
+  return ValidateBatch(args.num_arrays, args.num_items / std::max<uint64_t>(args.num_arrays, 1), has_carries);
+}
 
 // An array among the arguments of the glue, as messages name it.
 struct ArrayArg {

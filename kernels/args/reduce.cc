@@ -1,6 +1,5 @@
 #include "kernels/args/reduce.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -32,16 +31,13 @@ absl::Status Validate(const ReduceArgs& args) {
   if (args.values == nullptr && args.num_arrays > 1 && args.order == BatchOrder::kInterleaved) {
     return absl::InvalidArgumentError("arrays that are interleaved have no states: give values");
   }
-  if (args.offsets != nullptr && (args.values == nullptr || args.order != BatchOrder::kOneByOne)) {
-    return absl::InvalidArgumentError("segments stand one by one, and have values: give values");
+  if (args.offsets != nullptr && args.values == nullptr) {
+    return absl::InvalidArgumentError("segments have values, and no states: give values");
   }
   if (args.values != nullptr && args.state_in != nullptr) {
     return absl::InvalidArgumentError("a reduce into values has no state_in");
   }
-  // The segments have num_items together.
-  const uint64_t array_items =
-      args.offsets != nullptr ? args.num_items / std::max<uint64_t>(args.num_arrays, 1) : args.num_items;
-  PREFIXD_RETURN_IF_ERROR(ValidateBatch(args.num_arrays, array_items, args.state_in != nullptr));
+  PREFIXD_RETURN_IF_ERROR(ValidateArrays(args, args.state_in != nullptr));
   PREFIXD_RETURN_IF_ERROR(ValidateAligned(args.values, args.output(), "values"));
   return ValidateAligned(args.in, args.dtype, "in");
 }

@@ -1,7 +1,5 @@
 #include "kernels/args/scan.h"
 
-#include <algorithm>
-
 #include "base/status.h"
 #include "kernels/args/check.h"
 #include "kernels/log_add_exp.h"
@@ -38,13 +36,7 @@ absl::Status Validate(const ScanArgs& args) {
   PREFIXD_RETURN_IF_ERROR(ValidateOp(Primitive::kScan, args.dtype, args.output(), args.op));
   PREFIXD_RETURN_IF_ERROR(CheckPrecision(args.precision, args.dtype, args.output(), args.op));
   const bool has_carries = args.carry_in != nullptr || args.carry_out != nullptr;
-  if (args.offsets != nullptr && (has_carries || args.order != BatchOrder::kOneByOne)) {
-    return absl::InvalidArgumentError("segments stand one by one, and have no carries");
-  }
-  // The segments have num_items together.
-  const uint64_t array_items =
-      args.offsets != nullptr ? args.num_items / std::max<uint64_t>(args.num_arrays, 1) : args.num_items;
-  PREFIXD_RETURN_IF_ERROR(ValidateBatch(args.num_arrays, array_items, has_carries));
+  PREFIXD_RETURN_IF_ERROR(ValidateArrays(args, has_carries));
   PREFIXD_RETURN_IF_ERROR(ValidateIndices(args, has_carries));
   if (args.coefficients != nullptr) {
     if (args.op != Op::kLinearRecurrence) {

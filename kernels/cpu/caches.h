@@ -11,9 +11,6 @@ namespace prefixd::cpu {
 // caches would not hold anyway.
 bool IsLargerThanCaches(uint64_t num_bytes);
 
-// Results of fewer bytes, one of many arrays, do not go past the caches: each array waits for its last stores.
-inline constexpr uint64_t kMinStreamedBytes = uint64_t{4} << 10;
-
 }  // namespace prefixd::cpu
 
 #endif  // PREFIXD_KERNELS_CPU_CACHES_H_

@@ -6,7 +6,6 @@
 
 #include "kernels/args/check.h"
 #include "kernels/cpu/any_prefix.h"
-#include "kernels/cpu/caches.h"
 #include "kernels/cpu/difference.h"
 #include "kernels/cpu/glue.h"
 #include "kernels/cpu/operators.h"
@@ -108,8 +107,7 @@ void ReduceShortRows(const Kernels& kernels, const ReduceArgs& args, uint64_t fi
 void ScanLongRows(const Kernels& kernels, const ScanArgs& args, uint64_t first_row, uint64_t num_rows) {
   const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op, args.precision);
   const AnyPrefix start = AnyPrefix::Before(args);
-  const bool is_long = args.num_items * SizeOf(args.output()) >= kMinStreamedBytes;
-  const bool stream = args.in != args.out && is_long && IsLargerThanCaches(NumBytes(args));
+  const bool stream = StreamsScan(args, NumBytes(args));
   for (uint64_t row = first_row; row < first_row + num_rows; ++row) {
     const ScanArgs one = ArrayOf(args, row);
     AnyPrefix prefix = start;

@@ -12,8 +12,10 @@ namespace prefixd::cpu {
 
 // Needs:   Validate(args) is OK.
 Work RunScan(const Kernels& kernels, const ScanArgs& args);
-// The same of an array among others that are read and written with it, all_bytes together: whether the caches would
-// hold its results depends on these.
+// Whether the results of an array go past the caches. all_bytes: what is read and written with it, of other arrays too.
+bool StreamsScan(const ScanArgs& args, uint64_t all_bytes);
+
+// As RunScan, of an array among others: all_bytes as above.
 Work RunScanAmong(const Kernels& kernels, const ScanArgs& args, uint64_t all_bytes);
 
 }  // namespace prefixd::cpu

@@ -188,6 +188,12 @@ TEST_P(PlanRefuses, AndSaysWhereAndWhy) {
   EXPECT_FALSE(status.message().empty());
 }
 
+ProgramStep ComparedBy(Comparison comparison) {
+  ProgramStep step = Two("x", "y", MapOp::kCompareArrays, "z");
+  std::get<MapSpec>(step.operation).comparison = comparison;
+  return step;
+}
+
 // Another last step, of the same output.
 std::function<void(Case*)> Last(ProgramStep step) {
   return [step = std::move(step)](Case* c) { c->program.steps.push_back(step); };
@@ -296,20 +302,10 @@ const Refusal kRefusals[] = {
        c->program.steps.back().a = int64_t{1};
      },
      "FIELD_CONFLICT", "steps[3].compare.predicate.end"},
-    {"a comparison of two arrays with a range",
-     [](Case* c) {
-       ProgramStep step = Two("x", "y", MapOp::kCompareArrays, "z");
-       std::get<MapSpec>(step.operation).comparison = Comparison::kInRange;
-       c->program.steps.push_back(step);
-     },
-     "FIELD_CONFLICT", "steps[3].compare_arrays.comparison"},
-    {"a comparison of two arrays that looks at one",
-     [](Case* c) {
-       ProgramStep step = Two("x", "y", MapOp::kCompareArrays, "z");
-       std::get<MapSpec>(step.operation).comparison = Comparison::kIsNan;
-       c->program.steps.push_back(step);
-     },
-     "FIELD_CONFLICT", "steps[3].compare_arrays.comparison"},
+    {"a comparison of two arrays with a range", Last(ComparedBy(Comparison::kInRange)), "FIELD_CONFLICT",
+     "steps[3].compare_arrays.comparison"},
+    {"a comparison of two arrays that looks at one", Last(ComparedBy(Comparison::kIsNan)), "FIELD_CONFLICT",
+     "steps[3].compare_arrays.comparison"},
     {"inline elements without a type", [](Case* c) { c->program.inputs[0].values = Payload(std::string(4000, 'a')); },
      "FIELD_CONFLICT", "inputs[0].dtype"},
     {"half an inline element",

@@ -1,10 +1,9 @@
 // Compact in two steps: a bit for each item, which says whether it is kept; then the items whose bits are set.
-#include <limits>
-
 #include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vector.h"
+#include "kernels/interval.h"
 
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
@@ -117,12 +116,9 @@ PREFIXD_INLINE uint64_t SelectBy(const Rule& rule, const void* items, uint64_t n
 template <class In>
 uint64_t Select(const void* items, uint64_t num_items, const ItemInterval& interval, uint64_t* bits) {
   using T = Accumulator<In>;
-  using Limits = std::numeric_limits<T>;
-  constexpr T kLowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-  constexpr T kHighest = Limits::has_infinity ? Limits::infinity() : Limits::max();
   const T low = BitsOf<T>(&interval.low.bits), high = BitsOf<T>(&interval.high.bits);
-  if (low == kLowest) return SelectBy<In>(IsNotAbove<T>{high}, items, num_items, interval.outside, bits);
-  if (high == kHighest) return SelectBy<In>(IsNotBelow<T>{low}, items, num_items, interval.outside, bits);
+  if (low == Interval<T>::kLowest) return SelectBy<In>(IsNotAbove<T>{high}, items, num_items, interval.outside, bits);
+  if (high == Interval<T>::kHighest) return SelectBy<In>(IsNotBelow<T>{low}, items, num_items, interval.outside, bits);
   return SelectBy<In>(IsBetween<T>{low, high}, items, num_items, interval.outside, bits);
 }
 
