@@ -162,8 +162,9 @@ class DrainDrill(Drill):
         seconds = {False: [], True: []}
         for first, last in itertools.chain(*served_at):
             seconds[last > began].append(last - first)
-        before, beside = (types.SimpleNamespace(calls=len(some), p99_ms=1000 * np.quantile(some, 0.99), failures=0,
-                                                errors=[]) for some in seconds.values())
+        before, beside = (types.SimpleNamespace(calls=len(some), p99_ms=1000 * np.quantile(some, 0.99),
+                                                slowest_ms=1000 * max(some), failures=0, errors=[])
+                          for some in seconds.values())
         beside.failures, beside.errors = len(errors), errors
         self.judge([before], [beside], growth_kib)
 

@@ -24,6 +24,8 @@ MAX_SLOWER = 10  # Times the p99 of the same callers without the harm.
 LEAST_MS = 5  # Below, a p99 is the machine's own: threads wait for a core.
 IS_P99_JUDGED = os.environ.get("PREFIXD_DRILLS_P99") != "0"
 LEAST_CALLS = 20
+MAX_MS = 10_000  # For the slowest call: a p99 does not tell of one that nobody looks after.
+LOST_SECONDS = 60  # A call that is not answered by then has failed.
 ALONE_SECONDS = 1  # Some hundred calls.
 
 
@@ -36,8 +38,8 @@ def for_a_while(seconds=2):
 
 class Honest:
     """Scans a small array, or with StreamScan four chunks of 256 KiB, again and again on one connection, from entering,
-    when it was answered once, to leaving. Then it has `calls`, `failures`, `errors`, `p99_ms`, and `queue_p99_ms`, the
-    part in front of the server's lanes."""
+    when it was answered once, to leaving. Then it has `calls`, `failures`, `errors`, `p99_ms`, `slowest_ms`, and
+    `queue_p99_ms`, the part in front of the server's lanes."""
 
     def __init__(self, address, method="Scan"):
         authority = front.authority_for(address) or ""
@@ -56,7 +58,7 @@ class Honest:
         return types.SimpleNamespace(**json.loads(self._process.stdout.readline()))
 
     def __exit__(self, *_):
-        said, _ = self._process.communicate("stop\n", timeout=60)
+        said, _ = self._process.communicate("stop\n", timeout=LOST_SECONDS + 30)
         self.__dict__.update(json.loads(said))
 
 
@@ -90,12 +92,12 @@ def growth_kib(place, rest_kib):
 
 
 class Worse(AssertionError):
-    """Honest callers became slower, or memory grew, by more than they may."""
+    """Honest callers became slower, or memory grew, by more than they may. Or one of them waited too long."""
 
 
 def once_more_if_worse(test):
-    """Others use the machine too: a p99, or what is held while nobody gets a core, counts if it comes twice. A call that
-    failed does at once."""
+    """Others use the machine too: a slow call, or what is held while nobody gets a core, counts if it comes twice. A call
+    that failed does at once."""
     @functools.wraps(test)
     def run(self):
         try:
@@ -155,6 +157,9 @@ class Drill(unittest.TestCase):
             self.assertGreaterEqual(caller.calls, LEAST_CALLS, line)
         if IS_P99_JUDGED and any(slowdown(pair, least_ms) > max_slower for pair in pairs):
             raise Worse(f"{line}: more than {max_slower} times as slow")
+        slowest_ms = max(caller.slowest_ms for caller in beside)
+        if IS_P99_JUDGED and slowest_ms > MAX_MS:
+            raise Worse(f"{line}: the slowest call took {slowest_ms:.0f} ms, more than {MAX_MS} ms")
         if max_growth_kib is not None and max(growth_kib.values()) > max_growth_kib:
             raise Worse(f"{line}: more than {max_growth_kib} KiB")
 
@@ -188,13 +193,14 @@ def main():
             while not select.select([sys.stdin], [], [], 0.002)[0]:  # Some hundred calls a second leave room.
                 began = time.monotonic()
                 try:
-                    queue_ns.append(call(timeout=10).timing.queue_ns)
+                    queue_ns.append(call(timeout=LOST_SECONDS).timing.queue_ns)
                 except grpc.RpcError as error:
                     errors.append(f"{error.code().name}: {error.details()}")
                 seconds.append(time.monotonic() - began)
             line = sys.stdin.readline()
             print(json.dumps({"calls": len(seconds), "failures": len(errors), "errors": sorted(set(errors))[:5],
                               "p99_ms": 1000 * float(np.quantile(seconds or [0], 0.99)),
+                              "slowest_ms": 1000 * max(seconds, default=0),
                               "queue_p99_ms": float(np.quantile(queue_ns or [0], 0.99)) / 1e6}), flush=True)
 
 
