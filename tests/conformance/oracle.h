@@ -196,15 +196,17 @@ std::vector<T> CarryOf(Op op, Accumulated<T> item) {
   return {Canonical(item.value)};
 }
 
-// start op x0 op x1 ..., one element after the other, computed both in T and in long double.
+// start op x0 op x1 ..., one element after the other, computed in T, and where that rounds in long double too.
 template <class T>
 class Fold {
  public:
-  Fold(Op op, Accumulated<T> start) : op_(op), item_(start), wide_(value()), magnitudes_(FiniteMagnitude(value())) {}
+  Fold(Op op, Accumulated<T> start, bool rounds)
+      : op_(op), rounds_(rounds), item_(start), wide_(value()), magnitudes_(FiniteMagnitude(value())) {}
 
   void Add(T x) {
     item_ = Apply(op_, item_, ItemOf(op_, x));
     if constexpr (std::is_floating_point_v<T>) {
+      if (!rounds_ || std::isnan(wide_)) return;  // It stays one. An addition to a NaN takes a hundred times as long.
       ++num_operands_;
       if (op_ == Op::kLogAddExp) {
         magnitudes_ = std::max(magnitudes_, FiniteMagnitude(x));
@@ -245,6 +247,7 @@ class Fold {
   }
 
   Op op_;
+  bool rounds_;  // Else there is only Folded and value.
   Accumulated<T> item_;
   long double wide_;
   long double magnitudes_;
@@ -268,7 +271,7 @@ Prefixes<T> Values(Op op, const std::vector<T>& x, Accumulated<T> start, bool ex
   for (size_t i = 0; ordered && i < x.size(); ++i) items.push_back(ItemOf(op, x[i]));
   const Association association(items, start, combine);
   std::vector<Expected<T>> values(x.size() + 1);
-  Fold<T> fold(op, start);
+  Fold<T> fold(op, start, rounds);
   for (size_t i = 0;; ++i) {
     const Accumulated<T> item = ordered ? association.Value(i) : fold.Folded();
     if (rounds && order == Order::kItsOwn) {
