@@ -16,26 +16,34 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-TEST_F(ProgramTest, ScansOfSegments) {
+TEST_F(ProgramTest, ScansAndReducesOfSegments) {
   const auto values = Values<int32_t>(1'000, -9, 9);
   const std::vector<uint64_t> offsets = {0, 0, 400, 400, 999, 1'000};
   Program program;
   const auto x = program.Input<int32_t>(values);
-  const auto cuts = program.Input<uint64_t>(offsets);
-  const auto sums = program.Scan<int32_t, int64_t>(x, {.init = 5}, Cut::AtOffsets(cuts));
+  const Cut cut = Cut::AtOffsets(program.Input<uint64_t>(offsets));
+  const auto scanned = program.Scan<int32_t, int64_t>(x, {.init = 5}, cut);
+  const auto sums = program.Reduce<int32_t, int64_t>(x, {.init = 5}, cut).value;
+  program.Output(scanned);
   program.Output(sums);
   const ProgramResult result = Run(program);
-  std::vector<int64_t> expected;
+  std::vector<int64_t> expected_scanned, expected_sums;
   for (size_t segment = 0; segment + 1 < offsets.size(); ++segment) {
-    int64_t sum = 5;
-    for (uint64_t i = offsets[segment]; i < offsets[segment + 1]; ++i) expected.push_back(sum += values[i]);
+    expected_sums.push_back(5);
+    for (uint64_t i = offsets[segment]; i < offsets[segment + 1]; ++i) {
+      expected_scanned.push_back(expected_sums.back() += values[i]);
+    }
   }
-  EXPECT_EQ(ValuesOf(result, sums), expected);
+  EXPECT_EQ(ValuesOf(result, scanned), expected_scanned);
+  EXPECT_EQ(ValuesOf(result, sums), expected_sums);
 
-  Program wrong;
-  const auto y = wrong.Input<int32_t>(values);
-  wrong.Output(wrong.Scan(y, {.segments = absl::MakeConstSpan(offsets)}));
-  EXPECT_EQ(ErrorReason(RunStatus(wrong)), "FIELD_CONFLICT");
+  Program wrong_scan;
+  wrong_scan.Output(wrong_scan.Scan(wrong_scan.Input<int32_t>(values), {.segments = absl::MakeConstSpan(offsets)}));
+  EXPECT_EQ(ErrorReason(RunStatus(wrong_scan)), "FIELD_CONFLICT");
+  Program wrong_reduce;
+  wrong_reduce.Output(
+      wrong_reduce.Reduce(wrong_reduce.Input<int32_t>(values), {.segments = absl::MakeConstSpan(offsets)}).value);
+  EXPECT_EQ(ErrorReason(RunStatus(wrong_reduce)), "FIELD_CONFLICT");
 }
 
 TEST_F(ProgramTest, ByKeys) {
@@ -160,28 +168,6 @@ TEST_F(ProgramTest, OptionsThatNameArraysAreRefused) {
         status([&](Program&p, auto x) { return p.ReduceByKeys(x, x, {.return_keys = true}).values; })}) {
     EXPECT_EQ(ErrorReason(wrong), "FIELD_CONFLICT") << wrong;
   }
-}
-
-TEST_F(ProgramTest, ReducesOfSegments) {
-  const auto values = Values<int32_t>(1'000, -9, 9);
-  const std::vector<uint64_t> offsets = {0, 0, 400, 400, 999, 1'000};
-  Program program;
-  const auto x = program.Input<int32_t>(values);
-  const auto cuts = program.Input<uint64_t>(offsets);
-  const auto sums = program.Reduce<int32_t, int64_t>(x, {.init = 5}, Cut::AtOffsets(cuts)).value;
-  program.Output(sums);
-  const ProgramResult result = Run(program);
-  std::vector<int64_t> expected;
-  for (size_t segment = 0; segment + 1 < offsets.size(); ++segment) {
-    expected.push_back(5);
-    for (uint64_t i = offsets[segment]; i < offsets[segment + 1]; ++i) expected.back() += values[i];
-  }
-  EXPECT_EQ(ValuesOf(result, sums), expected);
-
-  Program wrong;
-  const auto y = wrong.Input<int32_t>(values);
-  wrong.Output(wrong.Reduce(y, {.segments = absl::MakeConstSpan(offsets)}).value);
-  EXPECT_EQ(ErrorReason(RunStatus(wrong)), "FIELD_CONFLICT");
 }
 
 }  // namespace

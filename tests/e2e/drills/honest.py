@@ -92,7 +92,7 @@ def growth_kib(place, rest_kib):
 
 
 class Worse(AssertionError):
-    """Honest callers became slower, or memory grew, by more than they may. Or one of them waited too long."""
+    """Honest callers became slower, one of them waited longer, or memory grew more than may be."""
 
 
 def once_more_if_worse(test):
