@@ -16,22 +16,30 @@ namespace prefixd::cuda {
 // From here on the ring is faster than tiles in registers.
 inline constexpr uint64_t kRingCompactMinBytes = uint64_t{256} << 10;
 
+template <class T, Selector kSelector, bool kIndices>
+cudaError_t LaunchRingCompact(CompactParams<T>& params, LaunchContext* context) {
+  using Shape = RingCompactShape<T, kSelector, kIndices>;
+  params.skipped = reinterpret_cast<uintptr_t>(params.in) % kBulkAlignment / sizeof(T);
+  params.in -= params.skipped;
+  params.num_items += params.skipped;
+  params.first_item -= params.skipped;
+  const cudaError_t error = PrepareTickets<CountSum::Item>(Shape::kTicketItems, /*ticket_states=*/1, context, &params);
+  if (error != cudaSuccess) return error;
+  const auto num_blocks = std::min<uint32_t>(params.num_tiles, context->num_multiprocessors);
+  return Launch(RingCompactKernel<T, kSelector, kIndices>, num_blocks, Shape::kThreads, context->stream, params,
+                sizeof(RingCompactShared<T, kSelector, kIndices>));
+}
+
 template <class T, Selector kSelector>
 cudaError_t LaunchCompactBy(const CompactArgs& args, uint64_t* h_num_kept, LaunchContext* context) {
   CompactParams<T> params = MakeCompactParams<T>(args, h_num_kept);
-  if constexpr (kSelector != Selector::kBitMask) {
-    using Shape = RingCompactShape<T, kSelector>;
-    using Shared = RingCompactShared<T, kSelector>;
-    if (args.num_arrays == 1 && params.values != nullptr && params.indices_u32 == nullptr &&
-        params.indices_u64 == nullptr && params.num_items * sizeof(T) >= kRingCompactMinBytes &&
-        IsBulkAligned(params.in) && IsBulkAligned(params.mask) && context->bulk_shared_bytes >= sizeof(Shared)) {
-      const cudaError_t error =
-          PrepareTickets<CountSum::Item>(Shape::kTicketItems, /*ticket_states=*/1, context, &params);
-      if (error != cudaSuccess) return error;
-      const auto num_blocks = std::min<uint32_t>(params.num_tiles, context->num_multiprocessors);
-      return Launch(RingCompactKernel<T, kSelector>, num_blocks, Shape::kThreads, context->stream, params,
-                    sizeof(Shared));
-    }
+  const bool wants_indices = params.indices_u32 != nullptr || params.indices_u64 != nullptr;
+  constexpr size_t kSharedBytes =
+      std::max(sizeof(RingCompactShared<T, kSelector, false>), sizeof(RingCompactShared<T, kSelector, true>));
+  if (args.num_arrays == 1 && (params.values != nullptr || wants_indices) &&
+      params.num_items * sizeof(T) >= kRingCompactMinBytes && context->bulk_shared_bytes >= kSharedBytes) {
+    return wants_indices ? LaunchRingCompact<T, kSelector, true>(params, context)
+                         : LaunchRingCompact<T, kSelector, false>(params, context);
   }
   using Shape = TileCompactShape<T>;
   const cudaError_t error = PrepareTickets<CountSum::Item>(Shape::kTileItems, /*ticket_states=*/1, context, &params);

@@ -2,7 +2,9 @@
 // its own vector and in the lane beside it; at the edge of a warp it reads the neighbour from the cache.
 #include "kernels/cuda/difference.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/cuda/operators.cuh"
@@ -48,20 +50,25 @@ __device__ T Edge(const DifferenceParams<T>& params) {
   return params.carry_in != nullptr ? *params.carry_in : params.init;
 }
 
-// One item at a time, for tiles that are not whole or whose vectors are not aligned.
+// An item of the array, or at its end.
 template <class T, bool kReverse>
-__device__ void DifferenceItems(const DifferenceParams<T>& params, uint64_t first, uint64_t end, T edge) {
-  const uint64_t last = params.num_items - 1;
-  for (uint64_t i = first + threadIdx.x; i < end; i += kThreads) {
-    const bool at_edge = kReverse ? i == last : i == 0;
-    const T beside = at_edge ? edge : params.in[kReverse ? i + 1 : i - 1];
-    params.out[i] = Subtract(params.in[i], beside);
-  }
+__device__ void DifferenceItem(const DifferenceParams<T>& params, uint64_t i, T edge) {
+  const bool at_edge = i == (kReverse ? params.num_items - 1 : 0);
+  const T beside = at_edge ? edge : params.in[kReverse ? i + 1 : i - 1];
+  params.out[i] = Subtract(params.in[i], beside);
 }
 
-// The block at the edge also writes the carry, after all its threads have read the edge: carry_out may be carry_in,
-// which no other block reads.
-template <class T, bool kReverse, bool kAligned>
+// carry_out may be carry_in: so the block at the edge writes it, after all its threads have read that.
+template <class T, bool kReverse>
+__device__ void KeepCarry(const DifferenceParams<T>& params, T edge) {
+  if (params.carry_out == nullptr) return;
+  __syncthreads();
+  const uint64_t n = params.num_items;
+  if (threadIdx.x == 0) *params.carry_out = n > 0 ? params.in[kReverse ? 0 : n - 1] : edge;
+}
+
+// Of arrays that are aligned to vectors.
+template <class T, bool kReverse>
 __global__ void __launch_bounds__(kThreads) DifferenceKernel(const DifferenceParams<T> params) {
   using V = Vector<T>;
   constexpr uint64_t kTileItems = uint64_t{kThreads} * V::kItems;
@@ -69,7 +76,7 @@ __global__ void __launch_bounds__(kThreads) DifferenceKernel(const DifferencePar
   const uint64_t n = params.num_items;
   const bool has_edge = kReverse ? tile + kTileItems >= n : tile == 0;
   const T edge = has_edge ? Edge(params) : T{};
-  if (kAligned && tile + kTileItems <= n) {
+  if (tile + kTileItems <= n) {
     const int lane = threadIdx.x % kWarpLanes;
     const uint64_t i = tile + uint64_t{threadIdx.x} * V::kItems;
     const V in = *reinterpret_cast<const V*>(params.in + i);
@@ -89,11 +96,74 @@ __global__ void __launch_bounds__(kThreads) DifferenceKernel(const DifferencePar
     }
     *reinterpret_cast<V*>(params.out + i) = out;
   } else {
-    DifferenceItems<T, kReverse>(params, tile, min(tile + kTileItems, n), edge);
+    for (uint64_t i = tile + threadIdx.x; i < n; i += kThreads) DifferenceItem<T, kReverse>(params, i, edge);
   }
-  if (!has_edge || params.carry_out == nullptr) return;
-  __syncthreads();
-  if (threadIdx.x == 0) *params.carry_out = n > 0 ? params.in[kReverse ? 0 : n - 1] : edge;
+  if (has_edge) KeepCarry<T, kReverse>(params, edge);
+}
+
+// The vectors of `out` that are aligned, and what stands before and behind them.
+struct Middle {
+  uint64_t first;  // In items. The array's edge is not in the middle.
+  uint64_t num_vectors;
+};
+
+template <class T>
+struct AnywhereParams {
+  DifferenceParams<T> array;
+  Middle middle;
+};
+
+template <class T, bool kReverse>
+Middle MiddleOf(const DifferenceArgs& args) {
+  constexpr uint64_t kItems = Vector<T>::kItems;
+  const uint64_t into_vector = reinterpret_cast<uintptr_t>(args.out) % kVectorBytes / sizeof(T);
+  const uint64_t first = std::min(into_vector == 0 && kReverse ? 0 : kItems - into_vector, args.num_items);
+  const uint64_t rest = args.num_items - first;
+  return {first, kReverse && rest > 0 ? (rest - 1) / kItems : rest / kItems};
+}
+
+// Of arrays that begin anywhere: a thread has a vector of results, and reads the two words of 16 bytes that its items,
+// with the one beside them, stand in. Each word is read twice, from the cache the second time.
+template <class T, bool kReverse>
+__global__ void __launch_bounds__(kThreads) DifferenceAnywhereKernel(const AnywhereParams<T> p) {
+  using V = Vector<T>;
+  const DifferenceParams<T>& params = p.array;
+  const Middle& middle = p.middle;
+  const uint64_t vector = uint64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (vector < middle.num_vectors) {
+    const uint64_t i = middle.first + vector * V::kItems;
+    const auto address = reinterpret_cast<uintptr_t>(params.in + (kReverse ? i : i - 1));
+    const auto into_word = static_cast<uint32_t>(address % kVectorBytes);
+    const auto* const read = reinterpret_cast<const uint4*>(address - into_word);
+    const uint4 low = read[0], high = read[1];
+    const uint32_t words[9] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w, 0};
+    constexpr uint32_t kWindowWords = sizeof(T) == 8 ? 6 : 5;
+    uint32_t window[kWindowWords] = {};
+#pragma unroll
+    for (uint32_t skipped = 0; skipped < 4; ++skipped) {
+      if (into_word / 4 != skipped) continue;
+#pragma unroll
+      for (uint32_t w = 0; w < kWindowWords && skipped + w < 8; ++w) {
+        window[w] = sizeof(T) >= 4 ? words[skipped + w]
+                                   : __funnelshift_r(words[skipped + w], words[skipped + w + 1], 8 * (into_word % 4));
+      }
+    }
+    T items[sizeof(window) / sizeof(T)];
+    memcpy(items, window, sizeof(window));
+    V out;
+#pragma unroll
+    for (int j = 0; j < V::kItems; ++j) {
+      out.items[j] = kReverse ? Subtract(items[j], items[j + 1]) : Subtract(items[j + 1], items[j]);
+    }
+    *reinterpret_cast<V*>(params.out + i) = out;
+  }
+  if (blockIdx.x != 0) return;
+  const T edge = Edge(params);
+  const uint64_t in_middle = middle.num_vectors * V::kItems;
+  for (uint64_t k = threadIdx.x; k < params.num_items - in_middle; k += kThreads) {
+    DifferenceItem<T, kReverse>(params, k < middle.first ? k : k + in_middle, edge);
+  }
+  KeepCarry<T, kReverse>(params, edge);
 }
 
 bool IsAligned(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % kVectorBytes == 0; }
@@ -210,9 +280,12 @@ cudaError_t LaunchOf(const DifferenceArgs& args, LaunchContext* context) {
   constexpr uint64_t kTileItems = uint64_t{kThreads} * Vector<T>::kItems;
   cudaError_t error = CountTiles(args.num_items, kTileItems, &num_tiles);
   if (error != cudaSuccess) return error;
-  const bool aligned = IsAligned(args.in) && IsAligned(args.out);
-  error = Launch(aligned ? DifferenceKernel<T, kReverse, true> : DifferenceKernel<T, kReverse, false>, num_tiles,
-                 kThreads, context->stream, params);
+  if (IsAligned(args.in) && IsAligned(args.out)) {
+    error = Launch(DifferenceKernel<T, kReverse>, num_tiles, kThreads, context->stream, params);
+  } else {
+    const AnywhereParams<T> anywhere = {params, MiddleOf<T, kReverse>(args)};
+    error = Launch(DifferenceAnywhereKernel<T, kReverse>, num_tiles, kThreads, context->stream, anywhere);
+  }
   if (error != cudaSuccess || args.offsets == nullptr) return error;
   return LaunchSegmentEdges<T, kReverse>(args, context);
 }

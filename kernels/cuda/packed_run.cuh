@@ -27,6 +27,29 @@ __device__ auto Unpack(uint32_t word, int i) {
 
 inline constexpr int kPackedWords = 4;
 
+// Extrema of bytes, two at a time: words of two 16-bit fields, of which the upper bytes decide, and the lower ones may
+// be anything. A word as it is has its odd bytes above, shifted by a byte its even ones. sm_90 has one instruction for
+// both fields.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define PREFIXD_HAS_PAIRS_OF_EXTREMA 1
+#endif
+template <Op kOp, class T>
+inline constexpr bool kHasPairsOfExtrema = (kOp == Op::kMin || kOp == Op::kMax) && sizeof(T) == 1;
+
+// Operators of bits, on all items of a word at once.
+template <Op kOp>
+inline constexpr bool kIsBitwise = kOp == Op::kAnd || kOp == Op::kOr || kOp == Op::kXor;
+template <Op kOp>
+__device__ uint32_t Bitwise(uint32_t a, uint32_t b) {
+  return kOp == Op::kAnd ? a & b : kOp == Op::kOr ? a | b : a ^ b;
+}
+
+template <Op kOp, class T>
+__device__ uint32_t ExtremaOfPairs(uint32_t a, uint32_t b) {
+  if constexpr (kIsSignedInteger<T>) return kOp == Op::kMin ? __vmins2(a, b) : __vmaxs2(a, b);
+  return kOp == Op::kMin ? __vminu2(a, b) : __vmaxu2(a, b);
+}
+
 // The value of a run of narrow integers, 16 bytes.
 template <Op kOp, class In, class Out>
 __device__ auto PackedValue(const uint32_t (&words)[kPackedWords]) {
@@ -43,7 +66,24 @@ __device__ auto PackedValue(const uint32_t (&words)[kPackedWords]) {
       sum = sizeof(In) == 1 ? __dp4a(word, Small{0x01010101}, sum) : __dp2a_lo(word, Small{0x0101}, sum);
     }
     return static_cast<Item>(sum);
+  } else if constexpr (kIsBitwise<kOp>) {
+    uint32_t value = Bitwise<kOp>(Bitwise<kOp>(words[0], words[1]), Bitwise<kOp>(words[2], words[3]));
+    value = Bitwise<kOp>(value, value >> 16);
+    if constexpr (sizeof(In) == 1) value = Bitwise<kOp>(value, value >> 8);
+    return static_cast<Item>(Unpack<In>(value, 0));
   } else {
+#ifdef PREFIXD_HAS_PAIRS_OF_EXTREMA
+    if constexpr (kHasPairsOfExtrema<kOp, In>) {
+      uint32_t odd = words[0], even = words[0] << 8;
+#pragma unroll
+      for (int w = 1; w < kPackedWords; ++w) {
+        odd = ExtremaOfPairs<kOp, In>(odd, words[w]);
+        even = ExtremaOfPairs<kOp, In>(even, words[w] << 8);
+      }
+      const uint32_t pair = ExtremaOfPairs<kOp, In>(odd, even);
+      return static_cast<Item>(Unpack<In>(ExtremaOfPairs<kOp, In>(pair, pair >> 16), 1));
+    }
+#endif
     Item value = static_cast<Item>(Unpack<In>(words[0], 0));
 #pragma unroll
     for (int i = 1; i < kPackedWords * kWordItems; ++i) {
@@ -72,7 +112,19 @@ struct PackedRun {
         words[w] = __byte_perm(up_to_odd - odd, up_to_odd, 0x6240);
         carry = __byte_perm(up_to_odd, 0, 0x3232);
       }
+    } else if constexpr (kIsBitwise<kOp>) {
+      constexpr uint32_t kNone = kOp == Op::kAnd ? ~0u : 0;  // Changes nothing.
+      uint32_t carry = __byte_perm(before, 0, sizeof(T) == 1 ? 0x0000 : 0x1010);
+#pragma unroll
+      for (uint32_t& word : words) {
+        if constexpr (sizeof(T) == 1) word = Bitwise<kOp>(word, __funnelshift_l(kNone, word, 8));
+        word = Bitwise<kOp>(Bitwise<kOp>(word, __funnelshift_l(kNone, word, 16)), carry);
+        carry = __byte_perm(word, 0, sizeof(T) == 1 ? 0x3333 : 0x3232);
+      }
     } else {
+#ifdef PREFIXD_HAS_PAIRS_OF_EXTREMA
+      if constexpr (kHasPairsOfExtrema<kOp, T>) return ScanPairs(before, words);
+#endif
       Item value = before;
 #pragma unroll
       for (int w = 0; w < kPackedWords; ++w) {
@@ -90,6 +142,21 @@ struct PackedRun {
           words[w] = __byte_perm(up_to[0], up_to[1], 0x5410);
         }
       }
+    }
+  }
+
+  // Scan by extrema of pairs.
+  static __device__ void ScanPairs(Item before, uint32_t (&words)[kPackedWords]) {
+    uint32_t carry = __byte_perm(before, 0, 0x0404);
+#pragma unroll
+    for (uint32_t& word : words) {
+      const uint32_t even = word << 8;
+      const uint32_t up_to_odd = ExtremaOfPairs<kOp, T>(even, word);  // Of each half of the word.
+      const uint32_t before_halves = __byte_perm(carry, ExtremaOfPairs<kOp, T>(carry, up_to_odd), 0x5410);
+      const uint32_t evens = ExtremaOfPairs<kOp, T>(before_halves, even);
+      const uint32_t odds = ExtremaOfPairs<kOp, T>(before_halves, up_to_odd);
+      word = __byte_perm(evens, odds, 0x7351);
+      carry = __byte_perm(odds, 0, 0x3434);
     }
   }
 

@@ -14,8 +14,9 @@ cudaError_t LaunchRecurrence(const ScanArgs& args, LaunchContext* context) {
   RecurrenceParams<T> params = RecurrenceParamsOf<T>(args, *context);
   if (params.offsets != nullptr) return LaunchRecurrenceSegments(params, context);
   if (has_many || args.num_items <= kBlockScanItems) return LaunchBlockScan<T, T, kOp>(args, params, context);
-  return RingScanServes<kOp, T, T>(params, *context) ? LaunchRingScan<kOp, T, T>(params, context)
-                                                     : LaunchTileScan<T, T, kOp>(params, context);
+  using Elements = RingElements<kOp, T, T>;
+  return RingScanServes<Elements>(params, *context) ? LaunchRingScan<Elements>(params, context)
+                                                    : LaunchTileScan<T, T, kOp>(params, context);
 }
 
 template cudaError_t LaunchRecurrence<float>(const ScanArgs& args, LaunchContext* context);

@@ -55,7 +55,7 @@ cudaError_t LaunchReduceOf(const ReduceArgs& args, LaunchContext* context) {
     return Launch(BlockReduceKernel<In, Out, kOp>, static_cast<uint32_t>(args.num_arrays), num_warps * kWarpThreads,
                   context->stream, params);
   }
-  if (IsBulkAligned(params.in) && args.num_items * sizeof(In) >= kRingReduceMinBytes &&
+  if (args.num_items * sizeof(In) >= kRingReduceMinBytes &&
       context->bulk_shared_bytes >= sizeof(RingReduceShared<In, Operator>)) {
     return LaunchRingReduce<In, Out, kOp>(params, context);
   }

@@ -10,7 +10,9 @@
 //   store      2 warps, which take the stages in turn: move the kept elements from the queue to their place
 // So only kept elements wait for other blocks, not all that were loaded, and more loads can be in flight.
 // A tile is a ticket, and a ticket is two stages. A row is 128 items, 4 in each lane.
-// Traffic: reads n (and the mask), writes what is kept. Values only.
+// Bulk copies begin at multiples of 16 bytes. So where the array does not, its items are counted from the one before:
+// the first slots have none. The mask is shifted into place as it is read.
+// Traffic: reads n (and the mask; with a mask, the elements only if they are wanted), writes what is kept.
 // Source: Merrill and Garland 2016; see look_back.cuh.
 #ifndef PREFIXD_KERNELS_CUDA_RING_COMPACT_CUH_
 #define PREFIXD_KERNELS_CUDA_RING_COMPACT_CUH_
@@ -23,13 +25,14 @@
 #include "kernels/cuda/ring_compact_shape.cuh"
 #include "kernels/cuda/ring_move.cuh"
 #include "kernels/cuda/select.cuh"
+#include "kernels/cuda/stage_words.cuh"
 #include "kernels/cuda/warp_join.cuh"
 
 namespace prefixd::cuda {
 
-template <class T, Selector kSelector>
+template <class T, Selector kSelector, bool kIndices>
 struct RingCompactShared {
-  using Shape = RingCompactShape<T, kSelector>;
+  using Shape = RingCompactShape<T, kSelector, kIndices>;
   static constexpr int kStages = Shape::kStages;
 
   // The kept elements of a stage, as they lie in the queue.
@@ -46,7 +49,8 @@ struct RingCompactShared {
 
   alignas(128) T items[kStages][Shape::kStageItems];
   alignas(128) T queue[Shape::kQueueItems];
-  alignas(128) uint8_t masks[Shape::kMasks][Shape::kHasMask ? Shape::kStageItems : 1];
+  uint16_t places[kIndices ? Shape::kQueueItems : 1];  // Those of the items in the queue, in their stages.
+  alignas(128) unsigned char masks[Shape::kMasks][Shape::kMaskBytes + kBulkAlignment];
   uint8_t kept[kStages][Shape::kRows][kWarpThreads];  // A bit for each of a lane's four elements of a row: is it kept?
   uint8_t row_counts[kStages][Shape::kRows];
   QueuedStage stages[Shape::kQueueStages];
@@ -59,22 +63,26 @@ struct RingCompactShared {
   Barrier placed[Shape::kQueueTickets];
 };
 
-template <class T, Selector kSelector>
+template <class T, Selector kSelector, bool kIndices>
 class RingCompact {
  public:
-  using Shape = RingCompactShape<T, kSelector>;
-  using Shared = RingCompactShared<T, kSelector>;
+  using Shape = RingCompactShape<T, kSelector, kIndices>;
+  using Shared = RingCompactShared<T, kSelector, kIndices>;
   using Position = RingPosition<Shape::kStages>;
 
-  __device__ RingCompact(const CompactParams<T>& p, Shared& s) : p_(p), s_(s) {}
+  __device__ RingCompact(const CompactParams<T>& p, Shared& s)
+      : p_(p),
+        s_(s),
+        mask_offset_(Shape::kHasMask ? (BytesIntoWord(p.mask) * Shape::kMaskByteItems - uint32_t(p.skipped)) %
+                                           (kBulkAlignment * Shape::kMaskByteItems)
+                                     : 0) {}
 
   __device__ void Run() {
     const int warp = WarpOfBlock();
     // The load thread takes its first ticket while the block gets ready.
     uint32_t ticket = 0;
     if (warp == Shape::kLoadWarp && LaneOfWarp() == 0) {
-      PrefetchTicket<Shape>(blockIdx.x, p_.in, p_.num_items);
-      if (Shape::kHasMask) PrefetchTicket<Shape>(blockIdx.x, p_.mask, p_.num_items);
+      Prefetch(blockIdx.x);
       ticket = p_.states.TakeTile();
     }
     if (threadIdx.x == 0) {
@@ -110,12 +118,35 @@ class RingCompact {
  private:
   static constexpr int kStages = Shape::kStages;
 
-  __device__ bool IsWhole(uint64_t begin) const { return Shape::IsWhole(begin, p_.num_items); }
+  // Whether all of a stage's items exist, and all bytes of the words that their masks are in.
+  __device__ bool IsWhole(uint64_t begin) const {
+    const uint64_t behind = mask_offset_ != 0 ? kBulkAlignment * Shape::kMaskByteItems : 0;
+    return begin >= p_.skipped && begin + Shape::kStageItems + behind <= p_.num_items;
+  }
 
   using QueuePosition = RingPosition<Shape::kQueueStages>;
   using TicketPosition = RingPosition<Shape::kQueueTickets>;
 
+  // Whether the elements are read: for a mask, only where they are wanted.
+  __device__ bool NeedsItems() const { return !kIndices || kSelector == Selector::kPredicate || p_.values != nullptr; }
+
+  // The words of a whole stage's mask. Its first item's is mask_offset_ bytes, or bits, into the first word.
+  __device__ const uint8_t* MaskWords(uint64_t begin) const {
+    const uint8_t* first = p_.mask + (begin - p_.skipped) / Shape::kMaskByteItems;
+    return first - BytesIntoWord(first);
+  }
+  __device__ uint32_t NumMaskBytes() const { return Shape::kMaskBytes + (mask_offset_ != 0 ? kBulkAlignment : 0); }
+
   // ---- Load: one thread ----
+  __device__ void Prefetch(uint32_t ticket) const {
+    for (int sub = 0; sub < Shape::kTicketStages; ++sub) {
+      const uint64_t begin = Shape::StageBegin(ticket, sub);
+      if (!IsWhole(begin)) continue;
+      if (NeedsItems()) BulkPrefetch(p_.in + begin, Shape::kStageBytes);
+      if constexpr (Shape::kHasMask) BulkPrefetch(MaskWords(begin), NumMaskBytes());
+    }
+  }
+
   __device__ void Load(uint32_t first_ticket) {
     RingPosition<Shape::kMasks> mask;
     Position last_selected;
@@ -131,12 +162,13 @@ class RingCompact {
             s_.selected[last_selected.stage].Wait(last_selected.parity);
             last_selected.Next();
           }
+          const uint32_t mask_stage = mask.stage;
+          mask.Next();
           if (!IsWhole(begin)) return loaded.Arrive();
-          loaded.ArriveExpecting(Shape::kStageBytes + (Shape::kHasMask ? Shape::kStageItems : 0));
-          BulkLoad(s_.items[stage], p_.in + begin, Shape::kStageBytes, &loaded);
+          loaded.ArriveExpecting((NeedsItems() ? Shape::kStageBytes : 0) + (Shape::kHasMask ? NumMaskBytes() : 0));
+          if (NeedsItems()) BulkLoad(s_.items[stage], p_.in + begin, Shape::kStageBytes, &loaded);
           if constexpr (Shape::kHasMask) {
-            BulkLoad(s_.masks[mask.stage], p_.mask + begin, Shape::kStageItems, &loaded);
-            mask.Next();
+            BulkLoad(s_.masks[mask_stage], MaskWords(begin), NumMaskBytes(), &loaded);
           }
         });
   }
@@ -153,9 +185,8 @@ class RingCompact {
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) {
         const int first_item = FirstItem(first_row + row);
-        if (!whole) LoadPartial(at.stage, mask.stage, begin, first_item);
-        uint32_t kept = SelectItems(at.stage, mask.stage, first_item) ^ flip;
-        if (!whole) kept &= Existing(begin + first_item);
+        const uint32_t kept =
+            whole ? SelectItems(at.stage, mask.stage, first_item) ^ flip : LoadAndSelect(at.stage, begin, first_item);
         s_.kept[at.stage][first_row + row][LaneOfWarp()] = static_cast<uint8_t>(kept);
         counts |= __popc(kept) << 8 * row;
       }
@@ -171,30 +202,17 @@ class RingCompact {
   // The lane's first item of a row.
   __device__ static int FirstItem(int row) { return row * Shape::kRowItems + 4 * LaneOfWarp(); }
 
-  // Bit i: item first_item + i exists.
-  __device__ uint32_t Existing(uint64_t first_item) const {
-    uint32_t existing = 0;
-    for (int i = 0; i < 4; ++i) existing |= first_item + i < p_.num_items ? 1u << i : 0;
-    return existing;
-  }
-
-  // Loads those of the lane's items that exist; the others may be anything.
-  __device__ void LoadPartial(uint32_t stage, uint32_t mask, uint64_t begin, int first_item) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const uint64_t item = begin + first_item + i;
-      if (item >= p_.num_items) continue;
-      s_.items[stage][first_item + i] = p_.in[item];
-      if constexpr (Shape::kHasMask) s_.masks[mask][first_item + i] = p_.mask[item];
-    }
-  }
-
-  // Bit i: item i is selected.
+  // Bit i: item first_item + i of a whole stage is selected.
   __device__ uint32_t SelectItems(uint32_t stage, uint32_t mask, int first_item) const {
     uint32_t selected = 0;
-    if constexpr (Shape::kHasMask) {
-      const uint32_t bytes = *reinterpret_cast<const uint32_t*>(&s_.masks[mask][first_item]);
+    if constexpr (kSelector == Selector::kByteMask) {
+      const auto* s_words = reinterpret_cast<const uint32_t*>(s_.masks[mask]) + (mask_offset_ + first_item) / 4;
+      const uint32_t bytes = __funnelshift_r(s_words[0], s_words[1], 8 * (mask_offset_ % 4));
       selected = __dp4a(__vcmpne4(bytes, 0) & 0x08040201u, 0x01010101u, 0u);
+    } else if constexpr (kSelector == Selector::kBitMask) {
+      const uint32_t bit = mask_offset_ + first_item;
+      const uint32_t bytes = s_.masks[mask][bit / 8] | s_.masks[mask][(bit + 3) / 8] << 8;
+      selected = bytes >> bit % 8 & 0xf;
     } else {
       T items[4];
       LoadRun(&s_.items[stage][first_item], items);
@@ -202,6 +220,21 @@ class RingCompact {
       for (int i = 0; i < 4; ++i) selected |= Contains(p_.kept, items[i]) ? 1u << i : 0;
     }
     return selected;
+  }
+
+  // Loads those of the lane's items that exist; the others may be anything. Bit i: item first_item + i exists, and is
+  // kept.
+  __device__ uint32_t LoadAndSelect(uint32_t stage, uint64_t begin, int first_item) {
+    uint32_t kept = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const uint64_t slot = begin + first_item + i;
+      if (slot < p_.skipped || slot >= p_.num_items) continue;
+      if (NeedsItems()) s_.items[stage][first_item + i] = p_.in[slot];
+      if (IsSelected<T, kSelector>(p_, s_.items[stage][first_item + i], slot - p_.skipped) != p_.invert)
+        kept |= 1u << i;
+    }
+    return kept;
   }
 
   // ---- Publish ----
@@ -303,7 +336,10 @@ class RingCompact {
         uint32_t next = rank + (before >> 8 * row & 0xff);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          if ((kept[row] >> i & 1) != 0) s_.queue[next++ % Shape::kQueueItems] = items[row][i];
+          if ((kept[row] >> i & 1) == 0) continue;
+          const uint32_t place = next++ % Shape::kQueueItems;
+          s_.queue[place] = items[row][i];
+          if constexpr (kIndices) s_.places[place] = static_cast<uint16_t>(FirstItem(first_row + row) + i);
         }
         rank += rows >> 8 * row & 0xff;
       }
@@ -331,7 +367,15 @@ class RingCompact {
         if (stage.ticket == RingState<kStages>::kEnd) return;
         s_.placed[ticket.stage].Wait(ticket.parity);
         const uint64_t slot = s_.tickets[ticket.stage].slot + stage.offset;
-        MoveFromRing<T, Shape::kQueueItems>(s_.queue, stage.begin, stage.count, p_.values + slot);
+        if (!kIndices || p_.values != nullptr) {
+          MoveFromRing<T, Shape::kQueueItems>(s_.queue, stage.begin, stage.count, p_.values + slot);
+        }
+        if constexpr (kIndices) {
+          const uint64_t first_index = p_.first_item + Shape::StageBegin(stage.ticket, sub);
+          p_.indices_u32 != nullptr
+              ? StoreIndices(stage.begin, stage.count, static_cast<uint32_t>(first_index), p_.indices_u32 + slot)
+              : StoreIndices(stage.begin, stage.count, first_index, p_.indices_u64 + slot);
+        }
         if (LaneOfWarp() == 0 && stage.ticket == p_.num_tiles - 1 && sub == Shape::kTicketStages - 1) {
           *p_.count = slot + stage.count;
           *p_.h_num_kept = slot + stage.count;
@@ -347,17 +391,36 @@ class RingCompact {
     }
   }
 
+  // The indices of the `count` items from `begin` on of the queue.
+  template <class Index>
+  __device__ void StoreIndices(uint32_t begin, uint32_t count, Index first_index, Index* out) const {
+    constexpr int kUnroll = 8;
+    for (uint32_t base = 0; base < count; base += kUnroll * kWarpThreads) {
+      Index indices[kUnroll];
+#pragma unroll
+      for (int k = 0; k < kUnroll; ++k) {
+        indices[k] = first_index + s_.places[(begin + base + k * kWarpThreads + LaneOfWarp()) % Shape::kQueueItems];
+      }
+#pragma unroll
+      for (int k = 0; k < kUnroll; ++k) {
+        const uint32_t rank = base + k * kWarpThreads + LaneOfWarp();
+        if (rank < count) out[rank] = indices[k];
+      }
+    }
+  }
+
   const CompactParams<T>& p_;
   Shared& s_;
+  const uint32_t mask_offset_;
 };
 
 // p.num_tiles: the number of tickets. Threads and shared memory: those of RingCompactShape and RingCompactShared.
-template <class T, Selector kSelector>
-__global__ void __launch_bounds__(RingCompactShape<T, kSelector>::kThreads, 1)
+template <class T, Selector kSelector, bool kIndices>
+__global__ void __launch_bounds__(RingCompactShape<T, kSelector, kIndices>::kThreads, 1)
     RingCompactKernel(const __grid_constant__ CompactParams<T> p) {
 #ifdef PREFIXD_HAS_BULK_COPY
   extern __shared__ __align__(128) std::byte s_memory[];
-  RingCompact<T, kSelector>(p, *reinterpret_cast<RingCompactShared<T, kSelector>*>(s_memory)).Run();
+  RingCompact<T, kSelector, kIndices>(p, *reinterpret_cast<RingCompactShared<T, kSelector, kIndices>*>(s_memory)).Run();
 #endif
 }
 

@@ -2,6 +2,7 @@
 #ifndef PREFIXD_KERNELS_CUDA_RING_COMPACT_SHAPE_CUH_
 #define PREFIXD_KERNELS_CUDA_RING_COMPACT_SHAPE_CUH_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/cuda/ring.cuh"
@@ -21,10 +22,14 @@ struct RingCompactSizes {
   static constexpr int kMasks = kItemBytes >= 4 ? 6 : kItemBytes == 2 ? 10 : 12;
 };
 
-template <class T, Selector kSelector, class Sizes = RingCompactSizes<sizeof(T), kSelector == Selector::kByteMask>>
+// kIndices: whether indices are wanted, beside the values or without them.
+template <class T, Selector kSelector, bool kIndices,
+          class Sizes = RingCompactSizes<sizeof(T), kSelector == Selector::kByteMask>>
 struct RingCompactShape : RingShape<T, Sizes::kStages, Sizes::kStageBytes> {
   using Base = RingShape<T, Sizes::kStages, Sizes::kStageBytes>;
-  static constexpr bool kHasMask = kSelector == Selector::kByteMask;
+  static constexpr bool kHasMask = kSelector != Selector::kPredicate;
+  static constexpr int kMaskByteItems = kSelector == Selector::kBitMask ? 8 : 1;
+  static constexpr int kMaskBytes = kHasMask ? Base::kStageItems / kMaskByteItems : 0;  // A stage's.
   static constexpr int kMasks = Sizes::kMasks;
   static constexpr int kRowItems = 4 * kWarpThreads;
   static constexpr int kRows = Base::kStageItems / kRowItems;
@@ -34,7 +39,7 @@ struct RingCompactShape : RingShape<T, Sizes::kStages, Sizes::kStageBytes> {
   static constexpr int kWarpRows = kRows / 8;  // For select and gather alike.
   static_assert(kWarpRows * kSelectWarps == kRows && kWarpRows * kGatherWarps == kRows);
   static_assert(kRows <= kWarpThreads && kWarpRows <= 4, "a lane a row; a byte of a word a row");
-  static constexpr int kStoreWarps = 2;
+  static constexpr int kStoreWarps = kIndices ? 4 : 2;
   // Warps by role.
   static constexpr int kPublishWarp = kSelectWarps + kGatherWarps;
   static constexpr int kLookBackWarp = kPublishWarp + 1;
@@ -43,7 +48,9 @@ struct RingCompactShape : RingShape<T, Sizes::kStages, Sizes::kStageBytes> {
   static constexpr int kThreads = (kStoreWarp + kStoreWarps) * kWarpThreads;
 
   // The queue holds kQueueItems items, a power of two, and at most kQueueStages stages, however few items they keep.
-  static constexpr uint32_t kQueueItems = 64 * 1024 / sizeof(T);
+  // Where indices are wanted, they share its memory.
+  static constexpr uint32_t kQueueItems =
+      kIndices ? std::min<uint32_t>(32 * 1024 / sizeof(T), 16 * 1024) : 64 * 1024 / sizeof(T);
   static constexpr int kQueueTickets = 8;
   static constexpr int kQueueStages = kQueueTickets * Base::kTicketStages;
   static_assert((kQueueItems & (kQueueItems - 1)) == 0 && kQueueItems >= Base::kStageItems);

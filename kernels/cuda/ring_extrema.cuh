@@ -134,12 +134,13 @@ struct RingExtremaTiles {
 };
 
 template <class T, class Index>
-struct RingElements<Op::kMax, T, Located<T, Index>> {
+struct RingElements<Op::kMax, T, Located<T, Index>> : LeafByLeaf<RingElements<Op::kMax, T, Located<T, Index>>> {
   using Params = RingExtremaParams<T, Index>;
   using Tiles = RingExtremaTiles<T>;
   using Shape = RingScanShape<typename Tiles::Type, Tiles::kScanWarps, Tiles::kLookBackWarps>;
   using Rank = typename Params::Rank;
-  using Run = ScanRun<Operator<Op::kMax, Located<T, Index>>, Rank, Located<T, Index>>;
+  using Operator = prefixd::cuda::Operator<Op::kMax, Located<T, Index>>;
+  using Run = ScanRun<Operator, Rank, Located<T, Index>>;
 
   T items[Shape::kStages][Shape::kStageItems];
   uint64_t carry_index;
@@ -223,7 +224,7 @@ struct RingElements<Op::kMax, T, Located<T, Index>> {
 template <class T, class Index>
 cudaError_t LaunchRingExtremaTo(const ScanArgs& args, LaunchContext* context) {
   using Elements = RingElements<Op::kMax, T, Located<T, Index>>;
-  using RingScan = RingScan<Op::kMax, T, Located<T, Index>>;
+  using RingScan = RingScan<Elements>;
   static_assert(sizeof(typename RingScan::Shared) <= kRingExtremaSharedBytes);
   typename Elements::Params params = {.in = static_cast<const T*>(args.in),
                                       .out = static_cast<T*>(args.out),
@@ -237,7 +238,7 @@ cudaError_t LaunchRingExtremaTo(const ScanArgs& args, LaunchContext* context) {
                                       .tie_flip = args.last_index ? 0 : std::numeric_limits<uint32_t>::max(),
                                       .neutral = {},
                                       .states = {}};
-  return LaunchRingScan<Op::kMax, T, Located<T, Index>>(params, context);
+  return LaunchRingScan<Elements>(params, context);
 }
 
 template <class T>

@@ -18,6 +18,7 @@
 #include "kernels/cuda/packed_run.cuh"
 #include "kernels/cuda/reduce_parts.cuh"
 #include "kernels/cuda/ring.cuh"
+#include "kernels/cuda/stage_words.cuh"
 
 namespace prefixd::cuda {
 
@@ -46,7 +47,8 @@ struct RingReduceShared {
   using Item = typename Operator::Item;
   static constexpr int kStages = Shape::kStages;
 
-  alignas(128) T items[kStages][Shape::kStageItems];
+  // Elements may begin anywhere in the first word of a stage (stage_words.cuh).
+  alignas(128) unsigned char items[kStages][Shape::kStageBytes + kBulkAlignment];
   // For each leaf: the tree of all its runs but the last one; where the order is free, the tree of all its runs.
   Item trees_of_runs[kStages][Shape::kStageLeaves];
   Item last_runs[kStages][Shape::kStageLeaves];
@@ -74,7 +76,8 @@ class RingReduce {
   __device__ void Run() {
     const int warp = WarpOfBlock();
     if (warp == Shape::kLoadWarp && LaneOfWarp() == 0) {
-      PrefetchTicket<Shape>(blockIdx.x, p_.in, p_.num_items);
+      const uint64_t begin = Shape::StageBegin(blockIdx.x, 0);
+      if (IsWhole(begin)) PrefetchWords(ItemsAt(begin), Shape::kStageBytes);
       s_.first_ticket = p_.states.TakeTile();
     }
     if (threadIdx.x == 0) {
@@ -102,8 +105,14 @@ class RingReduce {
   static constexpr int kLeafItems = Shape::kLeafItems;
   static constexpr int kTileItems = kLeafItems * kJoinSlots;
   static constexpr int kStateItems = Shape::kTicketItems / kTicketStates;
+  static constexpr bool kIsPacked = !kIsFloating<In> && sizeof(In) < 4;
+  using Element = std::conditional_t<kIsPacked, uint32_t, In>;
 
   __device__ bool IsWhole(uint64_t begin) const { return Shape::IsWhole(begin, p_.num_items); }
+  // Where a stage's elements are in memory.
+  __device__ const unsigned char* ItemsAt(uint64_t begin) const {
+    return reinterpret_cast<const unsigned char*>(p_.in + begin);
+  }
   // How many items from `begin` on exist, kTileItems at most.
   __device__ int NumValidFrom(uint64_t begin) const {
     return begin >= p_.num_items ? 0 : static_cast<int>(min(p_.num_items - begin, uint64_t{kTileItems}));
@@ -123,7 +132,13 @@ class RingReduce {
           return ticket;
         },
         [&](uint32_t stage, uint32_t ticket, int sub) {
-          LoadStage<Shape>(s_.ring, stage, s_.items[stage], p_.in, p_.num_items, Shape::StageBegin(ticket, sub));
+          const uint64_t begin = Shape::StageBegin(ticket, sub);
+          Barrier& loaded = s_.ring.loaded[stage];
+          if (!IsWhole(begin)) return loaded.Arrive();
+          const WordsOfStage<In> words(s_.items[stage], ItemsAt(begin), Shape::kStageBytes,
+                                       p_.num_items - begin - Shape::kStageItems);
+          loaded.ArriveExpecting(words.num_bytes());
+          words.Load(&loaded);
         });
   }
 
@@ -131,21 +146,23 @@ class RingReduce {
   __device__ void Reduce(int warp) {
     ForEachStage<Shape>(s_.ring, [&](Position at, uint32_t ticket, int sub) {
       const uint64_t begin = Shape::StageBegin(ticket, sub);
-      const bool whole = IsWhole(begin);
       const int first_leaf = warp * Shape::kReduceRows;
       Item values[Shape::kReduceRows];
-#pragma unroll
-      for (int row = 0; row < Shape::kReduceRows; ++row) {
-        const int leaf = first_leaf + row;
-        if (whole) {
-          values[row] = WholeRun(&s_.items[at.stage][leaf * kLeafItems]);
-        } else {
-          values[row] = PartialRun(begin + leaf * kLeafItems + LaneOfWarp() * kRunItems);
-        }
+      const auto take = [&](int row, Item value, int last_slot) {
         if constexpr (!Operator::kAnyOrder) {
-          const int last = whole ? kJoinSlots - 1 : LastSlot(NumValidFrom(begin + leaf * kLeafItems), kRunItems);
-          if (LaneOfWarp() == last) s_.last_runs[at.stage][leaf] = values[row];
-          if (LaneOfWarp() >= last) values[row] = neutral_;
+          if (LaneOfWarp() == last_slot) s_.last_runs[at.stage][first_leaf + row] = value;
+          if (LaneOfWarp() >= last_slot) value = neutral_;
+        }
+        values[row] = value;
+      };
+      if (IsWhole(begin)) {
+        VisitRuns(s_.items[at.stage] + BytesIntoWord(p_.in) + first_leaf * kLeafItems * sizeof(In),
+                  [&](int row, const Element(&elements)[4]) { take(row, RunValue(elements), kJoinSlots - 1); });
+      } else {
+#pragma unroll
+        for (int row = 0; row < Shape::kReduceRows; ++row) {
+          const uint64_t leaf_begin = begin + (first_leaf + row) * kLeafItems;
+          take(row, PartialRun(leaf_begin + LaneOfWarp() * kRunItems), LastSlot(NumValidFrom(leaf_begin), kRunItems));
         }
       }
       const Item tree = WarpTreeOfRows<Operator>(values);
@@ -154,15 +171,24 @@ class RingReduce {
     });
   }
 
-  // The value of the lane's run of a leaf in shared memory.
-  static __device__ Item WholeRun(const In* s_leaf) {
-    if constexpr (!kIsFloating<In> && sizeof(In) < 4) {
-      uint32_t words[kPackedWords];
-      LoadRun(reinterpret_cast<const uint32_t*>(s_leaf) + kPackedWords * LaneOfWarp(), words);
-      return PackedValue<kOp, In, Out>(words);
+  // Calls visit(row, elements) for each of the warp's leaves in shared memory, with the lane's run.
+  template <class Visit>
+  static __device__ void VisitRuns(const unsigned char* s_leaves, Visit&& visit) {
+    if (BytesIntoWord(s_leaves) != 0) {
+      return VisitRowsAnywhere<Element, sizeof(In), Shape::kReduceRows>(s_leaves, /*reverse=*/false, visit);
+    }
+#pragma unroll
+    for (int row = 0; row < Shape::kReduceRows; ++row) {
+      Element elements[4];
+      LoadRun(reinterpret_cast<const Element*>(s_leaves) + 4 * (row * kWarpThreads + LaneOfWarp()), elements);
+      visit(row, elements);
+    }
+  }
+
+  static __device__ Item RunValue(const Element (&elements)[4]) {
+    if constexpr (kIsPacked) {
+      return PackedValue<kOp, In, Out>(elements);
     } else {
-      In elements[kRunItems];
-      LoadRun(s_leaf + kRunItems * LaneOfWarp(), elements);
       Item value = Operator::Load(elements[0]);
 #pragma unroll
       for (int i = 1; i < kRunItems; ++i) value = Operator::Combine(value, Operator::Load(elements[i]));

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/association.h"
 #include "kernels/cuda/launch.h"
@@ -33,8 +34,10 @@
 namespace prefixd::cuda {
 
 // What stands before the first element, and where results go: to one array.
-template <class Operator, class Run>
+template <class TheOperator, class Run>
 struct RingResults {
+  using Operator = TheOperator;
+
   // Called by all threads of the block, before any of them meet.
   template <class In, class Out>
   static __device__ auto LoadStart(const ScanParams<In, Out>& p) {
@@ -91,10 +94,43 @@ struct RingResults {
   }
 };
 
+// For Elements, from which it is derived, whose leaves are loaded and stored one by one.
+template <class Elements>
+class LeafByLeaf {
+ public:
+  // Calls visit(row, elements) for each of kRows leaves of the stage that begins at item `begin`, with the lane's run.
+  // Called by all lanes.
+  template <int kRows, class Params, class Visit>
+  __device__ void VisitRuns(const Params& p, uint32_t stage, uint64_t begin, int first_leaf, Visit&& visit) const {
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      typename Elements::Run::Element elements[4];
+      Derived().LoadRun(p, stage, begin, first_leaf + row, elements);
+      visit(row, elements);
+    }
+  }
+
+  // Stores kRows leaves, all of whose items exist; finish(row) makes a run its results. Called by all lanes.
+  template <int kRows, class Params, class Run, class Finish>
+  __device__ void StoreLeaves(const Params& p, uint64_t first_item, Run (&runs)[kRows], Finish&& finish) const {
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      finish(row);
+      Derived().StoreLeaf(p, first_item + row * Elements::Shape::kLeafItems, runs[row]);
+      // The rows are stored one by one: bursts of stores would get in the way of loads.
+      __syncwarp();
+    }
+  }
+
+ private:
+  __device__ const Elements& Derived() const { return static_cast<const Elements&>(*this); }
+};
+
 // The elements in the stages, and how they get there and to the lanes: those of one array. Operators whose elements
 // or results stand in several arrays have their own.
 template <Op kOp, class In, class Out>
-struct RingElements : RingResults<Operator<kOp, Out>, ScanRun<Operator<kOp, Out>, In, Out>> {
+struct RingElements : RingResults<Operator<kOp, Out>, ScanRun<Operator<kOp, Out>, In, Out>>,
+                      LeafByLeaf<RingElements<kOp, In, Out>> {
   using Params = ScanParams<In, Out>;
   using Tiles = RingScanTilesOf<In, Out, typename Operator<kOp, Out>::Item>;
   using Shape = RingScanShape<typename Tiles::Type, 8, Tiles::kLookBackWarps>;
@@ -102,7 +138,7 @@ struct RingElements : RingResults<Operator<kOp, Out>, ScanRun<Operator<kOp, Out>
 
   In items[Shape::kStages][Shape::kStageItems];
 
-  static bool AreBulkAligned(const Params& p) { return IsBulkAligned(p.in); }
+  static bool Serves(const Params& p) { return !p.reverse && IsBulkAligned(p.in) && IsBulkAligned(p.out); }
 
   // Called by one thread.
   static __device__ void Prefetch(const Params& p, uint32_t ticket) {
@@ -125,11 +161,10 @@ struct RingElements : RingResults<Operator<kOp, Out>, ScanRun<Operator<kOp, Out>
   }
 };
 
-template <Op kOp, class In, class Out>
+template <class Elements>
 struct RingScanShared {
-  using Elements = RingElements<kOp, In, Out>;
   using Shape = typename Elements::Shape;
-  using Operator = Operator<kOp, Out>;
+  using Operator = typename Elements::Operator;
   using Item = typename Operator::Item;
   static constexpr int kStages = Shape::kStages;
 
@@ -145,15 +180,14 @@ struct RingScanShared {
   Barrier prefixed[kStages];
 };
 
-template <Op kOp, class In, class Out>
+template <class Elements>
 class RingScan {
  public:
-  using Elements = RingElements<kOp, In, Out>;
   using Params = typename Elements::Params;
   using Shape = typename Elements::Shape;
-  using Operator = Operator<kOp, Out>;
+  using Operator = typename Elements::Operator;
   using Item = typename Operator::Item;
-  using Shared = RingScanShared<kOp, In, Out>;
+  using Shared = RingScanShared<Elements>;
   using Position = RingPosition<Shape::kStages>;
   // The states of a ticket, which other blocks wait for: one for each tile, or, where the order is free, one for all.
   static constexpr int kTicketStates = Operator::kAnyOrder ? 1 : Shape::kTicketTiles;
@@ -223,16 +257,14 @@ class RingScan {
       const int first_leaf = warp * Shape::kReduceRows;
       if (!IsWhole(begin)) LoadPartial(at.stage, begin, first_leaf);
       Item values[Shape::kReduceRows];
-#pragma unroll
-      for (int row = 0; row < Shape::kReduceRows; ++row) {
-        Element elements[4];
-        s_.elements.LoadRun(p_, at.stage, begin, first_leaf + row, elements);
+      const auto take = [&](int row, const Element(&elements)[4]) {
         values[row] = LaneRun::Value(elements);
         if (!Operator::kAnyOrder && LaneOfWarp() == kWarpThreads - 1) {
           s_.last_runs[at.stage][first_leaf + row] = values[row];
           values[row] = neutral_;
         }
-      }
+      };
+      s_.elements.template VisitRuns<Shape::kReduceRows>(p_, at.stage, begin, first_leaf, take);
       const Item tree = WarpTreeOfRows<Operator>(values);
       if (LaneOfWarp() < Shape::kReduceRows) s_.trees_of_runs[at.stage][first_leaf + LaneOfWarp()] = tree;
       ArriveAsWarp(s_.reduced[at.stage]);
@@ -324,22 +356,14 @@ class RingScan {
   template <bool kExclusive>
   __device__ void ScanRows(Position at, int sub, uint64_t begin, int first_leaf) {
     LaneRun runs[Shape::kScanRows];
-#pragma unroll
-    for (int row = 0; row < Shape::kScanRows; ++row) {
-      Element elements[4];
-      s_.elements.LoadRun(p_, at.stage, begin, first_leaf + row, elements);
-      runs[row].Join(elements, neutral_);
-    }
+    s_.elements.template VisitRuns<Shape::kScanRows>(
+        p_, at.stage, begin, first_leaf,
+        [&](int row, const Element(&elements)[4]) { runs[row].Join(elements, neutral_); });
     s_.prefixed[at.stage].Wait(at.parity);
     const TilePrefix<Item> prefix = s_.tile_prefixes[at.stage];
-#pragma unroll
-    for (int row = 0; row < Shape::kScanRows; ++row) {
-      const int leaf = first_leaf + row;
-      FinishRun<kExclusive>(at.stage, sub, leaf, prefix, runs[row]);
-      s_.elements.StoreLeaf(p_, begin + leaf * kLeafItems, runs[row]);
-      // The rows are stored one by one: bursts of stores would get in the way of loads.
-      __syncwarp();
-    }
+    s_.elements.StoreLeaves(p_, begin + first_leaf * kLeafItems, runs, [&](int row) {
+      FinishRun<kExclusive>(at.stage, sub, first_leaf + row, prefix, runs[row]);
+    });
   }
 
   // Scans stages that are not whole, and the stage that ends with the carry.
@@ -349,10 +373,9 @@ class RingScan {
     const TilePrefix<Item> prefix = s_.tile_prefixes[at.stage];
 #pragma unroll 1
     for (int leaf = first_leaf; leaf < first_leaf + Shape::kScanRows; ++leaf) {
-      Element elements[4];
-      s_.elements.LoadRun(p_, at.stage, begin, leaf, elements);
       LaneRun run;
-      run.Join(elements, neutral_);
+      s_.elements.template VisitRuns<1>(p_, at.stage, begin, leaf,
+                                        [&](int, const Element(&elements)[4]) { run.Join(elements, neutral_); });
       const uint64_t first_item = begin + leaf * kLeafItems + LaneOfWarp() * kRunItems;
       FinishRun<false>(at.stage, sub, leaf, prefix, run);
       if (p_.carry_out != nullptr && first_item < p_.num_items && p_.num_items <= first_item + kRunItems) {
@@ -380,34 +403,36 @@ class RingScan {
 };
 
 // p.num_tiles: the number of tickets. Threads and shared memory: those of the shape and of RingScanShared.
-template <Op kOp, class In, class Out>
-__global__ void __launch_bounds__(RingElements<kOp, In, Out>::Shape::kThreads, 1)
-    RingScanKernel(const __grid_constant__ typename RingElements<kOp, In, Out>::Params p) {
+template <class Elements>
+__global__ void __launch_bounds__(Elements::Shape::kThreads, 1)
+    RingScanKernel(const __grid_constant__ typename Elements::Params p) {
 #ifdef PREFIXD_HAS_BULK_COPY
   extern __shared__ __align__(128) std::byte s_memory[];
-  RingScan<kOp, In, Out>(p, *reinterpret_cast<RingScanShared<kOp, In, Out>*>(s_memory)).Run();
+  RingScan<Elements>(p, *reinterpret_cast<RingScanShared<Elements>*>(s_memory)).Run();
 #endif
 }
 
 // From here on the ring is faster than tiles in registers by ticket.
 inline constexpr uint64_t kRingScanMinBytes = uint64_t{256} << 10;
 
-template <Op kOp, class In, class Out>
-bool RingScanServes(const typename RingElements<kOp, In, Out>::Params& params, const LaunchContext& context) {
-  return !params.reverse && RingElements<kOp, In, Out>::AreBulkAligned(params) && IsBulkAligned(params.out) &&
-         params.num_items * std::max(sizeof(In), sizeof(Out)) >= kRingScanMinBytes &&
-         context.bulk_shared_bytes >= sizeof(RingScanShared<kOp, In, Out>);
+template <class Elements>
+bool RingScanServes(const typename Elements::Params& params, const LaunchContext& context) {
+  using Result = std::remove_pointer_t<decltype(params.out)>;
+  using Element = std::remove_const_t<std::remove_pointer_t<decltype(params.in)>>;
+  return Elements::Serves(params) &&
+         params.num_items * std::max(sizeof(Element), sizeof(Result)) >= kRingScanMinBytes &&
+         context.bulk_shared_bytes >= sizeof(RingScanShared<Elements>);
 }
 
-template <Op kOp, class In, class Out>
-cudaError_t LaunchRingScan(typename RingElements<kOp, In, Out>::Params& params, LaunchContext* context) {
-  using Shape = typename RingElements<kOp, In, Out>::Shape;
-  using RingScan = RingScan<kOp, In, Out>;
+template <class Elements>
+cudaError_t LaunchRingScan(typename Elements::Params& params, LaunchContext* context) {
+  using Shape = typename Elements::Shape;
+  using RingScan = RingScan<Elements>;
   const cudaError_t error =
       PrepareTickets<typename RingScan::Item>(Shape::kTicketItems, RingScan::kTicketStates, context, &params);
   if (error != cudaSuccess) return error;
   const auto num_blocks = std::min<uint32_t>(params.num_tiles, context->num_multiprocessors);
-  return Launch(RingScanKernel<kOp, In, Out>, num_blocks, Shape::kThreads, context->stream, params,
+  return Launch(RingScanKernel<Elements>, num_blocks, Shape::kThreads, context->stream, params,
                 sizeof(typename RingScan::Shared));
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/cuda/column_scan.cuh"
 #include "kernels/cuda/direct_scan.cuh"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/ring_anywhere.cuh"
 #include "kernels/cuda/ring_scan.cuh"
 #include "kernels/cuda/ring_segment_scan.cuh"
 #include "kernels/cuda/row_scan.cuh"
@@ -57,7 +58,10 @@ cudaError_t LaunchScanOf(const ScanArgs& args, LaunchContext* context) {
     return LaunchBlockScan<In, Out, kOp>(args, params, context);
   }
   if (!DirectScanServes(params)) {
-    if (RingScanServes<kOp, In, Out>(params, *context)) return LaunchRingScan<kOp, In, Out>(params, context);
+    using Aligned = RingElements<kOp, In, Out>;
+    using Anywhere = RingElementsAnywhere<kOp, In, Out>;
+    if (RingScanServes<Aligned>(params, *context)) return LaunchRingScan<Aligned>(params, context);
+    if (RingScanServes<Anywhere>(params, *context)) return LaunchRingScan<Anywhere>(params, context);
     const bool has_carry = args.carry_in != nullptr || args.carry_out != nullptr;
     if (has_carry || args.num_items * sizeof(Out) < kRangesScanMinBytes) {
       return LaunchTileScan<In, Out, kOp>(params, context);

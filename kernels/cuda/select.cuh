@@ -25,6 +25,7 @@ struct CompactParams {
   Interval<Accumulator<T>> kept;
   bool invert;  // Keep what is not selected. With a predicate, kept.outside is already part of it.
   uint64_t num_items;
+  uint64_t skipped;  // The first of the items that do not exist; first_item counts them. The mask has none for them.
   uint32_t num_tiles;
   uint64_t first_item;
   T* values;
@@ -45,6 +46,7 @@ CompactParams<T> MakeCompactParams(const CompactArgs& args, uint64_t* h_num_kept
           .kept = kept,
           .invert = args.invert != (args.selector == Selector::kPredicate && kept.outside),
           .num_items = args.num_items,
+          .skipped = 0,
           .num_tiles = 0,
           .first_item = args.first_item,
           .values = static_cast<T*>(args.values),

@@ -1,4 +1,4 @@
-// Compact, tiles in registers: for bit masks, indices, arrays that are not aligned, small or many, and cards before
+// Compact, tiles in registers: for small arrays, many of them, and cards before
 // sm_90.
 //
 // A warp holds a run of consecutive items, one row of 32 at a time. A ballot a row says which items are kept, and

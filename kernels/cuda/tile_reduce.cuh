@@ -1,5 +1,4 @@
-// Reduce, single pass, tiles in registers: for arrays that are not aligned, of middling size, or on
-// cards before sm_90.
+// Reduce, single pass, tiles in registers: for arrays of middling size, or on cards before sm_90.
 //
 // Blocks take tiles by ticket and publish their values. The block that took the first tile also folds the values, as
 // far as the tickets that it takes. No other block waits for anything.

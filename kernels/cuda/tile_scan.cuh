@@ -1,5 +1,5 @@
-// Scan, single pass, tiles in registers: for arrays that are read backwards, not aligned, or on cards before sm_90, if
-// they are of up to 1 MiB, or have carries, or are scanned by a recurrence.
+// Scan, single pass, tiles in registers: for arrays of up to 256 KiB, by a recurrence those that are read backwards or
+// not aligned, and on cards before sm_90 those of up to 1 MiB or with carries.
 //
 // A block takes a tile by ticket, loads it into registers, joins its leaves, looks back to learn what stands before it,
 // and writes it. Kind, direction, alignment and carry are run-time parameters: only types and operator make a kernel.
