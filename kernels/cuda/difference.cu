@@ -67,7 +67,7 @@ __device__ void KeepCarry(const DifferenceParams<T>& params, T edge) {
   if (threadIdx.x == 0) *params.carry_out = n > 0 ? params.in[kReverse ? 0 : n - 1] : edge;
 }
 
-// Of arrays that are aligned to vectors.
+// Arrays that are aligned to vectors.
 template <class T, bool kReverse>
 __global__ void __launch_bounds__(kThreads) DifferenceKernel(const DifferenceParams<T> params) {
   using V = Vector<T>;
@@ -122,7 +122,7 @@ Middle MiddleOf(const DifferenceArgs& args) {
   return {first, kReverse && rest > 0 ? (rest - 1) / kItems : rest / kItems};
 }
 
-// Of arrays that begin anywhere: a thread has a vector of results, and reads the two words of 16 bytes that its items,
+// Arrays that begin anywhere: a thread has a vector of results, and reads the two words of 16 bytes that its items,
 // with the one beside them, stand in. Each word is read twice, from the cache the second time.
 template <class T, bool kReverse>
 __global__ void __launch_bounds__(kThreads) DifferenceAnywhereKernel(const AnywhereParams<T> p) {

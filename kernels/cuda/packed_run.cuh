@@ -151,7 +151,7 @@ struct PackedRun {
 #pragma unroll
     for (uint32_t& word : words) {
       const uint32_t even = word << 8;
-      const uint32_t up_to_odd = ExtremaOfPairs<kOp, T>(even, word);  // Of each half of the word.
+      const uint32_t up_to_odd = ExtremaOfPairs<kOp, T>(even, word);  // Within each half of the word.
       const uint32_t before_halves = __byte_perm(carry, ExtremaOfPairs<kOp, T>(carry, up_to_odd), 0x5410);
       const uint32_t evens = ExtremaOfPairs<kOp, T>(before_halves, even);
       const uint32_t odds = ExtremaOfPairs<kOp, T>(before_halves, up_to_odd);
