@@ -19,6 +19,7 @@ inline constexpr uint64_t kRingCompactMinBytes = uint64_t{256} << 10;
 template <class T, Selector kSelector, bool kIndices>
 cudaError_t LaunchRingCompact(CompactParams<T>& params, LaunchContext* context) {
   using Shape = RingCompactShape<T, kSelector, kIndices>;
+  // Counts items from the multiple of 16 bytes at which bulk copies may begin.
   params.skipped = reinterpret_cast<uintptr_t>(params.in) % kBulkAlignment / sizeof(T);
   params.in -= params.skipped;
   params.num_items += params.skipped;

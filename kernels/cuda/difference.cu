@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/operators.cuh"
+#include "kernels/cuda/stage_words.cuh"
 
 namespace prefixd::cuda {
 namespace {
@@ -136,18 +137,10 @@ __global__ void __launch_bounds__(kThreads) DifferenceAnywhereKernel(const Anywh
     const auto into_word = static_cast<uint32_t>(address % kVectorBytes);
     const auto* const read = reinterpret_cast<const uint4*>(address - into_word);
     const uint4 low = read[0], high = read[1];
-    const uint32_t words[9] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w, 0};
-    constexpr uint32_t kWindowWords = sizeof(T) == 8 ? 6 : 5;
-    uint32_t window[kWindowWords] = {};
-#pragma unroll
-    for (uint32_t skipped = 0; skipped < 4; ++skipped) {
-      if (into_word / 4 != skipped) continue;
-#pragma unroll
-      for (uint32_t w = 0; w < kWindowWords && skipped + w < 8; ++w) {
-        window[w] = sizeof(T) >= 4 ? words[skipped + w]
-                                   : __funnelshift_r(words[skipped + w], words[skipped + w + 1], 8 * (into_word % 4));
-      }
-    }
+    constexpr int kWindowWords = sizeof(T) == 8 ? 6 : 5;  // Those of a vector, and of the item beside it.
+    const uint32_t words[1][kWindowWords + 4] = {{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
+    uint32_t window[1][kWindowWords];
+    SkipBytes<sizeof(T), 1, kWindowWords>(words, into_word, window);
     T items[sizeof(window) / sizeof(T)];
     memcpy(items, window, sizeof(window));
     V out;

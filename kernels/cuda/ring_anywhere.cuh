@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "kernels/cuda/ring.cuh"
-#include "kernels/cuda/ring_scan.cuh"
+#include "kernels/cuda/ring_elements.cuh"
 #include "kernels/cuda/ring_scan_shape.cuh"
 #include "kernels/cuda/scan_run.cuh"
 #include "kernels/cuda/stage_words.cuh"
@@ -35,6 +35,7 @@ __device__ void Reverse(Element (&elements)[4]) {
   }
 }
 
+// RingElements where the array begins anywhere, or is scanned from its end.
 template <Op kOp, class In, class Out>
 struct RingElementsAnywhere : RingResults<Operator<kOp, Out>, ScanRun<Operator<kOp, Out>, In, Out>> {
   using Params = ScanParams<In, Out>;

@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 #include "kernels/association.h"
@@ -25,141 +24,13 @@
 #include "kernels/cuda/look_back.cuh"
 #include "kernels/cuda/operators.cuh"
 #include "kernels/cuda/ring.cuh"
-#include "kernels/cuda/ring_scan_shape.cuh"
+#include "kernels/cuda/ring_elements.cuh"
 #include "kernels/cuda/scan_leaf.cuh"
 #include "kernels/cuda/scan_run.cuh"
 #include "kernels/cuda/tile_io.cuh"
 #include "kernels/cuda/warp_join.cuh"
 
 namespace prefixd::cuda {
-
-// What stands before the first element, and where results go: to one array.
-template <class TheOperator, class Run>
-struct RingResults {
-  using Operator = TheOperator;
-
-  // Called by all threads of the block, before any of them meet.
-  template <class In, class Out>
-  static __device__ auto LoadStart(const ScanParams<In, Out>& p) {
-    return prefixd::cuda::LoadStart<Operator>(p);
-  }
-
-  // Stores the results of a leaf, all of which exist. Called by all lanes.
-  template <class In, class Out>
-  static __device__ void StoreLeaf(const ScanParams<In, Out>& p, uint64_t leaf_begin, const Run& run) {
-    using Result = typename Run::Result;
-    Result results[4];
-    run.GetResults(results);
-    StoreRow(reinterpret_cast<Result*>(p.out + leaf_begin), results);
-  }
-
-  // Stores those results of a run that exist.
-  template <class In, class Out>
-  static __device__ void StoreItems(const ScanParams<In, Out>& p, uint64_t first_item, const Run& run) {
-    Out results[kRunItems<Out>];
-    GetResults(run, results);
-#pragma unroll
-    for (int i = 0; i < kRunItems<Out>; ++i) {
-      if (first_item + i < p.num_items) p.out[first_item + i] = results[i];
-    }
-  }
-
-  // Writes carry_out. Needs: the run has the array's last item.
-  template <class In, class Out>
-  static __device__ void KeepCarry(const ScanParams<In, Out>& p, uint64_t first_item, const Run& run) {
-    Out results[kRunItems<Out>];
-    GetResults(run, results);
-#pragma unroll
-    for (int i = 0; i < kRunItems<Out>; ++i) {
-      if (first_item + i != p.num_items - 1) continue;
-      __threadfence();
-      if constexpr (requires { typename Operator::Carry; }) {
-        StoreCarry<Operator>(p, run.items[i]);
-      } else {
-        *static_cast<Out*>(p.carry_out) = results[i];
-      }
-    }
-  }
-
- private:
-  template <class Out>
-  static constexpr int kRunItems = 4 * sizeof(typename Run::Result) / sizeof(Out);
-
-  template <class Out>
-  static __device__ void GetResults(const Run& run, Out (&results)[kRunItems<Out>]) {
-    typename Run::Result packed[4];
-    run.GetResults(packed);
-    static_assert(sizeof(packed) == sizeof(results));
-    memcpy(results, packed, sizeof(results));
-  }
-};
-
-// For Elements, from which it is derived, whose leaves are loaded and stored one by one.
-template <class Elements>
-class LeafByLeaf {
- public:
-  // Calls visit(row, elements) for each of kRows leaves of the stage that begins at item `begin`, with the lane's run.
-  // Called by all lanes.
-  template <int kRows, class Params, class Visit>
-  __device__ void VisitRuns(const Params& p, uint32_t stage, uint64_t begin, int first_leaf, Visit&& visit) const {
-#pragma unroll
-    for (int row = 0; row < kRows; ++row) {
-      typename Elements::Run::Element elements[4];
-      Derived().LoadRun(p, stage, begin, first_leaf + row, elements);
-      visit(row, elements);
-    }
-  }
-
-  // Stores kRows leaves, all of whose items exist; finish(row) makes a run its results. Called by all lanes.
-  template <int kRows, class Params, class Run, class Finish>
-  __device__ void StoreLeaves(const Params& p, uint64_t first_item, Run (&runs)[kRows], Finish&& finish) const {
-#pragma unroll
-    for (int row = 0; row < kRows; ++row) {
-      finish(row);
-      Derived().StoreLeaf(p, first_item + row * Elements::Shape::kLeafItems, runs[row]);
-      // The rows are stored one by one: bursts of stores would get in the way of loads.
-      __syncwarp();
-    }
-  }
-
- private:
-  __device__ const Elements& Derived() const { return static_cast<const Elements&>(*this); }
-};
-
-// The elements in the stages, and how they get there and to the lanes: those of one array. Operators whose elements
-// or results stand in several arrays have their own.
-template <Op kOp, class In, class Out>
-struct RingElements : RingResults<Operator<kOp, Out>, ScanRun<Operator<kOp, Out>, In, Out>>,
-                      LeafByLeaf<RingElements<kOp, In, Out>> {
-  using Params = ScanParams<In, Out>;
-  using Tiles = RingScanTilesOf<In, Out, typename Operator<kOp, Out>::Item>;
-  using Shape = RingScanShape<typename Tiles::Type, 8, Tiles::kLookBackWarps>;
-  using Run = ScanRun<Operator<kOp, Out>, In, Out>;
-
-  In items[Shape::kStages][Shape::kStageItems];
-
-  static bool Serves(const Params& p) { return !p.reverse && IsBulkAligned(p.in) && IsBulkAligned(p.out); }
-
-  // Called by one thread.
-  static __device__ void Prefetch(const Params& p, uint32_t ticket) {
-    PrefetchTicket<Shape>(ticket, p.in, p.num_items);
-  }
-  __device__ void LoadStage(const Params& p, RingState<Shape::kStages>& ring, uint32_t stage, uint64_t begin) {
-    prefixd::cuda::LoadStage<Shape>(ring, stage, items[stage], p.in, p.num_items, begin);
-  }
-
-  // Loads an element of a stage that is not whole; any, if there is none.
-  __device__ void LoadElement(const Params& p, uint32_t stage, uint64_t begin, int item) {
-    items[stage][item] = begin + item < p.num_items ? p.in[begin + item] : In{};
-  }
-
-  // The lane's run of a leaf of the stage that begins at item `begin`. Called by all lanes.
-  __device__ void LoadRun(const Params&, uint32_t stage, uint64_t, int leaf,
-                          typename Run::Element (&elements)[4]) const {
-    const In* leaf_items = &items[stage][leaf * Shape::kLeafItems];
-    prefixd::cuda::LoadRun(reinterpret_cast<const typename Run::Element*>(leaf_items) + 4 * LaneOfWarp(), elements);
-  }
-};
 
 template <class Elements>
 struct RingScanShared {

@@ -42,8 +42,8 @@ cudaError_t LaunchSegmentScanOf(const ScanArgs& args, LaunchContext* context) {
   return LaunchSegmentScan<In, Out, kOp>(args, params, context);
 }
 
-// From here on blocks that share an array by ranges are faster than those that take it tile by tile. They know of no
-// carries.
+// Without the ring, from here on blocks that share an array by ranges are faster than those that take it tile by tile.
+// They know of no carries.
 inline constexpr uint64_t kRangesScanMinBytes = uint64_t{1} << 20;
 
 template <class In, class Out, Op kOp>

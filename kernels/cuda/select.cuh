@@ -25,7 +25,8 @@ struct CompactParams {
   Interval<Accumulator<T>> kept;
   bool invert;  // Keep what is not selected. With a predicate, kept.outside is already part of it.
   uint64_t num_items;
-  uint64_t skipped;  // The first of the items that do not exist; first_item counts them. The mask has none for them.
+  uint64_t
+      skipped;  // So many items that `in`, num_items and first_item count do not exist: the first ones, without masks.
   uint32_t num_tiles;
   uint64_t first_item;
   T* values;

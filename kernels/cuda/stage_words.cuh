@@ -139,12 +139,12 @@ class RowStore {
       return;
     }
     const uint32_t head = kUnitBytes<kWords> - into_unit;  // Bytes in front of the first whole unit.
+    // Behind a lane's part stands that of the next lane, and behind the last one's the first of the next row.
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
       uint32_t all[1][kWords + kUnitWords<kWords>];
 #pragma unroll
       for (int w = 0; w < kWords; ++w) all[0][w] = words[row][w];
-        // Behind a lane's part stands that of the next lane, and behind the last one's the first of the next row.
 #pragma unroll
       for (uint32_t w = 0; w < kUnitWords<kWords>; ++w) {
         const uint32_t of_next_row =
@@ -206,7 +206,7 @@ class RowStore {
   static __device__ void StoreItems(unsigned char* to, const Unit& unit, uint32_t begin, uint32_t end) {
     constexpr int kItemWords = sizeof(T) > 4 ? sizeof(T) / 4 : 1;
     const uint32_t place = LaneOfWarp() * sizeof(T);
-    uint32_t of_item[kItemWords];
+    uint32_t of_item[kItemWords] = {};
 #pragma unroll
     for (uint32_t w = 0; w < kUnitWords<kWords>; ++w) {
       if (place / 4 == w / kItemWords * kItemWords) of_item[w % kItemWords] = unit.items[w];

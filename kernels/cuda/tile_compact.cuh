@@ -1,5 +1,4 @@
-// Compact, tiles in registers: for small arrays, many of them, and cards before
-// sm_90.
+// Compact, tiles in registers: for small arrays, many of them, and cards before sm_90.
 //
 // A warp holds a run of consecutive items, one row of 32 at a time. A ballot a row says which items are kept, and
 // counting its bits gives each its rank. Kept items are gathered in shared memory, so that they are written coalesced.
