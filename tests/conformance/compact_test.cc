@@ -25,6 +25,7 @@ struct CompactCase {
   bool invert = false;
   Outputs outputs = Outputs::kBoth;
   size_t in_offset = 0;
+  size_t mask_offset = 0;
   size_t out_offset = 0;
   size_t num_items = 0;
   uint64_t first_item = 0;
@@ -37,8 +38,8 @@ std::ostream& operator<<(std::ostream& os, const CompactCase& c) {
   constexpr const char* kOutputs[] = {"values", "indices", "both", "u32 indices", "both u32", "count"};
   return os << kSelectors[static_cast<int>(c.selector)] << " " << Name(c.comparison) << " pattern "
             << static_cast<int>(c.pattern) << (c.invert ? " inverted, " : ", ") << kOutputs[static_cast<int>(c.outputs)]
-            << ", offsets " << c.in_offset << "," << c.out_offset << ", " << c.num_items << " items from "
-            << c.first_item << ", algorithm " << Name(c.algorithm);
+            << ", offsets " << c.in_offset << "," << c.mask_offset << "," << c.out_offset << ", " << c.num_items
+            << " items from " << c.first_item << ", algorithm " << Name(c.algorithm);
 }
 
 std::vector<bool> MakeKept(Pattern pattern, size_t num_items, Random& random) {
@@ -106,7 +107,7 @@ testing::AssertionResult RunCase(Lane& lane, const CompactCase& c, Random& rando
   }
 
   DeviceArray<T> d_in(lane, in, c.in_offset);
-  DeviceArray<uint8_t> d_mask(lane, MakeMask(c.selector, kept, random), c.in_offset);
+  DeviceArray<uint8_t> d_mask(lane, MakeMask(c.selector, kept, random), c.mask_offset);
   auto d_values = DeviceArray<T>::Poisoned(lane, in.size(), c.out_offset);
   auto d_indices = DeviceArray<uint64_t>::Poisoned(lane, in.size(), c.out_offset);
   auto d_indices_u32 = DeviceArray<uint32_t>::Poisoned(lane, in.size(), c.out_offset);
@@ -147,8 +148,9 @@ class CompactTest : public DeviceTest<DTypeParam> {
   // The choices that the caller left open take turns. false: it failed, and said so.
   bool Passes(CompactCase c) {
     c.outputs = static_cast<Outputs>(num_cases_ % kNumOutputs);
-    c.in_offset = num_cases_ / 5 % 2;
-    c.out_offset = num_cases_ / 7 % 2;
+    c.in_offset = num_cases_ / 5 % 2 * random().Below(17);
+    c.mask_offset = num_cases_ / 3 % 2 * random().Below(17);
+    c.out_offset = num_cases_ / 7 % 2 * random().Below(17);
     c.first_item = num_cases_ % 4 < 2 ? 0 : random().Below(IsU32(c.outputs) ? 1000000 : uint64_t{1} << 40);
     c.has_input = c.selector == Selector::kPredicate || WantsValues(c.outputs) || num_cases_ % 11 < 5;
     ++num_cases_;
@@ -208,6 +210,20 @@ TEST_P(CompactTest, ManyTiles) {
       c.num_items = ManyTilesSize();
       c.algorithm = algorithm;
       for (int round = 0; round < 2; ++round) ASSERT_TRUE(Passes(c));
+    }
+  }
+}
+
+// Arrays that begin anywhere, and are large enough for the kernels of large arrays.
+TEST_P(CompactTest, Anywhere) {
+  for (const auto selector : {Selector::kPredicate, Selector::kByteMask, Selector::kBitMask}) {
+    for (int round = 0; round < 12; ++round) {
+      CompactCase c;
+      c.selector = selector;
+      c.pattern = static_cast<Pattern>(random().Below(kNumPatterns));
+      c.invert = random().OneIn(2);
+      c.num_items = AnywhereSize(GetParam().dtype, random());
+      ASSERT_TRUE(Passes(c));
     }
   }
 }

@@ -198,6 +198,12 @@ std::vector<size_t> Sizes() {
 
 size_t LargeSize() { return SmallSizesOnly() ? kSmall : (size_t{1} << 20) + 17; }
 
+size_t AnywhereSize(DType dtype, Random& random) {
+  if (SmallSizesOnly()) return kSmall;
+  const size_t least = (size_t{256} << 10) / SizeOf(dtype);
+  return least + (random.OneIn(3) ? random.Below(3) << 14 : random.Below(20000));
+}
+
 std::string_view Name(Data data) {
   constexpr std::string_view kNames[kNumData] = {"random", "special", "exact"};
   return kNames[static_cast<int>(data)];

@@ -41,6 +41,10 @@ std::vector<size_t> Sizes();
 // The largest size of a few chosen tests: 2^20 elements and a bit, or 5,000 if SmallSizesOnly.
 size_t LargeSize();
 
+// A size for which an array that begins anywhere goes through the same kernels as a large one: of 256 KiB and a bit, or
+// of whole stages of theirs. 5,000 if SmallSizesOnly.
+size_t AnywhereSize(DType dtype, Random& random);
+
 enum class Data {
   kRandom,   // Any finite values: results wrap round or are rounded.
   kSpecial,  // Has extremes, ties, and, for floating point, some of NaN, infinities, zeros and denormals.

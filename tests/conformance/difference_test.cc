@@ -96,11 +96,21 @@ TEST_P(DifferenceTest, EveryForm) {
       ASSERT_TRUE(Passes({.reverse = form % 2 == 1,
                           .through_carry_in = form / 2 % 2 == 1,
                           .aliases_carry_out = form / 4 % 2 == 1,
-                          .in_offset = random().OneIn(3) ? 1u : 0u,
-                          .out_offset = random().OneIn(3) ? 1u : 0u,
+                          .in_offset = random().OneIn(2) ? 0 : random().Below(17),
+                          .out_offset = random().OneIn(2) ? 0 : random().Below(17),
                           .num_items = size,
                           .data = static_cast<Data>(form / 8 % kNumData)}));
     }
+  }
+}
+
+TEST_P(DifferenceTest, Anywhere) {
+  for (int round = 0; round < 8; ++round) {
+    ASSERT_TRUE(Passes({.reverse = random().OneIn(2),
+                        .through_carry_in = random().OneIn(2),
+                        .in_offset = random().Below(17),
+                        .out_offset = random().Below(17),
+                        .num_items = AnywhereSize(GetParam().dtype, random())}));
   }
 }
 

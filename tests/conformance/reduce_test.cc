@@ -103,7 +103,7 @@ TEST_P(ReduceTest, EverySizeAndForm) {
         if (!Takes(Primitive::kReduce, algorithm, size)) continue;
         ReduceCase c;
         c.has_init = form & 1;
-        c.offset = form & 2 ? 1 : 0;
+        c.offset = form & 2 ? 1 + random().Below(16) : 0;
         c.data = static_cast<Data>(form / 4);
         c.state = std::array{ReduceCase::kInit, ReduceCase::kStateIn, ReduceCase::kAliased}[num_cases % 7 % 3];
         c.first_item = num_cases % 5 < 3 ? 0 : random().Next() >> 20;
@@ -112,6 +112,18 @@ TEST_P(ReduceTest, EverySizeAndForm) {
         ASSERT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;
       }
     }
+  }
+}
+
+// Arrays that begin anywhere, and are large enough for the kernels of large arrays.
+TEST_P(ReduceTest, Anywhere) {
+  for (int round = 0; round < 4; ++round) {
+    ReduceCase c;
+    c.has_init = random().OneIn(2);
+    c.offset = random().Below(17);
+    c.num_items = AnywhereSize(GetParam().dtype, random());
+    c.data = static_cast<Data>(random().Below(kNumData));
+    ASSERT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;
   }
 }
 

@@ -103,9 +103,9 @@ TEST_P(ScanTest, EverySizeAndForm) {
         c.reverse = form & 2;
         c.has_init = form & 4;
         c.in_place = form & 8;
-        c.in_offset = form & 16 ? 1 : 0;
+        c.in_offset = form & 16 ? 1 + random().Below(16) : 0;
         // The remaining choices take turns, in steps that have no factor in common with the forms.
-        c.out_offset = num_cases / 3 % 2;
+        c.out_offset = num_cases / 3 % 2 * random().Below(17);
         c.data = static_cast<Data>(num_cases % kNumData);
         c.through_carry_in = num_cases % 5 < 2;
         c.carry_out = num_cases % 7 < 3 ? ScanCase::kNone : ScanCase::kOwn;
@@ -135,6 +135,24 @@ TEST_P(ScanTest, ManyTiles) {
       c.algorithm = algorithm;
       ASSERT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;
     }
+  }
+}
+
+// Arrays that begin anywhere, and are large enough for the kernels of large arrays.
+TEST_P(ScanTest, Anywhere) {
+  for (int round = 0; round < 4; ++round) {
+    ScanCase c;
+    c.kind = random().OneIn(3) ? ScanKind::kExclusive : ScanKind::kInclusive;
+    c.reverse = random().OneIn(2);
+    c.in_place = random().OneIn(4);
+    c.has_init = random().OneIn(2);
+    c.in_offset = random().Below(17);
+    c.out_offset = random().Below(17);
+    c.through_carry_in = random().OneIn(3);
+    c.carry_out = random().OneIn(2) ? ScanCase::kOwn : ScanCase::kNone;
+    c.num_items = AnywhereSize(GetParam().dtype, random());
+    c.data = static_cast<Data>(random().Below(kNumData));
+    ASSERT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;
   }
 }
 
