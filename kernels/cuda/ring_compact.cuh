@@ -399,7 +399,8 @@ class RingCompact {
       Index indices[kUnroll];
 #pragma unroll
       for (int k = 0; k < kUnroll; ++k) {
-        indices[k] = first_index + s_.places[(begin + base + k * kWarpThreads + LaneOfWarp()) % Shape::kQueueItems];
+        const uint32_t rank = base + k * kWarpThreads + LaneOfWarp();
+        if (rank < count) indices[k] = first_index + s_.places[(begin + rank) % Shape::kQueueItems];
       }
 #pragma unroll
       for (int k = 0; k < kUnroll; ++k) {

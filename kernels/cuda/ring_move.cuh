@@ -1,4 +1,6 @@
 // Moves items out of a ring in shared memory to any place, by a warp: all but the ends by aligned stores of 16 bytes.
+// The words at both ends may have bytes of other items, which are not used: racecheck reports that they are being
+// written.
 #ifndef PREFIXD_KERNELS_CUDA_RING_MOVE_CUH_
 #define PREFIXD_KERNELS_CUDA_RING_MOVE_CUH_
 

@@ -142,12 +142,13 @@ class RingScan {
     });
   }
 
-  // Loads the items of the warp's leaves that exist; the others may be anything.
+  // Loads the items of the warp's leaves that exist; the others may be anything. Words that a lane reads may have items
+  // of the next leaf, so the warps wait for each other.
   __device__ void LoadPartial(uint32_t stage, uint64_t begin, int first_leaf) {
     for (int i = LaneOfWarp(); i < Shape::kReduceRows * kLeafItems; i += kWarpThreads) {
       s_.elements.LoadElement(p_, stage, begin, first_leaf * kLeafItems + i);
     }
-    __syncwarp();
+    SyncTeam<2, Shape::kReduceWarps * kWarpThreads>();
   }
 
   // ---- Publish ----
