@@ -43,12 +43,17 @@ inline __device__ void CommitCopies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-// Waits for all groups but the newest ones, of all lanes. Called by a warp.
+// Waits for all groups of the thread but the newest ones. (CUDA's own __pipeline_wait_prior knows no more than 8.)
 template <int kNewest>
-__device__ void WaitForCopies() {
+__device__ void WaitForOwnCopies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(kNewest) : "memory");
 #endif
+}
+// The same of all lanes. Called by a warp.
+template <int kNewest>
+__device__ void WaitForCopies() {
+  WaitForOwnCopies<kNewest>();
   __syncwarp();
 }
 

@@ -7,6 +7,7 @@
 #ifndef PREFIXD_KERNELS_CUDA_COLUMN_REDUCE_CUH_
 #define PREFIXD_KERNELS_CUDA_COLUMN_REDUCE_CUH_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/cuda/array_reduce.cuh"
@@ -98,15 +99,15 @@ __device__ typename Operator::Item FoldTilesAlone(const TileStates& states, uint
 }
 
 template <class In, class Out, Op kOp, int kWidth>
-__global__ void __launch_bounds__(kColumnThreads)
+__global__ void __launch_bounds__(kColumnThreads<ColumnItems<In, kWidth>>)
     ColumnReduceKernel(const __grid_constant__ ArrayReduceParams<In, Out> p) {
   using Operator = Operator<kOp, Out>;
   using Item = typename Operator::Item;
-  extern __shared__ __align__(16) unsigned char s_column_items[];  // And the block's ticket behind them.
-  auto* const s_ticket =
-      reinterpret_cast<uint32_t*>(s_column_items + ColumnRing<ColumnItems<In, kWidth>>::kSharedBytes);
-  const uint64_t width = p.num_arrays / kWidth;  // Threads for a row.
-  const uint64_t thread = uint64_t{TakeBlock(p, s_ticket)} * kColumnThreads + threadIdx.x;
+  extern __shared__ __align__(16) unsigned char s_column_items[];  // At first the block's ticket.
+  const uint64_t width = p.num_arrays / kWidth;                    // Threads for a row.
+  const uint64_t block = TakeBlock(p, reinterpret_cast<uint32_t*>(s_column_items));
+  if (p.is_split) __syncthreads();  // All have read the ticket.
+  const uint64_t thread = block * blockDim.x + threadIdx.x;
   const uint64_t tile = thread / width;
   const uint64_t column = (thread - tile * width) * kWidth;
   const bool has_tile = tile < p.array_tiles;
@@ -141,11 +142,12 @@ __global__ void __launch_bounds__(kColumnThreads)
 template <class In, class Out, Op kOp, int kWidth>
 cudaError_t LaunchColumnReduceOf(ArrayReduceParams<In, Out>& params, LaunchContext* context) {
   using Item = typename Operator<kOp, Out>::Item;
-  cudaError_t error = CountSlots(kColumnThreads * kWidth, &params);
+  using Ring = ColumnRing<ColumnItems<In, kWidth>>;
+  cudaError_t error = CountSlots(Ring::kThreads * kWidth, &params);
   if (error == cudaSuccess) error = PrepareStates<Item>(params.num_slots, context, &params);
   if (error != cudaSuccess) return error;
-  return Launch(ColumnReduceKernel<In, Out, kOp, kWidth>, params.each.num_tiles, kColumnThreads, context->stream,
-                params, ColumnRing<ColumnItems<In, kWidth>>::kSharedBytes + sizeof(uint32_t));
+  return Launch(ColumnReduceKernel<In, Out, kOp, kWidth>, params.each.num_tiles, Ring::kThreads, context->stream,
+                params, std::max(Ring::kSharedBytes, sizeof(uint32_t)));
 }
 
 // Needs: num_items > 0.

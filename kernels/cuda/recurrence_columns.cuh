@@ -31,7 +31,8 @@ class StepRing {
   using Items = Step<T>;
   static constexpr int kRows = 2 * kRunItems;
   static constexpr int kStages = sizeof(T) == 4 ? 8 : 4;
-  static constexpr int kItems = kStages * kRows * kColumnThreads;
+  static constexpr int kThreads = 128;
+  static constexpr int kItems = kStages * kRows * kThreads;
   // 32 KiB, and as many for coefficients.
   static constexpr size_t SharedBytes(bool has_coefficients) { return sizeof(T) * kItems * (has_coefficients ? 2 : 1); }
 
@@ -52,10 +53,10 @@ class StepRing {
         if (coefficients_ != nullptr) __pipeline_memcpy_async(At(stage, row) + kItems, Beside(term), sizeof(T));
       }
     }
-    __pipeline_commit();
+    CommitCopies();
   }
   __device__ void Take(int stage, Items (&items)[kRows]) {
-    __pipeline_wait_prior(kStages - 1);
+    WaitForOwnCopies<kStages - 1>();
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
       items[row] = {coefficients_ != nullptr ? At(stage, row)[kItems] : coefficient_, *At(stage, row)};
@@ -66,7 +67,7 @@ class StepRing {
   }
 
  private:
-  __device__ T* At(int stage, int row) const { return s_items_ + (stage * kRows + row) * kColumnThreads; }
+  __device__ T* At(int stage, int row) const { return s_items_ + (stage * kRows + row) * kThreads; }
   __device__ const T* Beside(const unsigned char* term) const {
     return reinterpret_cast<const T*>(coefficients_ + (term - terms_));
   }
@@ -99,10 +100,10 @@ __device__ void ScanColumnOfSteps(const RecurrenceColumnParams<T>& p, uint64_t c
 }
 
 template <class T>
-__global__ void __launch_bounds__(kColumnThreads) RecurrenceColumnsKernel(const RecurrenceColumnParams<T> p) {
+__global__ void __launch_bounds__(StepRing<T>::kThreads) RecurrenceColumnsKernel(const RecurrenceColumnParams<T> p) {
   extern __shared__ __align__(16) unsigned char s_column_items[];
   auto* const s_items = reinterpret_cast<T*>(s_column_items);
-  const uint64_t column = uint64_t{blockIdx.x} * kColumnThreads + threadIdx.x;
+  const uint64_t column = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (column >= p.num_columns) return;
   p.exclusive ? ScanColumnOfSteps<T, true>(p, column, s_items) : ScanColumnOfSteps<T, false>(p, column, s_items);
 }
@@ -115,8 +116,9 @@ cudaError_t LaunchRecurrenceColumns(const ScanArgs& args, LaunchContext* context
   if (args.coefficients != nullptr) {
     params.coefficients = static_cast<const T*>(args.coefficients) + FirstOfColumns(args);
   }
-  const auto num_blocks = static_cast<uint32_t>((params.num_columns + kColumnThreads - 1) / kColumnThreads);
-  return Launch(RecurrenceColumnsKernel<T>, num_blocks, kColumnThreads, context->stream, params,
+  constexpr int kThreads = StepRing<T>::kThreads;
+  const auto num_blocks = static_cast<uint32_t>((params.num_columns + kThreads - 1) / kThreads);
+  return Launch(RecurrenceColumnsKernel<T>, num_blocks, kThreads, context->stream, params,
                 StepRing<T>::SharedBytes(params.coefficients != nullptr));
 }
 
