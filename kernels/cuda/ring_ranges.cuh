@@ -3,9 +3,8 @@
 //
 // Each multiprocessor runs one block, whose warps have roles. Those that all kernels share are here:
 //   load   one warp: takes tickets, of four ranges each, finds what they have, and starts the loads of their stages
-//   tile   6 or 8 warps: each has a tile of a long array at a time. It publishes the tile's value, which other blocks
-//   wait
-//          for, and waits for what stands before the tile
+//   tile   6 or 8 warps: each has a tile of a long array at a time. It publishes the tile's value, for which other
+//          blocks wait, and waits for what stands before the tile
 // The others are the kernel's own. The arrays of up to a tile that begin in a range are shared by its warps, which need
 // not wait for one another: a warp that is done with a stage goes on to the next.
 // Progress: as in look_back.cuh, for tickets, and tiles within them, are visited in their order.
@@ -25,6 +24,7 @@ namespace prefixd::cuda {
 template <class T>
 struct RingRangesShape {
   static constexpr int kStages = sizeof(T) >= 4 ? 14 : sizeof(T) == 2 ? 24 : 32;
+  static constexpr int kMaxTeams = 2;
   static constexpr uint32_t kBufferBytes = 192 * 1024;
   static constexpr int kWordItems = 16 / sizeof(T);
   static constexpr uint64_t kMaxOffsets = 1024;  // Where a range has more, they are read where they are.
@@ -187,19 +187,25 @@ class RingRanges {
       ticket = next;
       part = PartOf(ticket, begin);
     }
-    WaitForRoom(0);
-    if (LaneOfWarp() == 0) {
+    for (int team = 0; team < Shape::kMaxTeams; ++team, at.Next()) {  // Each team finds an end.
+      WaitForRoom(0);
+      ++num_stages_;
+      if (LaneOfWarp() != 0) continue;
       s_.ring.tickets[at.stage] = s_.ring.kEnd;
       s_.ring.loaded[at.stage].Arrive();
     }
   }
 
-  // Calls visit(position, stage) for every stage, in order, when it is loaded. Any warp may call it that keeps stages
-  // from being freed.
-  template <class Visit>
-  __device__ void ForEachStage(Visit&& visit) {
-    Position at;
-    for (;; at.Next()) {
+  // Calls visit(position, stage) for every stage, in order, when it is loaded; with kTeams only for each kTeams-th,
+  // from number `team` on. Any warp may call it that keeps these stages from being freed.
+  template <int kTeams = 1, class Visit>
+  __device__ void ForEachStage(Visit&& visit, int team = 0) {
+    static_assert(Shape::kStages % kTeams == 0 && kTeams <= Shape::kMaxTeams);
+    Position at = {.stage = static_cast<uint32_t>(team)};
+    const auto next = [&at] {
+      for (int i = 0; i < kTeams; ++i) at.Next();
+    };
+    for (;; next()) {
       s_.ring.loaded[at.stage].Wait(at.parity);
       if (s_.ring.tickets[at.stage] == s_.ring.kEnd) return;
       visit(at, s_.stages[at.stage]);
@@ -269,6 +275,9 @@ class RingRanges {
     uint32_t high;
   };
 
+  // A stage without items takes room too: else one that is alone would look as if it filled the buffer.
+  static constexpr uint32_t kMinRoom = kBulkAlignment;
+
   // What lane l has of a ticket: its range l, what is loaded for it, and how much of the buffer that takes.
   struct Part {
     Range range;
@@ -308,7 +317,7 @@ class RingRanges {
             first_offset,
             has_items ? static_cast<uint32_t>((whole - first_item) * sizeof(T)) : 0,
             has_offsets ? static_cast<uint32_t>(num_offsets * sizeof(uint64_t)) : 0,
-            static_cast<uint32_t>((end_word * kWordItems - first_item) * sizeof(T))};
+            max(static_cast<uint32_t>((end_word * kWordItems - first_item) * sizeof(T)), kMinRoom)};
   }
 
   // Whether there is a stage, and the buffer has so many bytes that follow each other.

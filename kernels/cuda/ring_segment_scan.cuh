@@ -1,7 +1,8 @@
 // Scan of arrays of any lengths that follow each other, at the speed of memory, for sm_90 and later (ring_ranges.cuh).
 //
 // Beside the roles of all such kernels there are
-//   scan   16 warps: turn a stage into its results, in place
+//   scan   16 warps in two teams, which have every other stage: turn it into its results, in place. To come to a stage
+//          costs a warp as much as an array of 80 items, so half as many come to each
 //   store  one warp: writes the results, and frees the stage
 // Traffic: reads n and the offsets, writes n. Two launches, the first of which finds the ranges.
 // In place: a stage is loaded before it is written. Words that two ranges share are written item by item.
@@ -40,6 +41,8 @@ class RingSegmentScan {
   using Operator = Operator<kOp, T>;
   using Item = typename Operator::Item;
   static constexpr int kScanWarps = 16;
+  static constexpr int kTeams = 2;
+  static constexpr int kTeamWarps = kScanWarps / kTeams;
   static constexpr int kStoreWarp = Shape::kTileWarps + kScanWarps;
   static constexpr int kLoadWarp = kStoreWarp + 1;
   static constexpr int kThreads = (kLoadWarp + 1) * kWarpThreads;
@@ -57,7 +60,7 @@ class RingSegmentScan {
       s_.ring.Init(/*num_freeing_warps=*/1);
       for (int i = 0; i < Shape::kStages; ++i) {
         s_.joined[i].Init(Shape::kTileWarps * kWarpArrivals);
-        s_.scanned[i].Init(kScanWarps * kWarpArrivals);
+        s_.scanned[i].Init(kTeamWarps * kWarpArrivals);
       }
       FenceBarrierInit();
     }
@@ -67,7 +70,9 @@ class RingSegmentScan {
       ranges_.ForTiles(warp, s_.joined,
                        [&](Position at, int slot, const SplitTile& tile) { JoinTile(at.stage, slot, tile); });
     } else if (warp < kStoreWarp) {
-      p_.exclusive ? Scan<true>(warp - Shape::kTileWarps) : Scan<false>(warp - Shape::kTileWarps);
+      const int scan_warp = warp - Shape::kTileWarps;
+      p_.exclusive ? Scan<true>(scan_warp / kTeamWarps, scan_warp % kTeamWarps)
+                   : Scan<false>(scan_warp / kTeamWarps, scan_warp % kTeamWarps);
     } else if (warp == kStoreWarp) {
       Store();
       if (LaneOfWarp() == 0) p_.states.Leave();
@@ -94,9 +99,9 @@ class RingSegmentScan {
 
   // ---- Scan ----
   template <bool kExclusive>
-  __device__ void Scan(int warp) {
-    ranges_.ForEachStage([&](Position at, const RangeStage& stage) {
-      ranges_.template ForArrays<kScanWarps>(
+  __device__ void Scan(int team, int warp) {
+    const auto scan = [&](Position at, const RangeStage& stage) {
+      ranges_.template ForArrays<kTeamWarps>(
           stage, warp,
           [&](T* items, int num_items) {
             ScanShortArray<Operator, kExclusive>(items, items, num_items, start_, neutral_);
@@ -107,7 +112,8 @@ class RingSegmentScan {
       s_.joined[at.stage].Wait(at.parity);
       FenceBeforeBulkStore();
       ArriveAsWarp(s_.scanned[at.stage]);
-    });
+    };
+    ranges_.template ForEachStage<kTeams>(scan, team);
   }
 
   // An array of up to a tile, by a warp: where registers suffice two leaves at a time, which hide each other's waiting.
@@ -184,36 +190,40 @@ class RingSegmentScan {
     tile.NumItems() == kTileItems ? ScanTile<kExclusive, true>(at, slot, tile, warp)
                                   : ScanTile<kExclusive, false>(at, slot, tile, warp);
   }
-  // The warp's leaves of a tile of a long array: both join their runs before the tile's prefix is waited for.
+  // The warp's leaves of a tile of a long array, two at a time. The first two join their runs before the tile's prefix
+  // is waited for.
   template <bool kExclusive, bool kWhole>
   __device__ void ScanTile(Position at, int slot, const SplitTile& tile, int warp) {
-    constexpr int kLeaves = kJoinSlots / kScanWarps;
+    constexpr int kLeaves = 2;
     T* const items = s_.ItemAt(s_.stages[at.stage], static_cast<uint32_t>(tile.At()));
     const int num_items = kWhole ? kTileItems : tile.NumItems();
-    T elements[kLeaves][kRunItems];
-    Item runs[kLeaves][kRunItems];
-    Item before_runs[kLeaves];
+#pragma unroll 1
+    for (int first = warp * kLeaves; first < kJoinSlots; first += kTeamWarps * kLeaves) {
+      T elements[kLeaves][kRunItems];
+      Item runs[kLeaves][kRunItems];
+      Item before_runs[kLeaves];
 #pragma unroll
-    for (int i = 0; i < kLeaves; ++i) {
-      const int begin = (warp * kLeaves + i) * kLeafItems;
-      lane_items_.template Load<kWhole>(items + begin, num_items - begin, elements[i]);
-    }
+      for (int i = 0; i < kLeaves; ++i) {
+        const int begin = (first + i) * kLeafItems;
+        lane_items_.template Load<kWhole>(items + begin, num_items - begin, elements[i]);
+      }
 #pragma unroll
-    for (int i = 0; i < kLeaves; ++i) {
+      for (int i = 0; i < kLeaves; ++i) {
 #pragma unroll
-      for (int k = 0; k < kRunItems; ++k) runs[i][k] = Operator::Load(elements[i][k]);
-      before_runs[i] = JoinRun<Operator>(runs[i], neutral_);
-    }
-    s_.joined[at.stage].Wait(at.parity);
-    const TilePrefix<Item> prefix = s_.tile_prefixes[at.stage][slot];
+        for (int k = 0; k < kRunItems; ++k) runs[i][k] = Operator::Load(elements[i][k]);
+        before_runs[i] = JoinRun<Operator>(runs[i], neutral_);
+      }
+      s_.joined[at.stage].Wait(at.parity);
+      const TilePrefix<Item> prefix = s_.tile_prefixes[at.stage][slot];
 #pragma unroll
-    for (int i = 0; i < kLeaves; ++i) {
-      const int leaf = warp * kLeaves + i;
-      const LeafPrefix<Item> before_leaf = s_.leaf_prefixes[at.stage][slot][leaf];
-      JoinArray<Operator>(runs[i], before_runs[i], before_leaf.before, prefix);
-      if constexpr (kExclusive) MoveByOne<Operator>(runs[i], leaf == 0, before_leaf.up_to, prefix);
-      StoreRun(runs[i], elements[i]);
-      lane_items_.template Store<kWhole>(items + leaf * kLeafItems, num_items - leaf * kLeafItems, elements[i]);
+      for (int i = 0; i < kLeaves; ++i) {
+        const int leaf = first + i;
+        const LeafPrefix<Item> before_leaf = s_.leaf_prefixes[at.stage][slot][leaf];
+        JoinArray<Operator>(runs[i], before_runs[i], before_leaf.before, prefix);
+        if constexpr (kExclusive) MoveByOne<Operator>(runs[i], leaf == 0, before_leaf.up_to, prefix);
+        StoreRun(runs[i], elements[i]);
+        lane_items_.template Store<kWhole>(items + leaf * kLeafItems, num_items - leaf * kLeafItems, elements[i]);
+      }
     }
   }
 
