@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/ring.cuh"
@@ -129,43 +130,20 @@ class RowStore {
       : row_(row),
         reverse_(reverse),
         place_(PlaceOfLane(reverse)),
-        next_(reverse ? LaneOfWarp() - 1 : LaneOfWarp() + 1) {}
+        before_(reverse ? LaneOfWarp() + 1 : LaneOfWarp() - 1) {}
 
   __device__ void Store(const uint32_t (&words)[kRows][kWords]) const {
     const uint32_t into_unit = BytesIntoWord(row_, kUnitBytes<kWords>);
     if (into_unit == 0) {
 #pragma unroll
-      for (int row = 0; row < kRows; ++row) StoreUnits(Row(row), words[row], /*has_last=*/true);
+      for (int row = 0; row < kRows; ++row) StoreUnits(Row(row), words[row], /*has_first=*/true);
       return;
     }
-    const uint32_t head = kUnitBytes<kWords> - into_unit;  // Bytes in front of the first whole unit.
-    // Behind a lane's part stands that of the next lane, and behind the last one's the first of the next row.
-#pragma unroll
-    for (int row = 0; row < kRows; ++row) {
-      uint32_t all[1][kWords + kUnitWords<kWords>];
-#pragma unroll
-      for (int w = 0; w < kWords; ++w) all[0][w] = words[row][w];
-#pragma unroll
-      for (uint32_t w = 0; w < kUnitWords<kWords>; ++w) {
-        const uint32_t of_next_row =
-            reverse_ ? words[row > 0 ? row - 1 : 0][w] : words[row + 1 < kRows ? row + 1 : 0][w];
-        all[0][kWords + w] = ShuffleFrom(place_ == 0 ? of_next_row : words[row][w], next_);
-      }
-      uint32_t shifted[1][kWords];
-      SkipBytes<sizeof(T), 1, kWords>(all, head, shifted);
-      const bool has_last = place_ != kWarpThreads - 1 || row != (reverse_ ? 0 : kRows - 1);
-      StoreUnits(Row(row) + head, shifted[0], has_last);
-    }
-    constexpr int kLastUnit = kWords - kUnitWords<kWords>;
-    Unit first, last;  // The first unit of all and the last one, of which something lies outside of the whole units.
-#pragma unroll
-    for (uint32_t w = 0; w < kUnitWords<kWords>; ++w) {
-      first.items[w] = ShuffleFrom(reverse_ ? words[kRows - 1][w] : words[0][w], reverse_ ? kWarpThreads - 1 : 0);
-      last.items[w] = ShuffleFrom(reverse_ ? words[0][kLastUnit + w] : words[kRows - 1][kLastUnit + w],
-                                  reverse_ ? 0 : kWarpThreads - 1);
-    }
-    StoreItems(Row(reverse_ ? kRows - 1 : 0), first, 0, head);
-    StoreItems(Row(reverse_ ? 0 : kRows - 1) + kRowBytes - kUnitBytes<kWords>, last, head, kUnitBytes<kWords>);
+    const auto store = [&]<int... kSkipped>(std::integer_sequence<int, kSkipped...>) {
+      ((into_unit / 4 == kSkipped ? StoreShifted<kSkipped>(words, into_unit) : void()), ...);
+    };
+    store(std::make_integer_sequence<int, kUnitWords<kWords>>());
+    StoreEnds(words, kUnitBytes<kWords> - into_unit);
   }
 
  private:
@@ -174,11 +152,43 @@ class RowStore {
 
   __device__ unsigned char* Row(int row) const { return row_ + row * (reverse_ ? -kRowBytes : kRowBytes); }
 
-  // has_last: whether the lane's last unit exists.
-  __device__ void StoreUnits(unsigned char* first, const uint32_t (&words)[kWords], bool has_last) const {
+  // Stores the whole units of rows that begin into_unit bytes behind one; these are kSkipped whole words, and less than
+  // one more.
+  template <int kSkipped>
+  __device__ void StoreShifted(const uint32_t (&words)[kRows][kWords], uint32_t into_unit) const {
+    // A lane's part begins with so many words, or parts of them, that the lane in front has; that of the first lane has
+    // them from the last lane of the row in front.
+    constexpr int kBefore = sizeof(T) >= 4 ? kSkipped : kSkipped + 1;
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      uint32_t all[kBefore + kWords];
+#pragma unroll
+      for (int w = 0; w < kBefore; ++w) {
+        const int from = kWords - kBefore + w;
+        const uint32_t of_row_before =
+            reverse_ ? words[row + 1 < kRows ? row + 1 : row][from] : words[row > 0 ? row - 1 : row][from];
+        all[w] = ShuffleFrom(place_ == kWarpThreads - 1 ? of_row_before : words[row][from], before_);
+      }
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) all[kBefore + w] = words[row][w];
+      uint32_t shifted[kWords];
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) {
+        if constexpr (sizeof(T) >= 4) {
+          shifted[w] = all[w];
+        } else {
+          shifted[w] = __funnelshift_l(all[w], all[w + 1], 8 * (into_unit % 4));
+        }
+      }
+      StoreUnits(Row(row) - into_unit, shifted, place_ != 0 || row != (reverse_ ? kRows - 1 : 0));
+    }
+  }
+
+  // has_first: whether the lane's first unit is whole.
+  __device__ void StoreUnits(unsigned char* first, const uint32_t (&words)[kWords], bool has_first) const {
     auto* const units = reinterpret_cast<Unit*>(first);
     if constexpr (kWords == kUnitWords<kWords>) {
-      if (has_last) units[place_] = UnitOf(words, 0);
+      if (has_first) units[place_] = UnitOf(words, 0);
     } else {
       // By whole sectors: neighbouring lanes swap halves, and store the even lane's, then the odd lane's.
       static_assert(kWords == 2 * kUnitWords<kWords>);
@@ -190,8 +200,8 @@ class RowStore {
         swapped.items[w] = ShuffleFrom(is_odd ? low.items[w] : high.items[w], LaneOfWarp() ^ 1);
       }
       Unit* const halves = units + place_ / 2 * 4 + place_ % 2;
-      halves[0] = is_odd ? swapped : low;
-      if (has_last) halves[2] = is_odd ? high : swapped;
+      if (has_first) halves[0] = is_odd ? swapped : low;
+      halves[2] = is_odd ? high : swapped;
     }
     __syncwarp();  // The rows are stored one by one: bursts of stores would get in the way of loads.
   }
@@ -202,26 +212,35 @@ class RowStore {
     return unit;
   }
 
-  // Stores those items of a unit that stand from `begin` to `end` in it, in bytes: each lane has one.
-  static __device__ void StoreItems(unsigned char* to, const Unit& unit, uint32_t begin, uint32_t end) {
+  // Stores what lies outside of whole units: the first `head` bytes, and as many at the end as a unit has more. Each
+  // lane has an item, the lower half of them one of the first unit, and the upper half one of the last.
+  __device__ void StoreEnds(const uint32_t (&words)[kRows][kWords], uint32_t head) const {
     constexpr int kItemWords = sizeof(T) > 4 ? sizeof(T) / 4 : 1;
-    const uint32_t place = LaneOfWarp() * sizeof(T);
+    constexpr int kLastUnit = kWords - kUnitWords<kWords>;
+    const bool is_first = LaneOfWarp() < kWarpThreads / 2;
+    const int source = is_first == reverse_ ? kWarpThreads - 1 : 0;        // The lane that has the unit.
+    const uint32_t place = LaneOfWarp() % (kWarpThreads / 2) * sizeof(T);  // In the unit.
     uint32_t of_item[kItemWords] = {};
 #pragma unroll
     for (uint32_t w = 0; w < kUnitWords<kWords>; ++w) {
-      if (place / 4 == w / kItemWords * kItemWords) of_item[w % kItemWords] = unit.items[w];
+      const uint32_t of_first = reverse_ ? words[kRows - 1][w] : words[0][w];
+      const uint32_t of_last = reverse_ ? words[0][kLastUnit + w] : words[kRows - 1][kLastUnit + w];
+      const uint32_t word = ShuffleFrom(place_ == 0 ? of_first : of_last, source);
+      if (place / 4 == w / kItemWords * kItemWords) of_item[w % kItemWords] = word;
     }
     of_item[0] >>= 8 * (place % 4);
-    if (place < begin || place >= end) return;
+    if (is_first ? place >= head : place < head || place >= kUnitBytes<kWords>) return;
     T item;
     memcpy(&item, of_item, sizeof(item));
-    *reinterpret_cast<T*>(to + place) = item;
+    unsigned char* const unit =
+        is_first ? Row(reverse_ ? kRows - 1 : 0) : Row(reverse_ ? 0 : kRows - 1) + kRowBytes - kUnitBytes<kWords>;
+    *reinterpret_cast<T*>(unit + place) = item;
   }
 
   unsigned char* const row_;
   const bool reverse_;
   const int place_;
-  const int next_;  // The lane that has what stands behind.
+  const int before_;  // The lane that has what stands in front.
 };
 
 }  // namespace prefixd::cuda
