@@ -137,8 +137,8 @@ struct TilePrefix {
 };
 
 // The look-back of a team of warps: what it knows of the tiles so far, the same on every thread. Each warp waits for
-// one group at a time. The code is short because on small arrays fetching instructions takes longer than running loops.
-// Array: the type of the value before a group, if it is not the operator's Item.
+// one group at a time. The code is short because on small arrays fetching instructions takes longer than running loops;
+// all but the fold. Array: the type of the value before a group, if it is not the operator's Item.
 template <class Operator, int kTeamWarps, class Array = typename Operator::Item>
 class GroupFold {
  public:
@@ -179,8 +179,19 @@ class GroupFold {
       }
       sync();
       const uint32_t num_groups = min(group - next_group_, uint32_t{kTeamWarps});
+      // Values are read several at a time. Read one by one they took half of a round: f16 to f32 went at 0.88 of the
+      // copy in place of 0.93 (H200).
+      constexpr int kAtOnce = kTeamWarps < 16 ? kTeamWarps : 4;
 #pragma unroll 1
-      for (uint32_t i = 0; i < num_groups; ++i) array_ = Operator::Combine(array_, s_.rounds[round_].groups[i]);
+      for (uint32_t first = 0; first < num_groups; first += kAtOnce) {
+        Item groups[kAtOnce];
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) groups[i] = s_.rounds[round_].groups[first + i];
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          if (first + i < num_groups) array_ = Operator::Combine(array_, groups[i]);
+        }
+      }
       next_group_ += num_groups;
       if (num_groups < kTeamWarps) return;
     }

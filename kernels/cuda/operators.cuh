@@ -196,6 +196,13 @@ requires(kOp == Op::kMin || kOp == Op::kMax) struct Operator<kOp, float> {
   }
 };
 
+// A NaN of a pair that an instruction made, 0x7fff, becomes the canonical one: as signed integers all numbers are below
+// that.
+template <class T>
+__device__ uint32_t CanonicalPair(uint32_t pair) {
+  return __vmins2(pair, std::is_same_v<T, Float16> ? 0x7e007e00 : 0x7fc07fc0);
+}
+
 // Two neighbours in memory, each rounded to T once: by one instruction for both, and one for their NaNs.
 template <class T>
 __device__ uint32_t RoundedPair(float first, float second) {
@@ -206,9 +213,7 @@ __device__ uint32_t RoundedPair(float first, float second) {
   } else {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
   }
-  // A NaN is 0x7fff here. As signed integers all numbers are below the canonical one.
-  constexpr uint32_t kNan = std::is_same_v<T, Float16> ? 0x7e007e00 : 0x7fc07fc0;
-  return __vmins2(pair, kNan);
+  return CanonicalPair<T>(pair);
 #else
   return T(first).bits | uint32_t{T(second).bits} << 16;
 #endif

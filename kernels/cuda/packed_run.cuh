@@ -1,5 +1,6 @@
-// Runs of 1- and 2-byte integers, scanned and reduced in the words that they come in: sums take 4 or 2 items at once.
-// Memory leaves time for about eight instructions an element; unpacking and packing each element alone takes more.
+// Runs of 1- and 2-byte elements whose order is free, scanned and reduced in the words that they come in: sums take 4
+// or 2 items at once. Memory leaves time for about eight instructions an element; unpacking and packing each element
+// alone takes more.
 #ifndef PREFIXD_KERNELS_CUDA_PACKED_RUN_CUH_
 #define PREFIXD_KERNELS_CUDA_PACKED_RUN_CUH_
 
@@ -25,16 +26,39 @@ __device__ auto Unpack(uint32_t word, int i) {
   return item;
 }
 
+// The first element of a word as an Item.
+template <class T, class Item>
+__device__ Item FirstOf(uint32_t word) {
+  if constexpr (kIsNarrowFloat<T>) {
+    T first;
+    first.bits = static_cast<uint16_t>(word);
+    return first;
+  } else {
+    return static_cast<Item>(Unpack<T>(word, 0));
+  }
+}
+// The bits of an Item that is an element.
+template <class T, class Item>
+__device__ uint32_t BitsOf(Item item) {
+  if constexpr (kIsNarrowFloat<T>) {
+    return T(item).bits;
+  } else {
+    return static_cast<uint32_t>(item);
+  }
+}
+
 inline constexpr int kPackedWords = 4;
 
-// Extrema of bytes, two at a time: words of two 16-bit fields, of which the upper bytes decide, and the lower ones may
-// be anything. A word as it is has its odd bytes above, shifted by a byte its even ones. sm_90 has one instruction for
-// both fields.
+// Extrema, two at a time, in words of two fields of 16 bits. Bytes are the upper ones of a field, which decide; the
+// lower ones may be anything. A word as it is has its odd bytes above, shifted by a byte its even ones. sm_90 has one
+// instruction for both fields. Those for floats treat NaN and -0 as we do.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-#define PREFIXD_HAS_PAIRS_OF_EXTREMA 1
+inline constexpr bool kCardHasPairs = true;
+#else
+inline constexpr bool kCardHasPairs = false;
 #endif
 template <Op kOp, class T>
-inline constexpr bool kHasPairsOfExtrema = (kOp == Op::kMin || kOp == Op::kMax) && sizeof(T) == 1;
+inline constexpr bool kHasPairsOfExtrema = kCardHasPairs && (kOp == Op::kMin || kOp == Op::kMax) && sizeof(T) < 4;
 
 // Operators of bits, on all items of a word at once.
 template <Op kOp>
@@ -46,14 +70,31 @@ __device__ uint32_t Bitwise(uint32_t a, uint32_t b) {
 
 template <Op kOp, class T>
 __device__ uint32_t ExtremaOfPairs(uint32_t a, uint32_t b) {
-  if constexpr (kIsSignedInteger<T>) return kOp == Op::kMin ? __vmins2(a, b) : __vmaxs2(a, b);
-  return kOp == Op::kMin ? __vminu2(a, b) : __vmaxu2(a, b);
+  if constexpr (std::is_same_v<T, Float16>) {
+    if constexpr (kOp == Op::kMin) {
+      asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(a) : "r"(a), "r"(b));
+    } else {
+      asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(a) : "r"(a), "r"(b));
+    }
+    return a;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    if constexpr (kOp == Op::kMin) {
+      asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(a) : "r"(a), "r"(b));
+    } else {
+      asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(a) : "r"(a), "r"(b));
+    }
+    return a;
+  } else if constexpr (kIsSignedInteger<T>) {
+    return kOp == Op::kMin ? __vmins2(a, b) : __vmaxs2(a, b);
+  } else {
+    return kOp == Op::kMin ? __vminu2(a, b) : __vmaxu2(a, b);
+  }
 }
 
-// The value of a run of narrow integers, 16 bytes.
+// The value of a run of narrow elements, 16 bytes.
 template <Op kOp, class In, class Out>
 __device__ auto PackedValue(const uint32_t (&words)[kPackedWords]) {
-  static_assert(!kIsFloating<In> && sizeof(In) < sizeof(uint32_t));
+  static_assert(sizeof(In) < sizeof(uint32_t));
   using Operator = prefixd::cuda::Operator<kOp, Out>;
   using Item = typename Operator::Item;
   constexpr int kWordItems = sizeof(uint32_t) / sizeof(In);
@@ -71,19 +112,21 @@ __device__ auto PackedValue(const uint32_t (&words)[kPackedWords]) {
     value = Bitwise<kOp>(value, value >> 16);
     if constexpr (sizeof(In) == 1) value = Bitwise<kOp>(value, value >> 8);
     return static_cast<Item>(Unpack<In>(value, 0));
-  } else {
-#ifdef PREFIXD_HAS_PAIRS_OF_EXTREMA
-    if constexpr (kHasPairsOfExtrema<kOp, In>) {
-      uint32_t odd = words[0], even = words[0] << 8;
+  } else if constexpr (kHasPairsOfExtrema<kOp, In> && sizeof(In) == 2) {
+    const uint32_t pair = ExtremaOfPairs<kOp, In>(ExtremaOfPairs<kOp, In>(words[0], words[1]),
+                                                  ExtremaOfPairs<kOp, In>(words[2], words[3]));
+    return FirstOf<In, Item>(ExtremaOfPairs<kOp, In>(pair, pair >> 16));
+  } else if constexpr (kHasPairsOfExtrema<kOp, In>) {
+    uint32_t odd = words[0], even = words[0] << 8;
 #pragma unroll
-      for (int w = 1; w < kPackedWords; ++w) {
-        odd = ExtremaOfPairs<kOp, In>(odd, words[w]);
-        even = ExtremaOfPairs<kOp, In>(even, words[w] << 8);
-      }
-      const uint32_t pair = ExtremaOfPairs<kOp, In>(odd, even);
-      return static_cast<Item>(Unpack<In>(ExtremaOfPairs<kOp, In>(pair, pair >> 16), 1));
+    for (int w = 1; w < kPackedWords; ++w) {
+      odd = ExtremaOfPairs<kOp, In>(odd, words[w]);
+      even = ExtremaOfPairs<kOp, In>(even, words[w] << 8);
     }
-#endif
+    const uint32_t pair = ExtremaOfPairs<kOp, In>(odd, even);
+    return static_cast<Item>(Unpack<In>(ExtremaOfPairs<kOp, In>(pair, pair >> 16), 1));
+  } else {
+    static_assert(!kIsNarrowFloat<In>);
     Item value = static_cast<Item>(Unpack<In>(words[0], 0));
 #pragma unroll
     for (int i = 1; i < kPackedWords * kWordItems; ++i) {
@@ -95,7 +138,7 @@ __device__ auto PackedValue(const uint32_t (&words)[kPackedWords]) {
 
 template <Op kOp, class T>
 struct PackedRun {
-  static_assert(!kIsFloating<T> && sizeof(T) < sizeof(uint32_t));
+  static_assert(sizeof(T) < sizeof(uint32_t));
   using Operator = prefixd::cuda::Operator<kOp, T>;
   using Item = typename Operator::Item;
   static constexpr int kWordItems = sizeof(uint32_t) / sizeof(T);
@@ -121,10 +164,17 @@ struct PackedRun {
         word = Bitwise<kOp>(Bitwise<kOp>(word, __funnelshift_l(kNone, word, 16)), carry);
         carry = __byte_perm(word, 0, sizeof(T) == 1 ? 0x3333 : 0x3232);
       }
+    } else if constexpr (kHasPairsOfExtrema<kOp, T> && sizeof(T) == 2) {
+      uint32_t carry = __byte_perm(BitsOf<T>(before), 0, 0x1010);
+#pragma unroll
+      for (uint32_t& word : words) {
+        word = ExtremaOfPairs<kOp, T>(ExtremaOfPairs<kOp, T>(word, __byte_perm(word, 0, 0x1010)), carry);
+        carry = __byte_perm(word, 0, 0x3232);
+      }
+    } else if constexpr (kHasPairsOfExtrema<kOp, T>) {
+      ScanPairsOfBytes(before, words);
     } else {
-#ifdef PREFIXD_HAS_PAIRS_OF_EXTREMA
-      if constexpr (kHasPairsOfExtrema<kOp, T>) return ScanPairs(before, words);
-#endif
+      static_assert(!kIsNarrowFloat<T>);
       Item value = before;
 #pragma unroll
       for (int w = 0; w < kPackedWords; ++w) {
@@ -145,9 +195,8 @@ struct PackedRun {
     }
   }
 
-  // Scan by extrema of pairs.
-  static __device__ void ScanPairs(Item before, uint32_t (&words)[kPackedWords]) {
-    uint32_t carry = __byte_perm(before, 0, 0x0404);
+  static __device__ void ScanPairsOfBytes(Item before, uint32_t (&words)[kPackedWords]) {
+    uint32_t carry = __byte_perm(BitsOf<T>(before), 0, 0x0404);
 #pragma unroll
     for (uint32_t& word : words) {
       const uint32_t even = word << 8;
@@ -165,7 +214,7 @@ struct PackedRun {
     constexpr int kBits = 8 * sizeof(T);
 #pragma unroll
     for (int w = kPackedWords - 1; w > 0; --w) words[w] = __funnelshift_l(words[w - 1], words[w], kBits);
-    words[0] = __funnelshift_l(static_cast<uint32_t>(first) << (32 - kBits), words[0], kBits);
+    words[0] = __funnelshift_l(BitsOf<T>(first) << (32 - kBits), words[0], kBits);
   }
 };
 

@@ -108,10 +108,11 @@ struct RingShape {
   static __device__ bool IsWhole(uint64_t begin, uint64_t num_items) { return begin + kStageItems <= num_items; }
 };
 
-// The items of a run in the ring: four, as in kernels/NUMERICS.md, or 16 bytes of narrow integers, whose order is free.
-template <class T>
+// The items of a run in the ring: four, as in kernels/NUMERICS.md, or where the order is free 16 bytes of narrow
+// elements.
+template <class T, bool kAnyOrder>
 constexpr int RingRunItems() {
-  return kIsFloating<T> || sizeof(T) >= 4 ? kRunItems : 16 / static_cast<int>(sizeof(T));
+  return kAnyOrder && sizeof(T) < 4 ? 16 / static_cast<int>(sizeof(T)) : kRunItems;
 }
 
 // A RingShape, measured in the parts of kernels/NUMERICS.md. kRun: the number of items of a run, which may differ from
@@ -160,6 +161,9 @@ __device__ void LoadRun(const T* s_run, T (&items)[4]) {
     for (int i = 0; i < 4; ++i) items[i] = first == 0 ? read[i / 2].items[i % 2] : read[1 - i / 2].items[i % 2];
   }
 }
+
+// The shared memory that a block of sm_90 can have.
+inline constexpr size_t kMaxRingBytes = size_t{227} << 10;
 
 // The state that the roles of every kernel share. Each stage is loaded, used, and freed.
 template <int kNumStages>

@@ -39,8 +39,7 @@ __device__ void Reverse(Element (&elements)[4]) {
 template <Op kOp, class In, class Out>
 struct RingElementsAnywhere : RingResults<Operator<kOp, Out>, ScanRun<Operator<kOp, Out>, In, Out>> {
   using Params = ScanParams<In, Out>;
-  using Tiles = RingScanTilesOf<In, Out, typename Operator<kOp, Out>::Item>;
-  using Shape = RingScanShape<typename Tiles::Type, 8, Tiles::kLookBackWarps>;
+  using Shape = typename RingScanShapeOf<Operator<kOp, Out>, In, Out>::Type;
   using Run = ScanRun<Operator<kOp, Out>, In, Out>;
   using Element = typename Run::Element;
 

@@ -1,9 +1,13 @@
 // What the stages of the ring scan (ring_scan.cuh) hold, how it gets to the lanes, and how results get to memory.
 //
 // RingScan takes a class Elements, which lies in shared memory, and has
-//   Params, Shape, Run, Operator   the kernel's parameters; its sizes (ring_scan_shape.cuh); a lane's run; what
-//   combines Prefetch, LoadStage            called by the thread that loads LoadElement                    of a stage
-//   that is not whole, one at a time VisitRuns, StoreLeaves         of whole stages, several leaves at a time
+//   Params     the kernel's parameters
+//   Shape      its sizes (ring_scan_shape.cuh)
+//   Run        a lane's run
+//   Operator   what combines
+//   Prefetch, LoadStage       called by the thread that loads
+//   LoadElement               of a stage that is not whole, one at a time
+//   VisitRuns, StoreLeaves    of whole stages, several leaves at a time
 //   StoreItems, LoadStart, KeepCarry
 #ifndef PREFIXD_KERNELS_CUDA_RING_ELEMENTS_CUH_
 #define PREFIXD_KERNELS_CUDA_RING_ELEMENTS_CUH_
@@ -62,7 +66,11 @@ struct RingResults {
       if (first_item + i != p.num_items - 1) continue;
       __threadfence();
       if constexpr (requires { typename Operator::Carry; }) {
-        StoreCarry<Operator>(p, run.items[i]);
+        if constexpr (requires { run.items; }) {
+          StoreCarry<Operator>(p, run.items[i]);
+        } else {  // By min and max a carry is an element.
+          StoreCarry<Operator>(p, Operator::Load(results[i]));
+        }
       } else {
         *static_cast<Out*>(p.carry_out) = results[i];
       }
@@ -120,8 +128,7 @@ template <Op kOp, class In, class Out>
 struct RingElements : RingResults<Operator<kOp, Out>, ScanRun<Operator<kOp, Out>, In, Out>>,
                       LeafByLeaf<RingElements<kOp, In, Out>> {
   using Params = ScanParams<In, Out>;
-  using Tiles = RingScanTilesOf<In, Out, typename Operator<kOp, Out>::Item>;
-  using Shape = RingScanShape<typename Tiles::Type, 8, Tiles::kLookBackWarps>;
+  using Shape = typename RingScanShapeOf<Operator<kOp, Out>, In, Out>::Type;
   using Run = ScanRun<Operator<kOp, Out>, In, Out>;
 
   In items[Shape::kStages][Shape::kStageItems];

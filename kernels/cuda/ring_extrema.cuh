@@ -123,21 +123,18 @@ struct RingExtremaParams {
 };
 
 // A stage has 16 KiB, or one tile of narrow elements, and the ring is short, since writing takes most of the time. By
-// measurement (H100): 16 warps that scan are up to 1 % faster than 8 with elements of 4 bytes, and of narrow ones,
-// whose indices are u32, 4 to 7 % slower; 10 warps that look back, or 12 stages, change nothing.
+// measurement (H200): with 3 warps that look back it is faster than with 2 or 4 to 6, by 1 to 4 %; 16 warps that scan,
+// or 12 stages, are no faster than 8 and 10.
 template <class T>
-struct RingExtremaTiles {
-  static constexpr int kLookBackWarps = 6;
-  static constexpr int kScanWarps = sizeof(T) >= 4 ? 16 : 8;
-  using Type = std::conditional_t<(sizeof(T) >= 4), RingTileShape<RingShape<T, 10>>,
-                                  RingTileShape<RingShape<T, 20, kTileItems * sizeof(T), /*kNumTicketStages=*/4>>>;
-};
+using RingExtremaShape =
+    RingScanShape<std::conditional_t<(sizeof(T) >= 4), RingTileShape<RingShape<T, 10>>,
+                                     RingTileShape<RingShape<T, 20, kTileItems * sizeof(T), /*kNumTicketStages=*/4>>>,
+                  8, 3>;
 
 template <class T, class Index>
 struct RingElements<Op::kMax, T, Located<T, Index>> : LeafByLeaf<RingElements<Op::kMax, T, Located<T, Index>>> {
   using Params = RingExtremaParams<T, Index>;
-  using Tiles = RingExtremaTiles<T>;
-  using Shape = RingScanShape<typename Tiles::Type, Tiles::kScanWarps, Tiles::kLookBackWarps>;
+  using Shape = RingExtremaShape<T>;
   using Rank = typename Params::Rank;
   using Operator = prefixd::cuda::Operator<Op::kMax, Located<T, Index>>;
   using Run = ScanRun<Operator, Rank, Located<T, Index>>;

@@ -23,7 +23,7 @@
 namespace prefixd::cuda {
 
 template <class T>
-using RingReduceTiles = RingTileShape<RingShape<T, 3, 32 * 1024, 1>, RingRunItems<T>()>;
+using RingReduceTiles = RingTileShape<RingShape<T, 3, 32 * 1024, 1>, RingRunItems<T, !kIsFloating<T>>()>;
 
 template <class T>
 struct RingReduceShape : RingReduceTiles<T> {

@@ -2,10 +2,10 @@
 //
 // Each multiprocessor runs one block. Each warp has one role, so that a role waits only for what it needs:
 //   load       takes tickets, and loads their stages
-//   reduce     4 warps: compute the values of a stage's leaves
+//   reduce     4 or 8 warps: compute the values of a stage's leaves
 //   publish    one warp: joins the leaves to the tile's value, which other blocks wait for, and to each leaf's prefix
-//   look back  2 to 12 warps: find what stands before the tile
-//   scan       8 warps: turn a stage into its results; they begin before the tile's prefix is known, and finish after
+//   look back  2 to 10 warps: find what stands before the tile
+//   scan       8 or 16 warps: turn a stage into its results; they begin before its prefix is known, and finish after
 // The reduce warps and the scan warps both reduce each stage. So a tile is published many stages before it is scanned,
 // and no look-back has to wait for the tile.
 // Traffic: reads n, writes n. One launch; nothing is reset before it. A last stage that is not whole is loaded
@@ -44,7 +44,8 @@ struct RingScanShared {
   Item trees_of_runs[kStages][Shape::kStageLeaves];
   Item last_runs[kStages][Shape::kStageLeaves];
   LeafPrefix<Item> leaf_prefixes[kStages][Shape::kStageLeaves];
-  TilePrefix<Item> tile_prefixes[kStages];  // The same in all stages of a tile; where the order is free, of a ticket.
+  // The same in all stages of a tile; where the order is free, of a ticket.
+  TilePrefix<Item> tile_prefixes[kStages][Operator::kAnyOrder ? 1 : Shape::kStageTiles];
   typename GroupFold<Operator, Shape::kLookBackWarps>::Shared fold;
   RingState<kStages> ring;
   Barrier reduced[kStages];
@@ -103,7 +104,9 @@ class RingScan {
   static constexpr int kStages = Shape::kStages;
   static constexpr int kRunItems = Shape::kRunItems;
   static constexpr int kLeafItems = Shape::kLeafItems;
-  static constexpr int kStateStages = Shape::kTicketStages / kTicketStates;
+  // How many states a stage has, 1 where several stages share one; and how many stages share one.
+  static constexpr int kStageStates = Operator::kAnyOrder ? 1 : Shape::kStageTiles;
+  static constexpr int kStateStages = Shape::kTicketStages * kStageStates / kTicketStates;
   static_assert(kStateStages >= 1);
   using LaneRun = typename Elements::Run;
   using Element = typename LaneRun::Element;
@@ -196,13 +199,13 @@ class RingScan {
       const auto slot = static_cast<int>(state % kJoinSlots);
       fold.WaitFor(state / kJoinSlots, slot + kTicketStates - 1,
                    [] { SyncTeam<1, Shape::kLookBackWarps * kWarpThreads>(); });
-      for (int t = 0; t < kTicketStates; ++t) {
-        for (int stage = 0; stage < kStateStages; ++stage, at.Next()) {
-          if (!is_leader) continue;
-          s_.ring.loaded[at.stage].Wait(at.parity);  // Before that, the prefix there may belong to another ticket.
-          s_.tile_prefixes[at.stage] = fold.Prefix(slot + t);
-          s_.prefixed[at.stage].Arrive();
+      for (int stage = 0; stage < Shape::kTicketStages; ++stage, at.Next()) {
+        if (!is_leader) continue;
+        s_.ring.loaded[at.stage].Wait(at.parity);  // Before that, the prefixes there may belong to another ticket.
+        for (int t = 0; t < kStageStates; ++t) {
+          s_.tile_prefixes[at.stage][t] = fold.Prefix(slot + stage / kStateStages * kStageStates + t);
         }
+        s_.prefixed[at.stage].Arrive();
       }
     });
     // The block reads no more states. Its publisher may still write some, but no block waits for those.
@@ -232,7 +235,7 @@ class RingScan {
         p_, at.stage, begin, first_leaf,
         [&](int row, const Element(&elements)[4]) { runs[row].Join(elements, neutral_); });
     s_.prefixed[at.stage].Wait(at.parity);
-    const TilePrefix<Item> prefix = s_.tile_prefixes[at.stage];
+    const TilePrefix<Item> prefix = PrefixOf(at.stage, first_leaf);
     s_.elements.StoreLeaves(p_, begin + first_leaf * kLeafItems, runs, [&](int row) {
       FinishRun<kExclusive>(at.stage, sub, first_leaf + row, prefix, runs[row]);
     });
@@ -242,7 +245,7 @@ class RingScan {
   __device__ void ScanLast(Position at, int sub, uint64_t begin, int first_leaf) {
     s_.reduced[at.stage].Wait(at.parity);
     s_.prefixed[at.stage].Wait(at.parity);
-    const TilePrefix<Item> prefix = s_.tile_prefixes[at.stage];
+    const TilePrefix<Item> prefix = PrefixOf(at.stage, first_leaf);
 #pragma unroll 1
     for (int leaf = first_leaf; leaf < first_leaf + Shape::kScanRows; ++leaf) {
       LaneRun run;
@@ -266,8 +269,15 @@ class RingScan {
     if constexpr (kExclusive) run.MakeExclusive(leaf_prefix, IsFirstOfState(sub, leaf), prefix);
   }
 
+  // What stands before the tile of a warp's leaves.
+  __device__ TilePrefix<Item> PrefixOf(uint32_t stage, int first_leaf) const {
+    static_assert(kStageStates == 1 || kJoinSlots % Shape::kScanRows == 0);
+    return s_.tile_prefixes[stage][kStageStates == 1 ? 0 : first_leaf / kJoinSlots];
+  }
   // Whether the leaf is the first of its state, so that it follows right after what the look-back found.
-  __device__ bool IsFirstOfState(int sub, int leaf) const { return leaf == 0 && sub % kStateStages == 0; }
+  __device__ bool IsFirstOfState(int sub, int leaf) const {
+    return kStageStates == 1 ? leaf == 0 && sub % kStateStages == 0 : leaf % kJoinSlots == 0;
+  }
 
   const Params& p_;
   Shared& s_;
@@ -300,6 +310,7 @@ template <class Elements>
 cudaError_t LaunchRingScan(typename Elements::Params& params, LaunchContext* context) {
   using Shape = typename Elements::Shape;
   using RingScan = RingScan<Elements>;
+  static_assert(sizeof(typename RingScan::Shared) <= kMaxRingBytes);
   const cudaError_t error =
       PrepareTickets<typename RingScan::Item>(Shape::kTicketItems, RingScan::kTicketStates, context, &params);
   if (error != cudaSuccess) return error;

@@ -7,16 +7,17 @@
 #include "kernels/association.h"
 #include "kernels/cuda/ring.cuh"
 #include "kernels/cuda/warp_join.cuh"
+#include "kernels/log_add_exp.h"
 #include "kernels/types.h"
 
 namespace prefixd::cuda {
 
 // The sizes of a stage and a ticket, from Tiles, and how many warps have the roles.
-//   kLookBackWarps   about as many as groups are published while every other block takes one ticket
-//   kStageArrays     a stage has elements of so many arrays
-template <class Tiles, int kNumScanWarps, int kNumLookBackWarps, int kStageArrays = 1>
+//   kNumLookBackWarps   each reads a group at a time
+//   kStageArrays        a stage has elements of so many arrays
+template <class Tiles, int kNumScanWarps, int kNumLookBackWarps, int kStageArrays = 1, int kNumReduceWarps = 4>
 struct RingScanShape : Tiles {
-  static constexpr int kReduceWarps = 4;
+  static constexpr int kReduceWarps = kNumReduceWarps;
   static constexpr int kScanWarps = kNumScanWarps;
   static constexpr int kReduceRows = Tiles::kStageLeaves / kReduceWarps;
   static constexpr int kScanRows = Tiles::kStageLeaves / kScanWarps;
@@ -30,27 +31,33 @@ struct RingScanShape : Tiles {
   static constexpr int kPacedLoads = 48 * 1024 / (Tiles::kStageBytes * kStageArrays);
 };
 
-// What a stage and a ticket hold, whose elements are combined as Items; all sizes are by measurement. A run has
-// RingRunItems items. Where results have the type of the elements, a stage is 16 KiB. Where results are wider, a stage
-// is whole tiles and the ring is shorter, since writing the results takes most of the time.
-template <class In, class Out, class Item>
-struct RingScanTilesOf {
-  using Type =
-      std::conditional_t<std::is_same_v<In, Out>, RingTileShape<RingShape<In, 13>, RingRunItems<In>()>,
+template <class Item>
+inline constexpr bool kIsScaled = false;
+template <class T>
+inline constexpr bool kIsScaled<Scaled<T>> = true;
+
+// The shape for one array in, and one out. A run has RingRunItems items. Where results have the type of the elements, a
+// stage is 16 KiB, and there are kStages. Where results are wider, a stage is whole tiles and the ring is shorter,
+// since writing the results takes most of the time.
+//
+// For every ticket, the warps that look back read the groups that were published since the last one: on 132
+// multiprocessors 4 for each tile of a ticket, where the order is not free. How many are best is by measurement
+// (docs/decisions/single_pass_ring.md): of f32 as many as there are groups, of f16, which has 16, half, and of wide
+// sums two more, whose values take longer to join. Scaled items keep all warps busy that registers suffice for.
+template <class Operator, class In, class Out>
+struct RingScanShapeOf {
+  using Item = typename Operator::Item;
+  static constexpr int kStages =
+      sizeof(In) < 4 && sizeof(Item) > 4 ? 12 : 13;  // As many as shared memory has room for.
+  using Tiles =
+      std::conditional_t<std::is_same_v<In, Out>,
+                         RingTileShape<RingShape<In, kStages>, RingRunItems<In, Operator::kAnyOrder>()>,
                          std::conditional_t<sizeof(In) == 4, RingTileShape<RingShape<In, 10, kTileItems * sizeof(In)>>,
                                             RingTileShape<RingShape<In, 10, 2 * kTileItems * sizeof(In), 1>>>>;
-  static constexpr int kLookBackWarps = sizeof(Out) == 8 ? 6 : 8;
-};
-// f16 and bf16: a stage is one tile, since where the order is not free each has a prefix of its own.
-// The rings and the tickets have the bytes of those of f32, a ticket with results of 16 bits four tiles. So more groups
-// are published while every other block takes one.
-template <class In, class Out, class Item>
-requires kIsNarrowFloat<In>
-struct RingScanTilesOf<In, Out, Item> {
-  static constexpr bool kWidens = !std::is_same_v<In, Out>;
-  static constexpr int kStages = kWidens ? 20 : sizeof(Item) == 4 ? 26 : 24;
-  using Type = RingTileShape<RingShape<In, kStages, kTileItems * sizeof(In), kWidens ? 2 : 4>>;
-  static constexpr int kLookBackWarps = kWidens ? 8 : 12;
+  static constexpr bool kLooksLonger = !Operator::kAnyOrder && (sizeof(In) < 4 || sizeof(Item) > sizeof(In));
+  static constexpr int kLookBackWarps = sizeof(Out) == 8 ? 6 : kLooksLonger ? 10 : 8;
+  using Type =
+      std::conditional_t<kIsScaled<Item>, RingScanShape<Tiles, 16, 4, 1, 8>, RingScanShape<Tiles, 8, kLookBackWarps>>;
 };
 
 }  // namespace prefixd::cuda

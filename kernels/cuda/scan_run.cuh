@@ -62,9 +62,9 @@ struct ScanRun {
   }
 };
 
-// Narrow integers whose results have the same type stay in words: a run is 16 bytes.
+// Narrow elements whose order is free, and whose results have their type, stay in words: a run is 16 bytes.
 template <Op kOp, class T>
-requires(!kIsFloating<T> && sizeof(T) < 4) struct ScanRun<Operator<kOp, T>, T, T> {
+requires(Operator<kOp, T>::kAnyOrder && sizeof(T) < 4) struct ScanRun<Operator<kOp, T>, T, T> {
   using Packed = PackedRun<kOp, T>;
   using Operator = prefixd::cuda::Operator<kOp, T>;
   using Item = typename Operator::Item;
@@ -94,7 +94,7 @@ requires(!kIsFloating<T> && sizeof(T) < 4) struct ScanRun<Operator<kOp, T>, T, T
 
   __device__ void GetResults(uint32_t (&results)[4]) const {
 #pragma unroll
-    for (int w = 0; w < 4; ++w) results[w] = words[w];
+    for (int w = 0; w < 4; ++w) results[w] = kIsNarrowFloat<T> ? CanonicalPair<T>(words[w]) : words[w];
   }
 };
 
