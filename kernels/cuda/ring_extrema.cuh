@@ -123,8 +123,8 @@ struct RingExtremaParams {
 };
 
 // A stage has 16 KiB, or one tile of narrow elements, and the ring is short, since writing takes most of the time. By
-// measurement (H200): with 3 warps that look back it is faster than with 2 or 4 to 6, by 1 to 4 %; 16 warps that scan,
-// or 12 stages, are no faster than 8 and 10.
+// measurement: with 3 warps that look back it is faster than with 2, 4 or 6, by up to 4 %, and than with 16 warps that
+// scan and 6 (H200); with 12 stages it is no faster (H100).
 template <class T>
 using RingExtremaShape =
     RingScanShape<std::conditional_t<(sizeof(T) >= 4), RingTileShape<RingShape<T, 10>>,

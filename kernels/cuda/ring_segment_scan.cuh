@@ -2,7 +2,7 @@
 //
 // Beside the roles of all such kernels there are
 //   scan   16 warps in two teams, which have every other stage: turn it into its results, in place. To come to a stage
-//          costs a warp as much as an array of 80 items, so half as many come to each
+//          costs a warp some 80 instructions (ncu), whatever it finds there, so half as many come to each
 //   store  one warp: writes the results, and frees the stage
 // Traffic: reads n and the offsets, writes n. Two launches, the first of which finds the ranges.
 // In place: a stage is loaded before it is written. Words that two ranges share are written item by item.
