@@ -7,9 +7,10 @@
 //   publish    one warp: publishes the tile's count, which other blocks wait for
 //   gather     8 warps: move the kept elements of the stage, without gaps, into the queue, and free the stage
 //   look back  one warp: finds where the tile's kept elements go
-//   store      2 warps, which take the stages in turn: move the kept elements from the queue to their place
+//   store      2 or 4 warps, which take the stages in turn: move the kept elements from the queue to their place
 // So only kept elements wait for other blocks, not all that were loaded, and more loads can be in flight.
-// A tile is a ticket, and a ticket is two stages. A row is 128 items, 4 in each lane.
+// A tile is a ticket, and a ticket is two stages. A row is a run of 4 items in each lane, or for values of less than 4
+// bytes two runs of 16 bytes, which are neighbours.
 // Bulk copies begin at multiples of 16 bytes. So where the array does not, its items are counted from the one before:
 // the first slots have none. The mask is shifted into place as it is read.
 // Traffic: reads n (and the mask; with a mask, the elements only if they are wanted), writes what is kept.
@@ -19,9 +20,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/cuda/look_back.cuh"
 #include "kernels/cuda/ring.cuh"
+#include "kernels/cuda/ring_compact_narrow.cuh"
+#include "kernels/cuda/ring_compact_select.cuh"
 #include "kernels/cuda/ring_compact_shape.cuh"
 #include "kernels/cuda/ring_move.cuh"
 #include "kernels/cuda/select.cuh"
@@ -35,6 +39,7 @@ struct RingCompactShared {
   using Shape = RingCompactShape<T, kSelector, kIndices>;
   static constexpr int kStages = Shape::kStages;
 
+  struct NoSelectors {};
   // The kept elements of a stage, as they lie in the queue.
   struct QueuedStage {
     uint32_t ticket;  // Or RingState::kEnd.
@@ -48,11 +53,11 @@ struct RingCompactShared {
   };
 
   alignas(128) T items[kStages][Shape::kStageItems];
-  alignas(128) T queue[Shape::kQueueItems];
+  alignas(128) T queue[Shape::kQueueItems + Shape::kQueueMargin];
   uint16_t places[kIndices ? Shape::kQueueItems : 1];  // Those of the items in the queue, in their stages.
   alignas(128) unsigned char masks[Shape::kMasks][Shape::kMaskBytes + kBulkAlignment];
-  uint8_t kept[kStages][Shape::kRows][kWarpThreads];  // A bit for each of a lane's four elements of a row: is it kept?
-  uint8_t row_counts[kStages][Shape::kRows];
+  typename Shape::KeptBits kept[kStages][Shape::kRows][kWarpThreads];  // A bit for each of a lane's elements of a row.
+  typename Shape::RowCount row_counts[kStages][Shape::kRows];
   QueuedStage stages[Shape::kQueueStages];
   QueuedTicket tickets[Shape::kQueueTickets];
   RingState<kStages> ring;
@@ -61,6 +66,7 @@ struct RingCompactShared {
   Barrier stored[Shape::kQueueStages];
   Barrier published[Shape::kQueueTickets];
   Barrier placed[Shape::kQueueTickets];
+  std::conditional_t<Shape::kHasNarrowRuns, PackSelectors<sizeof(T)>, NoSelectors> selectors;
 };
 
 template <class T, Selector kSelector, bool kIndices>
@@ -98,6 +104,9 @@ class RingCompact {
       }
       FenceBarrierInit();
     }
+    if constexpr (Shape::kHasNarrowRuns) {
+      for (uint32_t kept = threadIdx.x; kept < s_.selectors.kWays; kept += Shape::kThreads) s_.selectors.Set(kept);
+    }
     const uint32_t epoch = p_.states.Epoch();
     __syncthreads();
     if (warp < Shape::kSelectWarps) {
@@ -117,6 +126,9 @@ class RingCompact {
 
  private:
   static constexpr int kStages = Shape::kStages;
+  using Selection =
+      std::conditional_t<Shape::kHasNarrowRuns, NarrowSelection<T, kSelector>, RunSelection<T, kSelector>>;
+  using Piece = std::conditional_t<Shape::kHasNarrowRuns, uint32_t, T>;  // A run is four.
 
   // Whether all of a stage's items exist, and all bytes of the words that their masks are in.
   __device__ bool IsWhole(uint64_t begin) const {
@@ -175,66 +187,49 @@ class RingCompact {
 
   // ---- Select ----
   __device__ void Select(int warp) {
-    const uint32_t flip = p_.invert ? 0xf : 0;
+    const Selection selection(p_, mask_offset_);
+    const uint32_t flip = p_.invert ? (1u << Shape::kRunItems) - 1 : 0;
     const int first_row = warp * Shape::kWarpRows;
     RingPosition<Shape::kMasks> mask;
     ForEachStage<Shape>(s_.ring, [&](Position at, uint32_t ticket, int sub) {
       const uint64_t begin = Shape::StageBegin(ticket, sub);
       const bool whole = IsWhole(begin);
-      uint32_t counts = 0;  // A byte a row.
+      uint32_t counts = 0;  // kCountBits a row.
+      const auto select = [&](int first_item) {
+        return selection.Selected(s_.items[at.stage], s_.masks[mask.stage], first_item) ^ flip;
+      };
+      const auto load_and_keep = [&](int first_item) {
+        return selection.LoadAndKeep(s_.items[at.stage], begin, first_item, NeedsItems());
+      };
+      const auto keep = [&](int row, uint32_t kept) {
+        s_.kept[at.stage][first_row + row][LaneOfWarp()] = static_cast<typename Shape::KeptBits>(kept);
+        counts |= __popc(kept) << Shape::kCountBits * row;
+      };
+      if constexpr (Shape::kHasNarrowRuns) {
+        // Without a branch or a store in between, rows are worked on together.
+        uint32_t kept[Shape::kWarpRows];
+        const auto keep_rows = [&](auto&& run_bits) {
 #pragma unroll
-      for (int row = 0; row < Shape::kWarpRows; ++row) {
-        const int first_item = FirstItem(first_row + row);
-        const uint32_t kept =
-            whole ? SelectItems(at.stage, mask.stage, first_item) ^ flip : LoadAndSelect(at.stage, begin, first_item);
-        s_.kept[at.stage][first_row + row][LaneOfWarp()] = static_cast<uint8_t>(kept);
-        counts |= __popc(kept) << 8 * row;
+          for (int row = 0; row < Shape::kWarpRows; ++row) kept[row] = Shape::LaneBits(first_row + row, run_bits);
+        };
+        whole ? keep_rows(select) : keep_rows(load_and_keep);
+#pragma unroll
+        for (int row = 0; row < Shape::kWarpRows; ++row) keep(row, kept[row]);
+      } else {
+#pragma unroll
+        for (int row = 0; row < Shape::kWarpRows; ++row) {
+          const int first_item = Shape::FirstItem(first_row + row, 0);
+          keep(row, whole ? select(first_item) : load_and_keep(first_item));
+        }
       }
       counts = WarpTotal<CountSum>(counts);
       if (LaneOfWarp() < Shape::kWarpRows) {
-        s_.row_counts[at.stage][first_row + LaneOfWarp()] = static_cast<uint8_t>(counts >> 8 * LaneOfWarp());
+        s_.row_counts[at.stage][first_row + LaneOfWarp()] =
+            static_cast<typename Shape::RowCount>(counts >> Shape::kCountBits * LaneOfWarp());
       }
       ArriveAsWarp(s_.selected[at.stage]);
       mask.Next();
     });
-  }
-
-  // The lane's first item of a row.
-  __device__ static int FirstItem(int row) { return row * Shape::kRowItems + 4 * LaneOfWarp(); }
-
-  // Bit i: item first_item + i of a whole stage is selected.
-  __device__ uint32_t SelectItems(uint32_t stage, uint32_t mask, int first_item) const {
-    uint32_t selected = 0;
-    if constexpr (kSelector == Selector::kByteMask) {
-      const auto* s_words = reinterpret_cast<const uint32_t*>(s_.masks[mask]) + (mask_offset_ + first_item) / 4;
-      const uint32_t bytes = __funnelshift_r(s_words[0], s_words[1], 8 * (mask_offset_ % 4));
-      selected = __dp4a(__vcmpne4(bytes, 0) & 0x08040201u, 0x01010101u, 0u);
-    } else if constexpr (kSelector == Selector::kBitMask) {
-      const uint32_t bit = mask_offset_ + first_item;
-      const uint32_t bytes = s_.masks[mask][bit / 8] | s_.masks[mask][(bit + 3) / 8] << 8;
-      selected = bytes >> bit % 8 & 0xf;
-    } else {
-      T items[4];
-      LoadRun(&s_.items[stage][first_item], items);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) selected |= Contains(p_.kept, items[i]) ? 1u << i : 0;
-    }
-    return selected;
-  }
-
-  // Loads those of the lane's items that exist; the others may be anything. Bit i: item first_item + i exists, and is
-  // kept.
-  __device__ uint32_t LoadAndSelect(uint32_t stage, uint64_t begin, int first_item) {
-    uint32_t kept = 0;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const uint64_t slot = begin + first_item + i;
-      if (slot < p_.skipped || slot >= p_.num_items) continue;
-      if (NeedsItems()) s_.items[stage][first_item + i] = p_.in[slot];
-      if (IsSelected<T, kSelector>(p_, s_.items[stage][first_item + i], slot - p_.skipped) != p_.invert)
-        kept |= 1u << i;
-    }
-    return kept;
   }
 
   // ---- Publish ----
@@ -311,20 +306,31 @@ class RingCompact {
       s_.selected[at.stage].Wait(at.parity);
       const uint32_t row_count = LaneOfWarp() < Shape::kRows ? s_.row_counts[at.stage][LaneOfWarp()] : 0;
       uint32_t kept[Shape::kWarpRows];
-      T items[Shape::kWarpRows][4];
+      Piece runs[Shape::kWarpRows][Shape::kRowRuns][4];
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) {
         kept[row] = s_.kept[at.stage][first_row + row][LaneOfWarp()];
-        LoadRun(&s_.items[at.stage][FirstItem(first_row + row)], items[row]);
+#pragma unroll
+        for (int visit = 0; visit < Shape::kRowRuns; ++visit) {
+          const T* s_run = &s_.items[at.stage][Shape::FirstItem(first_row + row, visit)];
+          LoadRun(reinterpret_cast<const Piece*>(s_run), runs[row][visit]);
+        }
       }
       ArriveAsWarp(s_.ring.freed[at.stage]);
+      if constexpr (Shape::kHasNarrowRuns) {
+#pragma unroll
+        for (int row = 0; row < Shape::kWarpRows; ++row) {
+          PackRun(Shape::FirstVisit(kept[row]), s_.selectors, runs[row][0]);
+          PackRun(kept[row] >> Shape::kRunItems, s_.selectors, runs[row][1]);
+        }
+      }
       const uint32_t count = WarpTotal<CountSum>(row_count);
       uint32_t rank =
           WarpTotal<CountSum>(LaneOfWarp() < first_row ? row_count : 0);  // The rank of the warp's first kept item.
-      // The counts of the rows up to each lane, its own included: a byte a row.
+      // The counts of the rows up to each lane, its own included: kCountBits a row.
       uint32_t counts = 0;
 #pragma unroll
-      for (int row = 0; row < Shape::kWarpRows; ++row) counts |= __popc(kept[row]) << 8 * row;
+      for (int row = 0; row < Shape::kWarpRows; ++row) counts |= __popc(kept[row]) << Shape::kCountBits * row;
       const uint32_t up_to = WarpTrees<CountSum>(counts);
       const uint32_t rows = ShuffleFrom(up_to, kWarpThreads - 1);
       const uint32_t before = up_to - counts;
@@ -333,15 +339,8 @@ class RingCompact {
       rank += end;
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) {
-        uint32_t next = rank + (before >> 8 * row & 0xff);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          if ((kept[row] >> i & 1) == 0) continue;
-          const uint32_t place = next++ % Shape::kQueueItems;
-          s_.queue[place] = items[row][i];
-          if constexpr (kIndices) s_.places[place] = static_cast<uint16_t>(FirstItem(first_row + row) + i);
-        }
-        rank += rows >> 8 * row & 0xff;
+        MoveKept(runs[row], kept[row], rank + CountOf(before, row), first_row + row);
+        rank += CountOf(rows, row);
       }
       ArriveAsWarp(s_.gathered[queued.stage]);
       queued.Next();
@@ -352,6 +351,37 @@ class RingCompact {
     for (int i = 0; i < Shape::kStoreWarps; ++i, queued.Next(), ++num_queued) {
       enqueue(RingState<kStages>::kEnd, 0);
       ArriveAsWarp(s_.gathered[queued.stage]);
+    }
+  }
+
+  // The count of a row in a word that has kCountBits for each.
+  __device__ static uint32_t CountOf(uint32_t counts, int row) {
+    return counts >> Shape::kCountBits * row & 0xffffffffu >> (32 - Shape::kCountBits);
+  }
+
+  __device__ static uint32_t Bytes(uint32_t num_items) { return num_items * static_cast<uint32_t>(sizeof(T)); }
+
+  // Moves the lane's kept items of a row to the queue, from its item `to` on, which counts on where the queue begins
+  // again. Narrow runs are packed.
+  __device__ void MoveKept(const Piece (&runs)[Shape::kRowRuns][4], uint32_t kept, uint32_t to, int row) {
+    if constexpr (Shape::kHasNarrowRuns) {
+      auto* const s_ring = reinterpret_cast<unsigned char*>(s_.queue);
+      const uint32_t kept_of[2] = {Shape::FirstVisit(kept), kept >> Shape::kRunItems};
+      const uint32_t bytes_of[2] = {Bytes(__popc(kept_of[0])), Bytes(__popc(kept_of[1]))};
+      const uint32_t begin = Bytes(to % Shape::kQueueItems);
+      const uint32_t begin_of[2] = {Shape::BeginsWithSecond() ? begin + bytes_of[1] : begin,
+                                    Shape::BeginsWithSecond() ? begin : begin + bytes_of[0]};
+#pragma unroll
+      for (int i = 0; i < 2; ++i) StorePacked<sizeof(T)>(runs[i], kept_of[i], begin_of[i], s_ring);
+      CopyFromBehind<Shape::kQueueItems * sizeof(T)>(begin + bytes_of[0] + bytes_of[1], s_ring);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if ((kept >> i & 1) == 0) continue;
+        const uint32_t place = to++ % Shape::kQueueItems;
+        s_.queue[place] = runs[0][i];
+        if constexpr (kIndices) s_.places[place] = static_cast<uint16_t>(Shape::FirstItem(row, 0) + i);
+      }
     }
   }
 
