@@ -121,17 +121,20 @@ struct RingElements<Op::kLinearRecurrence, T, T>
     if (p.coefficients != nullptr) PrefetchTicket<Shape>(ticket, p.coefficients, p.num_items);
   }
   __device__ void LoadStage(const Params& p, RingState<Shape::kStages>& ring, uint32_t stage, uint64_t begin) {
+    const BulkItems bulk = RingElements::BulkPart(p, begin);
+    if (p.coefficients == nullptr || bulk.end == 0) {
+      return LoadItems(ring, stage, terms[stage], p.in + begin, bulk);
+    }
     Barrier& loaded = ring.loaded[stage];
-    if (!Shape::IsWhole(begin, p.num_items)) return loaded.Arrive();
-    loaded.ArriveExpecting(p.coefficients != nullptr ? 2 * Shape::kStageBytes : Shape::kStageBytes);
-    BulkLoad(terms[stage], p.in + begin, Shape::kStageBytes, &loaded);
-    if (p.coefficients != nullptr) BulkLoad(coefficients[stage], p.coefficients + begin, Shape::kStageBytes, &loaded);
+    const uint32_t num_bytes = bulk.end * sizeof(T);
+    loaded.ArriveExpecting(2 * num_bytes);
+    BulkLoad(terms[stage], p.in + begin, num_bytes, &loaded);
+    BulkLoad(coefficients[stage], p.coefficients + begin, num_bytes, &loaded);
   }
 
-  __device__ void LoadElement(const Params& p, uint32_t stage, uint64_t begin, int item) {
-    const bool exists = begin + item < p.num_items;
-    terms[stage][item] = exists ? p.in[begin + item] : T{};
-    if (p.coefficients != nullptr) coefficients[stage][item] = exists ? p.coefficients[begin + item] : T{};
+  __device__ void LoadElement(const Params& p, uint32_t stage, uint64_t begin, uint32_t item) {
+    terms[stage][item] = p.in[begin + item];
+    if (p.coefficients != nullptr) coefficients[stage][item] = p.coefficients[begin + item];
   }
 
   __device__ void LoadRun(const Params& p, uint32_t stage, uint64_t, int leaf, Step<T> (&elements)[4]) const {

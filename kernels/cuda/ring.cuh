@@ -99,6 +99,7 @@ struct RingShape {
   static constexpr int kStageItems = kStageBytes / sizeof(T);
   static constexpr int kTicketStages = kNumTicketStages;
   static constexpr int kTicketItems = kTicketStages * kStageItems;
+  static constexpr int kTeams = 1;  // More: a role's warps are in teams, which take the stages in turn.
 
   // The index in the array of the stage's first item. sub: the stage's number in its ticket.
   static __device__ uint64_t StageBegin(uint32_t ticket, int sub) {
@@ -171,7 +172,7 @@ struct RingState {
   static constexpr int kStages = kNumStages;
   static constexpr uint32_t kEnd = 0xffffffff;
 
-  uint32_t tickets[kStages];  // The ticket of each stage; kEnd in the stage after the last.
+  uint32_t tickets[kStages];  // The ticket of each stage; kEnd in the stages after the last.
   Barrier loaded[kStages];    // One arrival: the load thread's.
   Barrier freed[kStages];     // The stage may be loaded again. Arrivals of warps.
 
@@ -184,16 +185,20 @@ struct RingState {
   }
 };
 
-// Calls visit(position, ticket, sub) for every stage, in the order of the ring, when it is loaded. sub: the stage's
-// number in the ticket. Any thread may call it, for itself.
-template <class Shape, class Visit>
-__device__ void ForEachStage(RingState<Shape::kStages>& ring, Visit&& visit) {
-  RingPosition<Shape::kStages> at;
-  for (int sub = 0;; at.Next(), sub = (sub + 1) % Shape::kTicketStages) {
+// Calls visit(position, ticket, sub) for every stage, in the order of the ring, when it is loaded; for one of kTeams
+// only for each kTeams-th, from number `team` on, which then must not be freed without it. sub: the stage's number in
+// the ticket. Any thread may call it, for itself.
+template <class Shape, int kTeams = 1, class Visit>
+__device__ void ForEachStage(RingState<Shape::kStages>& ring, Visit&& visit, int team = 0) {
+  static_assert(kTeams == 1 || kTeams == Shape::kTeams);
+  RingPosition<Shape::kStages> at = {.stage = static_cast<uint32_t>(team)};
+  for (int sub = team % Shape::kTicketStages;; sub = (sub + kTeams) % Shape::kTicketStages) {
     ring.loaded[at.stage].Wait(at.parity);
     const uint32_t ticket = ring.tickets[at.stage];
     if (ticket == ring.kEnd) return;
     visit(at, ticket, sub);
+#pragma unroll
+    for (int i = 0; i < kTeams; ++i) at.Next();
   }
 }
 
@@ -210,13 +215,26 @@ __device__ void ForEachTicket(RingState<Shape::kStages>& ring, Visit&& visit) {
   }
 }
 
-// Loads a stage's items from `begin` on by a bulk load. The warps that read a stage load it if it is not whole.
-template <class Shape, class T>
-__device__ void LoadStage(RingState<Shape::kStages>& ring, uint32_t stage, T* s_items, const T* in, uint64_t num_items,
-                          uint64_t begin) {
-  if (!Shape::IsWhole(begin, num_items)) return ring.loaded[stage].Arrive();
-  ring.loaded[stage].ArriveExpecting(Shape::kStageBytes);
-  BulkLoad(s_items, in + begin, Shape::kStageBytes, &ring.loaded[stage]);
+// Those of a stage's items that a bulk load brings. The warps that read the stage load the others, if it is not whole.
+struct BulkItems {
+  uint32_t first;
+  uint32_t end;
+};
+
+// How many of a stage's items exist, if those of the array end at num_items.
+template <class Shape>
+__device__ uint32_t NumStageItems(uint64_t begin, uint64_t num_items) {
+  if (Shape::IsWhole(begin, num_items)) return Shape::kStageItems;
+  return begin < num_items ? static_cast<uint32_t>(num_items - begin) : 0;
+}
+
+// Loads items of a stage by a bulk load. s_first, first: where the first of them goes, and stands.
+template <int kNumStages, class T>
+__device__ void LoadItems(RingState<kNumStages>& ring, uint32_t stage, T* s_first, const T* first, BulkItems items) {
+  const uint32_t num_bytes = (items.end - items.first) * sizeof(T);
+  if (num_bytes == 0) return ring.loaded[stage].Arrive();
+  ring.loaded[stage].ArriveExpecting(num_bytes);
+  BulkLoad(s_first, first, num_bytes, &ring.loaded[stage]);
 }
 
 // The load thread. It takes tickets, and starts the loads of their stages.
@@ -257,9 +275,11 @@ __device__ void LoadThroughRing(RingState<Shape::kStages>& ring, uint32_t ticket
       load(at.stage, ticket, sub);
     }
   }
-  if (num_loads >= kStages) ring.freed[freed.stage].Wait(freed.parity);
-  ring.tickets[at.stage] = ring.kEnd;
-  ring.loaded[at.stage].Arrive();
+  for (int team = 0; team < Shape::kTeams; ++team, ++num_loads, at.Next(), freed.Next()) {  // Each team finds an end.
+    if (num_loads >= kStages) ring.freed[freed.stage].Wait(freed.parity);
+    ring.tickets[at.stage] = ring.kEnd;
+    ring.loaded[at.stage].Arrive();
+  }
 }
 
 // The load thread calls this before it has its first ticket. It has the elements of a ticket brought into the cache.

@@ -1,13 +1,16 @@
 // The ring scan (ring_scan.cuh) of an array that begins anywhere, or is scanned from its end.
 //
 // stage_words.cuh says how its elements come to the lanes, and results to memory: 16 bytes at a time; only what is left
-// at both ends of a warp's leaves is stored item by item. Where an array is scanned from its end, lane 31 has what
-// stands first in memory, and each run is turned around.
+// at both ends of a warp's leaves is stored item by item. Where the order is free, nothing is left: items are counted
+// from the sector in which the first result stands, so that all leaves begin with sectors, and the first items do not
+// exist. Where an array is scanned from its end, lane 31 has what stands first in memory, and each run is turned
+// around.
 #ifndef PREFIXD_KERNELS_CUDA_RING_ANYWHERE_CUH_
 #define PREFIXD_KERNELS_CUDA_RING_ANYWHERE_CUH_
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/cuda/ring.cuh"
 #include "kernels/cuda/ring_elements.cuh"
@@ -35,11 +38,14 @@ __device__ void Reverse(Element (&elements)[4]) {
   }
 }
 
+// What memory is written by.
+inline constexpr uint64_t kSectorBytes = 32;
+
 // RingElements where the array begins anywhere, or is scanned from its end.
 template <Op kOp, class In, class Out>
 struct RingElementsAnywhere : RingResults<Operator<kOp, Out>, ScanRun<Operator<kOp, Out>, In, Out>> {
   using Params = ScanParams<In, Out>;
-  using Shape = typename RingScanShapeOf<Operator<kOp, Out>, In, Out>::Type;
+  using Shape = typename RingScanShapeOf<Operator<kOp, Out>, In, Out, /*kAnywhere=*/true>::Type;
   using Run = ScanRun<Operator<kOp, Out>, In, Out>;
   using Element = typename Run::Element;
 
@@ -47,25 +53,67 @@ struct RingElementsAnywhere : RingResults<Operator<kOp, Out>, ScanRun<Operator<k
 
   static bool Serves(const Params&) { return true; }
 
-  static __device__ void Prefetch(const Params& p, uint32_t ticket) {
-    for (int sub = 0; sub < Shape::kTicketStages; ++sub) {
-      const uint64_t begin = Shape::StageBegin(ticket, sub);
-      if (Shape::IsWhole(begin, p.num_items)) PrefetchWords(StageOf(p, begin), Shape::kStageBytes);
+  // Whether leaves may begin anywhere, so that they can begin where results are aligned. Then missing items are
+  // neutral.
+  static constexpr bool kAlignsResults = Operator<kOp, Out>::kAnyOrder && std::is_same_v<In, Out>;
+
+  static void AlignResults(Params* p) {
+    if constexpr (kAlignsResults) {
+      const uint64_t into_sector =
+          reinterpret_cast<uintptr_t>(p->reverse ? p->out + p->num_items : p->out) % kSectorBytes;
+      p->skipped = (p->reverse ? (kSectorBytes - into_sector) % kSectorBytes : into_sector) / sizeof(Out);
+      p->num_items += p->skipped;
+      if (p->reverse) return;
+      p->in -= p->skipped;
+      p->out -= p->skipped;
     }
   }
 
+  static __device__ bool IsWhole(const Params& p, uint64_t begin) {
+    return begin >= Skipped(p) && Shape::IsWhole(begin, p.num_items);
+  }
+
+  static __device__ void Prefetch(const Params& p, uint32_t ticket) {
+    for (int sub = 0; sub < Shape::kTicketStages; ++sub) {
+      const uint64_t begin = Shape::StageBegin(ticket, sub);
+      if (IsWhole(p, begin)) PrefetchWords(StageOf(p, begin), Shape::kStageBytes);
+    }
+  }
+
+  // The words of 16 bytes that have only items that exist. Nothing of wide elements: a stage has few of them, and what
+  // it takes to find the words would slow down all stages.
+  static __device__ BulkItems BulkPart(const Params& p, uint64_t begin) {
+    if constexpr (sizeof(In) >= 4) return {0, 0};
+    const uint32_t missing = Skipped(p) > begin ? static_cast<uint32_t>(Skipped(p) - begin) : 0;
+    const uint32_t end = NumStageItems<Shape>(begin, p.num_items);
+    // In bytes of the stage in memory, from the word on in which it begins.
+    const uint32_t stage = BytesIntoWord(StageOf(p, begin));
+    const uint32_t first_byte = stage + (p.reverse ? Shape::kStageItems - end : missing) * sizeof(In);
+    const uint32_t end_byte = stage + (p.reverse ? Shape::kStageItems - missing : end) * sizeof(In);
+    const uint32_t word = (first_byte + kBulkAlignment - 1) / kBulkAlignment * kBulkAlignment;
+    const uint32_t words_end = end_byte / kBulkAlignment * kBulkAlignment;
+    if (word >= words_end) return {0, 0};
+    const uint32_t first_item = (word - stage) / sizeof(In), end_item = (words_end - stage) / sizeof(In);
+    return p.reverse ? BulkItems{Shape::kStageItems - end_item, Shape::kStageItems - first_item}
+                     : BulkItems{first_item, end_item};
+  }
+
   __device__ void LoadStage(const Params& p, RingState<Shape::kStages>& ring, uint32_t stage, uint64_t begin) {
-    if (!Shape::IsWhole(begin, p.num_items)) return ring.loaded[stage].Arrive();
-    const uint64_t items_behind = p.reverse ? begin : p.num_items - begin - Shape::kStageItems;
-    const WordsOfStage<In> words(bytes[stage], StageOf(p, begin), Shape::kStageBytes, items_behind);
+    const unsigned char* const first = StageOf(p, begin);
+    if (!IsWhole(p, begin)) {
+      const BulkItems bulk = BulkPart(p, begin);
+      const uint32_t place = p.reverse ? Shape::kStageItems - bulk.end : bulk.first;
+      return LoadItems(ring, stage, ItemsOf(stage, first) + place, reinterpret_cast<const In*>(first) + place, bulk);
+    }
+    const uint64_t items_behind = p.reverse ? begin - Skipped(p) : p.num_items - begin - Shape::kStageItems;
+    const WordsOfStage<In> words(bytes[stage], first, Shape::kStageBytes, items_behind);
     ring.loaded[stage].ArriveExpecting(words.num_bytes());
     words.Load(&ring.loaded[stage]);
   }
 
-  __device__ void LoadElement(const Params& p, uint32_t stage, uint64_t begin, int item) {
-    auto* const s_items = reinterpret_cast<In*>(bytes[stage] + BytesIntoWord(StageOf(p, begin)));
-    s_items[p.reverse ? Shape::kStageItems - 1 - item : item] =
-        begin + item < p.num_items ? p.in[PlaceOf(p, begin + item)] : In{};
+  __device__ void LoadElement(const Params& p, uint32_t stage, uint64_t begin, uint32_t item) {
+    ItemsOf(stage, StageOf(p, begin))[p.reverse ? Shape::kStageItems - 1 - item : item] =
+        Exists(p, begin + item) ? p.in[PlaceOf(p, begin + item)] : Missing(p);
   }
 
   template <int kRows, class Visit>
@@ -91,7 +139,12 @@ struct RingElementsAnywhere : RingResults<Operator<kOp, Out>, ScanRun<Operator<k
       memcpy(words[row], results, sizeof(results));
     }
     Out* const first_row = p.out + (p.reverse ? p.num_items - first_item - Shape::kLeafItems : first_item);
-    RowStore<Out, kRows, kWords>(reinterpret_cast<unsigned char*>(first_row), p.reverse).Store(words);
+    const RowStore<Out, kRows, kWords> store(reinterpret_cast<unsigned char*>(first_row), p.reverse);
+    if constexpr (kAlignsResults) {
+      store.StoreAligned(words);
+    } else {
+      store.Store(words);
+    }
   }
 
   static __device__ void StoreItems(const Params& p, uint64_t first_item, const Run& run) {
@@ -101,11 +154,25 @@ struct RingElementsAnywhere : RingResults<Operator<kOp, Out>, ScanRun<Operator<k
     memcpy(results, packed, sizeof(results));
 #pragma unroll
     for (int i = 0; i < static_cast<int>(sizeof(results) / sizeof(Out)); ++i) {
-      if (first_item + i < p.num_items) p.out[PlaceOf(p, first_item + i)] = results[i];
+      if (Exists(p, first_item + i)) p.out[PlaceOf(p, first_item + i)] = results[i];
     }
   }
 
  private:
+  static __device__ uint64_t Skipped(const Params& p) { return kAlignsResults ? p.skipped : 0; }
+  static __device__ bool Exists(const Params& p, uint64_t item) { return item >= Skipped(p) && item < p.num_items; }
+  // What stands for an item that does not exist.
+  static __device__ In Missing(const Params& p) {
+    if constexpr (kAlignsResults) {
+      return p.neutral;
+    } else {
+      return {};
+    }
+  }
+  // The items of a stage that begins at `first` in memory.
+  __device__ In* ItemsOf(uint32_t stage, const unsigned char* first) {
+    return reinterpret_cast<In*>(bytes[stage] + BytesIntoWord(first));
+  }
   // Where an item of the scan stands.
   static __device__ uint64_t PlaceOf(const Params& p, uint64_t item) {
     return p.reverse ? p.num_items - 1 - item : item;

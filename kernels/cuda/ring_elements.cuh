@@ -6,7 +6,8 @@
 //   Run        a lane's run
 //   Operator   what combines
 //   Prefetch, LoadStage       called by the thread that loads
-//   LoadElement               of a stage that is not whole, one at a time
+//   IsWhole                   whether all items of a stage exist
+//   BulkPart, LoadElement     of a stage that is not whole: what LoadStage brings, and the rest, one at a time
 //   VisitRuns, StoreLeaves    of whole stages, several leaves at a time
 //   StoreItems, LoadStart, KeepCarry
 #ifndef PREFIXD_KERNELS_CUDA_RING_ELEMENTS_CUH_
@@ -90,10 +91,20 @@ struct RingResults {
   }
 };
 
-// For Elements, from which it is derived, whose leaves are loaded and stored one by one.
+// For Elements, from which it is derived, whose leaves are loaded and stored one by one, from the first item on.
 template <class Elements>
 class LeafByLeaf {
  public:
+  template <class Params>
+  static __device__ bool IsWhole(const Params& p, uint64_t begin) {
+    return Elements::Shape::IsWhole(begin, p.num_items);
+  }
+  template <class Params>
+  static __device__ BulkItems BulkPart(const Params& p, uint64_t begin) {
+    constexpr uint32_t kWordItems = kBulkAlignment / sizeof(*p.in);
+    return {0, NumStageItems<typename Elements::Shape>(begin, p.num_items) / kWordItems * kWordItems};
+  }
+
   // Calls visit(row, elements) for each of kRows leaves of the stage that begins at item `begin`, with the lane's run.
   // Called by all lanes.
   template <int kRows, class Params, class Visit>
@@ -140,12 +151,10 @@ struct RingElements : RingResults<Operator<kOp, Out>, ScanRun<Operator<kOp, Out>
     PrefetchTicket<Shape>(ticket, p.in, p.num_items);
   }
   __device__ void LoadStage(const Params& p, RingState<Shape::kStages>& ring, uint32_t stage, uint64_t begin) {
-    prefixd::cuda::LoadStage<Shape>(ring, stage, items[stage], p.in, p.num_items, begin);
+    LoadItems(ring, stage, items[stage], p.in + begin, RingElements::BulkPart(p, begin));
   }
-
-  // Loads an element of a stage that is not whole; any, if there is none.
-  __device__ void LoadElement(const Params& p, uint32_t stage, uint64_t begin, int item) {
-    items[stage][item] = begin + item < p.num_items ? p.in[begin + item] : In{};
+  __device__ void LoadElement(const Params& p, uint32_t stage, uint64_t begin, uint32_t item) {
+    items[stage][item] = p.in[begin + item];
   }
 
   // The lane's run of a leaf of the stage that begins at item `begin`. Called by all lanes.

@@ -146,10 +146,10 @@ struct RingElements<Op::kMax, T, Located<T, Index>> : LeafByLeaf<RingElements<Op
     PrefetchTicket<Shape>(ticket, p.in, p.num_items);
   }
   __device__ void LoadStage(const Params& p, RingState<Shape::kStages>& ring, uint32_t stage, uint64_t begin) {
-    prefixd::cuda::LoadStage<Shape>(ring, stage, items[stage], p.in, p.num_items, begin);
+    LoadItems(ring, stage, items[stage], p.in + begin, RingElements::BulkPart(p, begin));
   }
-  __device__ void LoadElement(const Params& p, uint32_t stage, uint64_t begin, int item) {
-    items[stage][item] = begin + item < p.num_items ? p.in[begin + item] : T{};
+  __device__ void LoadElement(const Params& p, uint32_t stage, uint64_t begin, uint32_t item) {
+    items[stage][item] = p.in[begin + item];
   }
 
   // Positions count from 1, since what the carry stands for has 0.

@@ -5,11 +5,13 @@
 //   reduce     4 or 8 warps: compute the values of a stage's leaves
 //   publish    one warp: joins the leaves to the tile's value, which other blocks wait for, and to each leaf's prefix
 //   look back  2 to 10 warps: find what stands before the tile
-//   scan       8 or 16 warps: turn a stage into its results; they begin before its prefix is known, and finish after
+//   scan       8 to 16 warps, in one team or several, which take the stages in turn: turn a stage into its results;
+//   they
+//              begin before its prefix is known, and finish after
 // The reduce warps and the scan warps both reduce each stage. So a tile is published many stages before it is scanned,
 // and no look-back has to wait for the tile.
-// Traffic: reads n, writes n. One launch; nothing is reset before it. A last stage that is not whole is loaded
-// without bulk copies. In place: a stage is loaded before it is written, and no other block writes or loads it.
+// Traffic: reads n, writes n. One launch; nothing is reset before it. In place: a stage is loaded before it is written,
+// and no other block writes or loads it.
 // Source: Merrill and Garland 2016; see look_back.cuh. The roles and the pace are found by measurement.
 #ifndef PREFIXD_KERNELS_CUDA_RING_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_RING_SCAN_CUH_
@@ -75,7 +77,7 @@ class RingScan {
       ticket = p_.states.TakeTile();
     }
     if (threadIdx.x == 0) {
-      s_.ring.Init(Shape::kScanWarps);
+      s_.ring.Init(kTeamWarps);
       for (int i = 0; i < kStages; ++i) {
         s_.reduced[i].Init(Shape::kReduceWarps * kWarpArrivals);
         s_.prefixed[i].Init(kWarpArrivals + 1);
@@ -104,6 +106,8 @@ class RingScan {
   static constexpr int kStages = Shape::kStages;
   static constexpr int kRunItems = Shape::kRunItems;
   static constexpr int kLeafItems = Shape::kLeafItems;
+  static constexpr int kTeamWarps = Shape::kScanWarps / Shape::kTeams;
+  static constexpr int kReduceThreads = Shape::kReduceWarps * kWarpThreads;  // The first of the block.
   // How many states a stage has, 1 where several stages share one; and how many stages share one.
   static constexpr int kStageStates = Operator::kAnyOrder ? 1 : Shape::kStageTiles;
   static constexpr int kStateStages = Shape::kTicketStages * kStageStates / kTicketStates;
@@ -111,7 +115,7 @@ class RingScan {
   using LaneRun = typename Elements::Run;
   using Element = typename LaneRun::Element;
 
-  __device__ bool IsWhole(uint64_t begin) const { return Shape::IsWhole(begin, p_.num_items); }
+  __device__ bool IsWhole(uint64_t begin) const { return Elements::IsWhole(p_, begin); }
 
   // ---- Load: one thread ----
   __device__ void Load(uint32_t first_ticket) {
@@ -129,7 +133,7 @@ class RingScan {
     ForEachStage<Shape>(s_.ring, [&](Position at, uint32_t ticket, int sub) {
       const uint64_t begin = Shape::StageBegin(ticket, sub);
       const int first_leaf = warp * Shape::kReduceRows;
-      if (!IsWhole(begin)) LoadPartial(at.stage, begin, first_leaf);
+      if (!IsWhole(begin)) LoadRest(at.stage, begin);
       Item values[Shape::kReduceRows];
       const auto take = [&](int row, const Element(&elements)[4]) {
         values[row] = LaneRun::Value(elements);
@@ -145,13 +149,16 @@ class RingScan {
     });
   }
 
-  // Loads the items of the warp's leaves that exist; the others may be anything. Words that a lane reads may have items
-  // of the next leaf, so the warps wait for each other.
-  __device__ void LoadPartial(uint32_t stage, uint64_t begin, int first_leaf) {
-    for (int i = LaneOfWarp(); i < Shape::kReduceRows * kLeafItems; i += kWarpThreads) {
-      s_.elements.LoadElement(p_, stage, begin, first_leaf * kLeafItems + i);
+  // Loads the items that LoadStage did not bring. Slots past the end may have anything. Every warp may read all that
+  // the others load, so they wait for each other.
+  __device__ void LoadRest(uint32_t stage, uint64_t begin) {
+    const BulkItems bulk = Elements::BulkPart(p_, begin);
+    const uint32_t end = NumStageItems<Shape>(begin, p_.num_items);
+    for (uint32_t i = threadIdx.x; i < bulk.first; i += kReduceThreads) s_.elements.LoadElement(p_, stage, begin, i);
+    for (uint32_t i = bulk.end + threadIdx.x; i < end; i += kReduceThreads) {
+      s_.elements.LoadElement(p_, stage, begin, i);
     }
-    SyncTeam<2, Shape::kReduceWarps * kWarpThreads>();
+    SyncTeam<2, kReduceThreads>();
   }
 
   // ---- Publish ----
@@ -214,8 +221,8 @@ class RingScan {
 
   // ---- Scan ----
   __device__ void Scan(int warp) {
-    const int first_leaf = warp * Shape::kScanRows;
-    ForEachStage<Shape>(s_.ring, [&](Position at, uint32_t ticket, int sub) {
+    const int first_leaf = warp % kTeamWarps * Shape::kScanRows;
+    const auto scan = [&](Position at, uint32_t ticket, int sub) {
       const uint64_t begin = Shape::StageBegin(ticket, sub);
       if (!IsWhole(begin) || (p_.carry_out != nullptr && begin + Shape::kStageItems == p_.num_items)) {
         ScanLast(at, sub, begin, first_leaf);
@@ -225,7 +232,8 @@ class RingScan {
         ScanRows<false>(at, sub, begin, first_leaf);
       }
       ArriveAsWarp(s_.ring.freed[at.stage]);
-    });
+    };
+    ForEachStage<Shape, Shape::kTeams>(s_.ring, scan, warp / kTeamWarps);
   }
 
   template <bool kExclusive>

@@ -15,12 +15,15 @@ namespace prefixd::cuda {
 // The sizes of a stage and a ticket, from Tiles, and how many warps have the roles.
 //   kNumLookBackWarps   each reads a group at a time
 //   kStageArrays        a stage has elements of so many arrays
-template <class Tiles, int kNumScanWarps, int kNumLookBackWarps, int kStageArrays = 1, int kNumReduceWarps = 4>
+//   kNumTeams           the warps that scan are in so many teams, which take the stages in turn
+template <class Tiles, int kNumScanWarps, int kNumLookBackWarps, int kStageArrays = 1, int kNumReduceWarps = 4,
+          int kNumTeams = 1>
 struct RingScanShape : Tiles {
+  static constexpr int kTeams = kNumTeams;
   static constexpr int kReduceWarps = kNumReduceWarps;
   static constexpr int kScanWarps = kNumScanWarps;
   static constexpr int kReduceRows = Tiles::kStageLeaves / kReduceWarps;
-  static constexpr int kScanRows = Tiles::kStageLeaves / kScanWarps;
+  static constexpr int kScanRows = Tiles::kStageLeaves * kTeams / kScanWarps;
   // Warps by role.
   static constexpr int kPublishWarp = kReduceWarps + kScanWarps;
   static constexpr int kLookBackWarp = kPublishWarp + 1;
@@ -44,7 +47,11 @@ inline constexpr bool kIsScaled<Scaled<T>> = true;
 // multiprocessors 4 for each tile of a ticket, where the order is not free. How many are best is by measurement
 // (docs/decisions/single_pass_ring.md): of f32 as many as there are groups, of f16, which has 16, half, and of wide
 // sums two more, whose values take longer to join. Scaled items keep all warps busy that registers suffice for.
-template <class Operator, class In, class Out>
+//
+// Teams hide what the warps of one stage wait for: three of four warps, which have four rows each, for doubles by min
+// and max, and two of eight for f32 that begins anywhere (kAnywhere), whose results are shifted. Elsewhere they take
+// registers that are not there, or gain nothing.
+template <class Operator, class In, class Out, bool kAnywhere = false>
 struct RingScanShapeOf {
   using Item = typename Operator::Item;
   static constexpr int kStages =
@@ -55,9 +62,17 @@ struct RingScanShapeOf {
                          std::conditional_t<sizeof(In) == 4, RingTileShape<RingShape<In, 10, kTileItems * sizeof(In)>>,
                                             RingTileShape<RingShape<In, 10, 2 * kTileItems * sizeof(In), 1>>>>;
   static constexpr bool kLooksLonger = !Operator::kAnyOrder && (sizeof(In) < 4 || sizeof(Item) > sizeof(In));
-  static constexpr int kLookBackWarps = sizeof(Out) == 8 ? 6 : kLooksLonger ? 10 : 8;
-  using Type =
-      std::conditional_t<kIsScaled<Item>, RingScanShape<Tiles, 16, 4, 1, 8>, RingScanShape<Tiles, 8, kLookBackWarps>>;
+  static constexpr int kLookBackWarps = sizeof(Out) == 8                          ? 6
+                                        : kLooksLonger                            ? 10
+                                        : Operator::kAnyOrder && sizeof(Out) == 1 ? 4
+                                                                                  : 8;
+  static constexpr int kTeams =
+      std::is_same_v<Out, double> && Operator::kAnyOrder && !kAnywhere                                ? 3
+      : std::is_same_v<In, float> && std::is_same_v<Item, float> && !Operator::kAnyOrder && kAnywhere ? 2
+                                                                                                      : 1;
+  static constexpr int kScanWarps = kTeams == 3 ? 12 : 8 * kTeams;
+  using Type = std::conditional_t<kIsScaled<Item>, RingScanShape<Tiles, 16, 4, 1, 8>,
+                                  RingScanShape<Tiles, kScanWarps, kLookBackWarps, 1, 4, kTeams>>;
 };
 
 }  // namespace prefixd::cuda

@@ -61,7 +61,10 @@ cudaError_t LaunchScanOf(const ScanArgs& args, LaunchContext* context) {
     using Aligned = RingElements<kOp, In, Out>;
     using Anywhere = RingElementsAnywhere<kOp, In, Out>;
     if (RingScanServes<Aligned>(params, *context)) return LaunchRingScan<Aligned>(params, context);
-    if (RingScanServes<Anywhere>(params, *context)) return LaunchRingScan<Anywhere>(params, context);
+    if (RingScanServes<Anywhere>(params, *context)) {
+      Anywhere::AlignResults(&params);
+      return LaunchRingScan<Anywhere>(params, context);
+    }
     const bool has_carry = args.carry_in != nullptr || args.carry_out != nullptr;
     if (has_carry || args.num_items * sizeof(Out) < kRangesScanMinBytes) {
       return LaunchTileScan<In, Out, kOp>(params, context);

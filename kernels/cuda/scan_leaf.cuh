@@ -23,7 +23,8 @@ struct ScanParams {
   const In* in;
   Out* out;  // May be in; so neither is __restrict__.
   uint64_t num_items;
-  uint32_t num_tiles;  // The number of tickets. Each is for a tile, or in the ring for several.
+  uint64_t skipped = 0;  // So many of the first items do not exist: in, out and num_items count them. In the ring only.
+  uint32_t num_tiles;    // The number of tickets. Each is for a tile, or in the ring for several.
   Out init;
   Out neutral;  // Changes nothing in front of any element.
   const void* carry_in;

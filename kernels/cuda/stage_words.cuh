@@ -132,18 +132,24 @@ class RowStore {
         place_(PlaceOfLane(reverse)),
         before_(reverse ? LaneOfWarp() + 1 : LaneOfWarp() - 1) {}
 
+  // Needs: the first row begins with a unit.
+  __device__ void StoreAligned(const uint32_t (&words)[kRows][kWords]) const {
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) StoreUnits(Row(row), words[row], /*has_first=*/true);
+  }
+
   __device__ void Store(const uint32_t (&words)[kRows][kWords]) const {
     const uint32_t into_unit = BytesIntoWord(row_, kUnitBytes<kWords>);
-    if (into_unit == 0) {
-#pragma unroll
-      for (int row = 0; row < kRows; ++row) StoreUnits(Row(row), words[row], /*has_first=*/true);
-      return;
-    }
+    if (into_unit == 0) return StoreAligned(words);
     const auto store = [&]<int... kSkipped>(std::integer_sequence<int, kSkipped...>) {
       ((into_unit / 4 == kSkipped ? StoreShifted<kSkipped>(words, into_unit) : void()), ...);
     };
     store(std::make_integer_sequence<int, kUnitWords<kWords>>());
-    StoreEnds(words, kUnitBytes<kWords> - into_unit);
+    if constexpr (sizeof(T) == 8) {
+      StoreEndItems(words);
+    } else {
+      StoreEnds(words, kUnitBytes<kWords> - into_unit);
+    }
   }
 
  private:
@@ -215,26 +221,40 @@ class RowStore {
   // Stores what lies outside of whole units: the first `head` bytes, and as many at the end as a unit has more. Each
   // lane has an item, the lower half of them one of the first unit, and the upper half one of the last.
   __device__ void StoreEnds(const uint32_t (&words)[kRows][kWords], uint32_t head) const {
-    constexpr int kItemWords = sizeof(T) > 4 ? sizeof(T) / 4 : 1;
     constexpr int kLastUnit = kWords - kUnitWords<kWords>;
     const bool is_first = LaneOfWarp() < kWarpThreads / 2;
     const int source = is_first == reverse_ ? kWarpThreads - 1 : 0;        // The lane that has the unit.
     const uint32_t place = LaneOfWarp() % (kWarpThreads / 2) * sizeof(T);  // In the unit.
-    uint32_t of_item[kItemWords] = {};
+    uint32_t of_item = 0;
 #pragma unroll
     for (uint32_t w = 0; w < kUnitWords<kWords>; ++w) {
       const uint32_t of_first = reverse_ ? words[kRows - 1][w] : words[0][w];
       const uint32_t of_last = reverse_ ? words[0][kLastUnit + w] : words[kRows - 1][kLastUnit + w];
       const uint32_t word = ShuffleFrom(place_ == 0 ? of_first : of_last, source);
-      if (place / 4 == w / kItemWords * kItemWords) of_item[w % kItemWords] = word;
+      if (place / 4 == w) of_item = word;
     }
-    of_item[0] >>= 8 * (place % 4);
+    of_item >>= 8 * (place % 4);
     if (is_first ? place >= head : place < head || place >= kUnitBytes<kWords>) return;
     T item;
-    memcpy(&item, of_item, sizeof(item));
+    memcpy(&item, &of_item, sizeof(item));
     unsigned char* const unit =
         is_first ? Row(reverse_ ? kRows - 1 : 0) : Row(reverse_ ? 0 : kRows - 1) + kRowBytes - kUnitBytes<kWords>;
     *reinterpret_cast<T*>(unit + place) = item;
+  }
+
+  // The same of 8-byte items, which are the first and the last one: the lanes that have them store them.
+  __device__ void StoreEndItems(const uint32_t (&words)[kRows][kWords]) const {
+    const bool is_first = place_ == 0;
+    uint32_t item[2];
+#pragma unroll
+    for (int w = 0; w < 2; ++w) {
+      const uint32_t of_first = reverse_ ? words[kRows - 1][w] : words[0][w];
+      const uint32_t of_last = reverse_ ? words[0][kWords - 2 + w] : words[kRows - 1][kWords - 2 + w];
+      item[w] = is_first ? of_first : of_last;
+    }
+    unsigned char* const first = Row(reverse_ ? kRows - 1 : 0);
+    unsigned char* const last = Row(reverse_ ? 0 : kRows - 1) + kRowBytes - sizeof(T);
+    if (is_first || place_ == kWarpThreads - 1) *reinterpret_cast<uint2*>(is_first ? first : last) = {item[0], item[1]};
   }
 
   unsigned char* const row_;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "tests/conformance/harness.h"
 
@@ -146,8 +147,8 @@ testing::AssertionResult RunCase(Lane& lane, const CompactCase& c, Random& rando
 class CompactTest : public DeviceTest<DTypeParam> {
  protected:
   // The choices that the caller left open take turns. false: it failed, and said so.
-  bool Passes(CompactCase c) {
-    c.outputs = static_cast<Outputs>(num_cases_ % kNumOutputs);
+  bool Passes(CompactCase c, std::optional<Outputs> outputs = {}) {
+    c.outputs = outputs.value_or(static_cast<Outputs>(num_cases_ % kNumOutputs));
     c.in_offset = num_cases_ / 5 % 2 * random().Below(17);
     c.mask_offset = num_cases_ / 3 % 2 * random().Below(17);
     c.out_offset = num_cases_ / 7 % 2 * random().Below(17);
@@ -225,6 +226,19 @@ TEST_P(CompactTest, Anywhere) {
       c.num_items = AnywhereSize(GetParam().dtype, random());
       ASSERT_TRUE(Passes(c));
     }
+  }
+}
+
+// Values alone, for which narrow types have code of their own, by every comparison.
+TEST_P(CompactTest, ValuesAnywhere) {
+  for (int form = 0; form < 2 * kNumComparisons + 12; ++form) {
+    CompactCase c;
+    c.comparison = static_cast<Comparison>(form % kNumComparisons);
+    if (form >= 2 * kNumComparisons) c.selector = form % 2 == 0 ? Selector::kByteMask : Selector::kBitMask;
+    c.pattern = static_cast<Pattern>(random().Below(kNumPatterns));
+    c.invert = random().OneIn(2);
+    c.num_items = AnywhereSize(GetParam().dtype, random());
+    ASSERT_TRUE(Passes(c, Outputs::kValues));
   }
 }
 
