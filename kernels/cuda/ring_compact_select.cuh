@@ -12,7 +12,7 @@
 
 namespace prefixd::cuda {
 
-// Of runs of four items.
+// Runs of four items.
 template <class T, Selector kSelector>
 class RunSelection {
  public:

@@ -53,7 +53,7 @@ struct RingCompactShape : RingShape<T, Sizes::kStages, Sizes::kStageBytes> {
   static constexpr int kGatherWarps = 8;
   static constexpr int kWarpRows = kRows / 8;  // For select and gather alike.
   static_assert(kWarpRows * kSelectWarps == kRows && kWarpRows * kGatherWarps == kRows);
-  static constexpr int kCountBits = kHasNarrowRuns ? 32 / kWarpRows : 8;  // Of a word that has the counts of rows.
+  static constexpr int kCountBits = kHasNarrowRuns ? 32 / kWarpRows : 8;  // A row's count, in a word for all.
   static_assert(kRows <= kWarpThreads && kWarpRows * kCountBits <= 32, "a lane a row; a word for all rows of a warp");
   static_assert(uint64_t{kRowItems} >> kCountBits == 0, "no carry from row to row");
   static constexpr int kStoreWarps = kIndices || kHasNarrowRuns ? 4 : 2;
