@@ -74,7 +74,10 @@ cudaError_t LaunchScanOf(const ScanArgs& args, LaunchContext* context) {
   const cudaError_t error =
       PrepareTickets<typename Operator<kOp, Out>::Item>(kTileItems, /*ticket_states=*/1, context, &params);
   if (error != cudaSuccess) return error;
-  return Launch(DirectScanKernel<In, Out, kOp>, params.num_tiles, TileShape::kThreads, context->stream, params);
+  return params.num_tiles <= kDirectScanBlocks
+             ? Launch(DirectScanKernel<In, Out, kOp, 1>, params.num_tiles, TileShape::kThreads, context->stream, params)
+             : Launch(DirectScanKernel<In, Out, kOp, 2>, (params.num_tiles + 1) / 2, TileShape::kThreads,
+                      context->stream, params);
 }
 
 template <class In, class Out>

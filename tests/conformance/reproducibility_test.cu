@@ -323,7 +323,7 @@ TEST_P(ReproducibilityTest, CapturedInAGraph) {
 TEST_P(ReproducibilityTest, WithoutPatience) {
   OwnContext context;
   for (int round = 0; round < 20; ++round) {
-    const size_t size = kTileItems + 1 + random().Below(SmallSizesOnly() ? 5000 : 4 * kGroupItems - kTileItems);
+    const size_t size = kTileItems + 1 + random().Below(SmallSizesOnly() ? 5000 : 8 * kGroupItems - kTileItems);
     SCOPED_TRACE(testing::Message() << size << " items");
     const auto in = MakeInput<float>(Op::kSum, Data::kRandom, size, random());
     Work<float> work(lane(), in, Op::kSum);

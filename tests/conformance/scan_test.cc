@@ -138,6 +138,18 @@ TEST_P(ScanTest, ManyTiles) {
   }
 }
 
+// Between half a million items and a million, where there is a kernel of its own for arrays that are not in place.
+TEST_P(ScanTest, Middling) {
+  if (SmallSizesOnly()) GTEST_SKIP() << "these are larger than the small sizes that were asked for";
+  ScanCase c;
+  c.kind = random().OneIn(2) ? ScanKind::kExclusive : ScanKind::kInclusive;
+  c.has_init = random().OneIn(2);
+  c.carry_out = random().OneIn(2) ? ScanCase::kOwn : ScanCase::kNone;
+  c.num_items = (size_t{1} << 19) + 1 + random().Below(size_t{1} << 19);
+  c.data = static_cast<Data>(random().Below(kNumData));
+  EXPECT_TRUE(RunCase(lane(), GetParam(), c, random())) << c;
+}
+
 // Arrays that begin anywhere, and are large enough for the kernels of large arrays.
 TEST_P(ScanTest, Anywhere) {
   for (int round = 0; round < 4; ++round) {
