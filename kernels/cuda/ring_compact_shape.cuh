@@ -13,6 +13,10 @@
 
 namespace prefixd::cuda {
 
+// Whether lanes work on whole words of items (ring_compact_narrow.cuh).
+template <class T, bool kIndices>
+inline constexpr bool kHasNarrowRunsOf = sizeof(T) < 4 && !kIndices;
+
 // The stages of elements of kItemBytes, and the masks of stages: a mask is needed only until its elements are selected,
 // so there are fewer. A stage has 32 rows at most, so that narrow elements have more and smaller ones.
 template <int kItemBytes, bool kHasByteMask, bool kHasNarrowRuns>
@@ -34,15 +38,14 @@ struct RingCompactSizes<kItemBytes, kHasByteMask, true> {
 
 // kIndices: whether indices are wanted, beside the values or without them.
 template <class T, Selector kSelector, bool kIndices,
-          class Sizes = RingCompactSizes<sizeof(T), kSelector == Selector::kByteMask, sizeof(T) < 4 && !kIndices>>
+          class Sizes = RingCompactSizes<sizeof(T), kSelector == Selector::kByteMask, kHasNarrowRunsOf<T, kIndices>>>
 struct RingCompactShape : RingShape<T, Sizes::kStages, Sizes::kStageBytes> {
   using Base = RingShape<T, Sizes::kStages, Sizes::kStageBytes>;
   static constexpr bool kHasMask = kSelector != Selector::kPredicate;
   static constexpr int kMaskByteItems = kSelector == Selector::kBitMask ? 8 : 1;
   static constexpr int kMaskBytes = kHasMask ? Base::kStageItems / kMaskByteItems : 0;  // A stage's.
   static constexpr int kMasks = Sizes::kMasks;
-  // Whether lanes work on whole words of items (ring_compact_narrow.cuh).
-  static constexpr bool kHasNarrowRuns = sizeof(T) < 4 && !kIndices;
+  static constexpr bool kHasNarrowRuns = kHasNarrowRunsOf<T, kIndices>;
   static constexpr int kRunItems = kHasNarrowRuns ? kRunBytes / static_cast<int>(sizeof(T)) : 4;
   static constexpr int kRowRuns = kHasNarrowRuns ? 2 : 1;  // A lane's.
   static constexpr int kLaneItems = kRowRuns * kRunItems;  // A lane's of a row.

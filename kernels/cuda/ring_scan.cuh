@@ -5,9 +5,8 @@
 //   reduce     4 or 8 warps: compute the values of a stage's leaves
 //   publish    one warp: joins the leaves to the tile's value, which other blocks wait for, and to each leaf's prefix
 //   look back  2 to 10 warps: find what stands before the tile
-//   scan       8 to 16 warps, in one team or several, which take the stages in turn: turn a stage into its results;
-//   they
-//              begin before its prefix is known, and finish after
+//   scan       8 to 16 warps, in teams that take the stages in turn: turn a stage into its results. They begin before
+//              its prefix is known, and finish after
 // The reduce warps and the scan warps both reduce each stage. So a tile is published many stages before it is scanned,
 // and no look-back has to wait for the tile.
 // Traffic: reads n, writes n. One launch; nothing is reset before it. In place: a stage is loaded before it is written,
