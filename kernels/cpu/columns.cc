@@ -168,19 +168,20 @@ Work RunColumnScan(const Kernels& kernels, const ScanArgs& args) {
   const uint64_t first_row = args.reverse ? args.num_items - 1 : 0;
   const auto pitch = static_cast<int64_t>(num_columns);
   const uint64_t strip_columns = StripColumns(args.dtype, args.output());
-  const bool has_whole_lines =
-      reinterpret_cast<uintptr_t>(args.out) % kLineBytes == 0 && num_columns * out_bytes % kLineBytes == 0;
-  const bool stream = has_whole_lines && IsLargerThanCaches(num_bytes);
+  // Rows of a strip that are shorter have next to no whole lines.
+  constexpr uint64_t kMinStreamedBytes = 4 * kLineBytes;
+  const bool stream = IsLargerThanCaches(num_bytes);
   ForStrips(NumParts(num_columns, strip_columns), num_bytes, [&](uint64_t strip) {
     const uint64_t column = strip * strip_columns;
     const uint64_t first = first_row * num_columns + column;
+    const uint64_t columns_here = std::min(strip_columns, num_columns - column);
     scan({.in = Advance(args.in, first * in_bytes),
           .out = Advance(args.out, first * out_bytes),
           .num_rows = args.num_items,
-          .num_columns = std::min(strip_columns, num_columns - column),
+          .num_columns = columns_here,
           .pitch = args.reverse ? -pitch : pitch,
           .exclusive = args.kind == ScanKind::kExclusive,
-          .stream = stream,
+          .stream = stream && columns_here * out_bytes >= kMinStreamedBytes,
           .start = &start.bits});
   });
   return {.launches = 1, .num_bytes = num_bytes};

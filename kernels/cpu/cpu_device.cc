@@ -23,6 +23,7 @@
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/scan.h"
+#include "kernels/cpu/segments.h"
 #include "kernels/yardsticks/cpu/kahan.h"
 #include "kernels/yardsticks/cpu/naive.h"
 #include "kernels/yardsticks/cpu/onetbb.h"

@@ -25,7 +25,8 @@ class Parts {
   Parts(const ScanArgs& args, uint64_t all_bytes)
       : args_(args),
         part_items_(kPartBytes / std::max(SizeOf(args.dtype), SizeOf(args.output()))),
-        stream_(StreamsScan(args, all_bytes)) {}
+        stream_(args.in != args.out && args.num_items * SizeOf(args.output()) >= kMinStreamBytes &&
+                IsLargerThanCaches(all_bytes)) {}
 
   uint64_t FullPartItems() const { return part_items_; }
   uint64_t count() const { return NumParts(args_.num_items, part_items_); }
@@ -92,12 +93,6 @@ void ScanAll(const Kernels& kernels, const ScanArgs& args, uint64_t all_bytes, A
 }
 
 }  // namespace
-
-bool StreamsScan(const ScanArgs& args, uint64_t all_bytes) {
-  // Each array waits for its last stores. Measured with rows of 1 and of 4 KiB: the shorter lose a third by it.
-  constexpr uint64_t kMinBytes = uint64_t{4} << 10;
-  return args.in != args.out && args.num_items * SizeOf(args.output()) >= kMinBytes && IsLargerThanCaches(all_bytes);
-}
 
 Work RunScan(const Kernels& kernels, const ScanArgs& args) {
   return RunScanAmong(kernels, args, args.num_items * ItemBytes(args));

@@ -132,6 +132,18 @@ struct Rows {
   int64_t out_pitch;
 };
 
+// Copies bytes, of which whole lines of the cache go past it.
+PREFIXD_INLINE void StreamLines(const uint8_t* from, uint8_t* to, uint64_t num_bytes) {
+  constexpr uint64_t kLineBytes = 64;
+  uint64_t i = -reinterpret_cast<uintptr_t>(to) % kLineBytes;
+  if (i > num_bytes) i = num_bytes;
+  __builtin_memcpy(to, from, i);
+  for (; i + kLineBytes <= num_bytes; i += kLineBytes) {
+    for (uint64_t k = i; k < i + kLineBytes; k += kVectorBytes) Stream(to + k, Load(from + k));
+  }
+  __builtin_memcpy(to + i, from + i, num_bytes - i);
+}
+
 // Calls scan(rows, first_row, num_rows) for run after run of a part, of which the last may have fewer rows. Results
 // that go past the caches are made in the first-level cache, and move on from there line by line.
 template <class In, class Out, class ScanRows>
@@ -151,7 +163,7 @@ PREFIXD_INLINE void ForRuns(const ColumnPart& part, ScanRows scan) {
     for (int i = 0; part.stream && i < num_rows; ++i) {
       const auto* const from = reinterpret_cast<const uint8_t*>(block) + static_cast<uint64_t>(i) * row_bytes;
       auto* const to = reinterpret_cast<uint8_t*>(rows.out + i * rows.pitch);
-      for (uint64_t k = 0; k < row_bytes; k += kVectorBytes) Stream(to + k, Load(from + k));
+      StreamLines(from, to, row_bytes);
     }
   }
   if (part.stream) FinishStreaming();

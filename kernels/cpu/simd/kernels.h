@@ -66,6 +66,13 @@ struct ScanPart {
   const void* coefficient = nullptr;
 };
 
+// Arrays that stand one behind the other and make up a part.
+struct PartArrays {
+  uint64_t num_arrays;
+  uint64_t length = 0;                // Items of each array, at least 1;
+  const uint64_t* offsets = nullptr;  // or if not null, where each begins and ends, counted from anywhere.
+};
+
 struct ScanFunctions {
   // Sets values to the value of the items, of AccumulatorOf the output type; if ordered, to the values of their tiles
   // in the order of the scan.
@@ -75,6 +82,12 @@ struct ScanFunctions {
   void (*add)(const void* values, uint64_t num_values, void* prefix);
   // Scans behind *prefix and makes it that of what follows. in may be out, if their elements have the same size.
   void (*scan)(const ScanPart& part, void* prefix);
+  // Scans the arrays of a part, each behind *start, of AccumulatorOf the output type, in vectors that short ones share.
+  // part.next is ignored. Null where the order matters.
+  void (*scan_arrays)(const ScanPart& part, const PartArrays& arrays, const void* start) = nullptr;
+  // Reduces them likewise; part.out has a result for each, and of those without items *empty, of the output type. Null
+  // for what is in no table of scans.
+  void (*reduce_arrays)(const ScanPart& part, const PartArrays& arrays, const void* start, const void* empty) = nullptr;
 };
 
 // Null where IsSupported(kScan, ...) is false.
@@ -108,7 +121,7 @@ struct ColumnPart {
   uint64_t num_columns;
   int64_t pitch;  // Items from a row to the next in the order of the scan.
   bool exclusive;
-  bool stream = false;  // A scan's results go past the caches. Needs: each row of them begins and ends with a line.
+  bool stream = false;  // A scan's results go past the caches, line by line.
   const void* start;    // Its type is that in which elements combine: AccumulatorOf.
 };
 struct ColumnTable {
@@ -222,8 +235,23 @@ struct TransposePart {
   uint64_t out_pitch;  // and of the result.
   bool stream;
 };
+// Short rows that stand one behind the other, made columns that stand side by side, or the other way round. Blocks of
+// BlockItems are moved: with a row's last block also what is behind the row in memory, up to a block behind all rows.
+struct ShortRowsPart {
+  const void* in;
+  void* out;
+  uint64_t num_rows;  // A multiple of kMaxBlockItems, and the items from a row of the columns' matrix to the next.
+  uint64_t length;
+};
+inline constexpr uint64_t kMaxBlockItems = 16;
+constexpr uint64_t BlockItems(size_t item_bytes) { return 16 / item_bytes; }
+
 struct TransposeTable {
   void (*of[kNumDTypes])(const TransposePart& part);
+  // in: num_rows * length items, and BlockItems more. out: num_rows * (length, up to a whole block) items.
+  void (*to_columns[kNumDTypes])(const ShortRowsPart& part);
+  // in and out the other way round. Overwrites up to BlockItems behind the last row.
+  void (*to_rows[kNumDTypes])(const ShortRowsPart& part);
 };
 
 struct Kernels {

@@ -15,10 +15,15 @@ constexpr ScanFunctions FunctionsOf() {
   using T = Accumulator<Out>;
   using O = decltype(FloatOperatorOf<kOp, T>());
   if constexpr (kOp == Op::kLogAddExp) {
-    return {ReduceOrdered<LoadedElements<In, T, O>, O>, AddTiles<O, Scaled<T>>,
-            ScanOrdered<LoadedElements<In, T, O, Out>, O>};
+    return {.reduce = ReduceOrdered<LoadedElements<In, T, O>, O>,
+            .add = AddTiles<O, Scaled<T>>,
+            .scan = ScanOrdered<LoadedElements<In, T, O, Out>, O>,
+            .reduce_arrays = ReduceArraysOrdered<LoadedElements<In, T, O>, O, In, Out>};
   } else {
-    return {ReduceOrdered<Elements<In, T>, O>, AddTiles<O, T>, ScanOrdered<Elements<In, T, Out>, O>};
+    return {.reduce = ReduceOrdered<Elements<In, T>, O>,
+            .add = AddTiles<O, T>,
+            .scan = ScanOrdered<Elements<In, T, Out>, O>,
+            .reduce_arrays = ReduceArraysOrdered<Elements<In, T>, O, In, Out>};
   }
 }
 

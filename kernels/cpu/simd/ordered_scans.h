@@ -18,6 +18,7 @@
 #ifndef PREFIXD_KERNELS_CPU_SIMD_ORDERED_SCANS_H_
 #define PREFIXD_KERNELS_CPU_SIMD_ORDERED_SCANS_H_
 
+#include "kernels/cpu/simd/arrays.h"
 #include "kernels/cpu/simd/canonical.h"
 #include "kernels/cpu/simd/compensated.h"
 #include "kernels/cpu/simd/kernels.h"
@@ -188,6 +189,24 @@ __attribute__((noinline)) void CopyShortLeaf(const Items& items, uint64_t first,
   for (int i = 0; i < count; ++i) out[i] = items.At(first + (kReverse ? count - 1 - i : i));
 }
 
+// The join of a leaf that is cut short.
+template <class O, bool kReverse, class Items>
+__attribute__((noinline)) typename Items::Item ReduceShortLeaf(const Items& items, uint64_t first, int count) {
+  using Item = typename Items::Item;
+  const auto at = [&](int i) { return items.At(first + (kReverse ? count - 1 - i : i)); };
+  PrefixTree<Item> runs = EmptyTree<O, Item>();
+  Item fold = at(0);
+  for (int i = 1; i < count; ++i) {
+    if (i % kRunItems != 0) {
+      fold = O::Of(fold, at(i));
+    } else {
+      AddSlot<O>(&runs, fold);
+      fold = at(i);
+    }
+  }
+  return O::Of(TreeOf<O>(runs), fold);
+}
+
 // values: an Item for each tile.
 template <class Items, class O, bool kReverse>
 __attribute__((noinline)) void ReduceTiles(const ScanPart& part, void* values) {
@@ -208,9 +227,7 @@ __attribute__((noinline)) void ReduceTiles(const ScanPart& part, void* values) {
         l.Grow();
         value = l.Value();
       } else {
-        Item buffer[kLeafItems];
-        CopyShortLeaf<kReverse>(items, first, count, buffer);
-        value = ScanShortLeaf<O>(count, buffer);
+        value = ReduceShortLeaf<O, kReverse>(items, first, count);
       }
       tile = O::Of(TreeOf<O>(leaves), value);
       if (leaf < kJoinSlots - 1) AddSlot<O>(&leaves, value);
@@ -298,6 +315,27 @@ void ScanOrdered(const ScanPart& part, void* prefix) {
 template <class Items, class O>
 void ReduceOrdered(const ScanPart& part, void* values) {
   part.reverse ? ReduceTiles<Items, O, true>(part, values) : ReduceTiles<Items, O, false>(part, values);
+}
+
+template <class Items, class O, class In, class Out>
+void ReduceArraysOrdered(const ScanPart& part, const PartArrays& arrays, const void* start, const void* empty) {
+  using T = typename Items::Element;
+  using Item = typename Items::Item;
+  constexpr uint64_t kTiles = 64;
+  const Prefix<Item> before = PrefixOf<Item>(O::Load(BitsOf<T>(start)), O::kNeutral);
+  ReduceEach<In, Out>(
+      part, arrays, empty, [&](ScanPart array) __attribute__((always_inline)) {
+        Prefix<Item> prefix = before;
+        for (uint64_t left = array.num_items; left > 0; left -= array.num_items) {
+          Item values[kTiles];
+          array.num_items = left < kTiles * kTileItems ? left : kTiles * kTileItems;
+          ReduceTiles<Items, O, false>(array, values);
+          for (uint64_t done = 0; done < array.num_items; done += kTileItems)
+            AddTile<O>(&prefix, values[done / kTileItems]);
+          array.in = array.next = static_cast<const In*>(array.in) + array.num_items;
+        }
+        return static_cast<Out>(Canonical(Items::ResultOf(prefix.last)));
+      });
 }
 
 template <class O, class Item>

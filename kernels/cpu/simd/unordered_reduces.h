@@ -37,6 +37,7 @@ __attribute__((noinline)) typename Keys::Key ReduceItems(const typename Keys::Ke
     v2 = O::Of(v2, keys.KeyOf(Load(in + i + 2 * kL)));
     v3 = O::Of(v3, keys.KeyOf(Load(in + i + 3 * kL)));
   }
+  for (; i + kL <= num_items; i += kL) v1 = O::Of(v1, keys.KeyOf(Load(in + i)));
   T value = OfAllLanes<O>(O::Of(O::Of(v0, v1), O::Of(v2, v3)));
   for (; i < num_items; ++i) value = O::Of(value, keys.KeyOf(in[i]));
   return value;

@@ -1,7 +1,10 @@
 // Scan and reduce where every order gives the same bits: integers by every operator, and the smallest or largest float.
-// Scans in vectors are here; those without are in scan_runs.h, reduces in unordered_reduces.h.
+// Scans in vectors are here; those without are in scan_runs.h, those of many arrays in array_scans.h, reduces in
+// unordered_reduces.h.
 #include "kernels/cpu/simd/tables.h"
 
+#include "kernels/cpu/simd/array_scans.h"
+#include "kernels/cpu/simd/arrays.h"
 #include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/each_scan.h"
 #include "kernels/cpu/simd/kernels.h"
@@ -212,6 +215,11 @@ void ScanOf(const ScanPart& part, void* prefix) {
 }
 
 template <class In, class Out, Op kOp>
+void ScanArraysOf(const ScanPart& part, const PartArrays& arrays, const void* start) {
+  ScanShared<In, Out, decltype(OperatorOf<kOp>())>(part, arrays, start, KeysOf<kOp, Accumulator<Out>>());
+}
+
+template <class In, class Out, Op kOp>
 void ReduceOf(const ScanPart& part, void* value) {
   const void* const in = part.in;
   const uint64_t num_items = part.num_items;
@@ -245,6 +253,20 @@ void AddOf(const void* values, uint64_t num_values, void* prefix) {
   __builtin_memcpy(last, &bits, sizeof(bits));
 }
 
+template <class In, class Out, Op kOp>
+void ReduceArraysOf(const ScanPart& part, const PartArrays& arrays, const void* start, const void* empty) {
+  const auto keys = KeysOf<kOp, Accumulator<Out>>();
+  using T = typename decltype(KeysOf<kOp, Accumulator<Out>>())::Key;
+  const T before = keys.KeyOf(BitsOf<T>(start));
+  ReduceEach<In, Out>(
+      part, arrays, empty, [&](const ScanPart& array) __attribute__((always_inline)) {
+        T bits;
+        ReduceOf<In, Out, kOp>(array, &bits);
+        bits = keys.ElementOf(decltype(OperatorOf<kOp>())::Of(before, keys.KeyOf(bits)));
+        return static_cast<Out>(BitsOf<Accumulator<Out>>(&bits));
+      });
+}
+
 template <class In, Op kOp>
 uint64_t ExtremumOf(const void* in, uint64_t num_items) {
   return IndexOfLargest(in, num_items, KeysOf<kOp, In>());
@@ -255,7 +277,8 @@ constexpr ScanTable MakeScans() {
   ForEachScan([&]<class In, class Out, Op kOp>() {
     if constexpr (!IsOrdered(kDTypeOf<Out>, kOp)) {
       table.of[static_cast<int>(kDTypeOf<In>)][static_cast<int>(kDTypeOf<Out>)][static_cast<int>(kOp)] = {
-          ReduceOf<In, Out, kOp>, AddOf<Accumulator<Out>, kOp>, ScanOf<In, Out, kOp>};
+          ReduceOf<In, Out, kOp>, AddOf<Accumulator<Out>, kOp>, ScanOf<In, Out, kOp>, ScanArraysOf<In, Out, kOp>,
+          ReduceArraysOf<In, Out, kOp>};
     }
   });
   return table;
