@@ -28,7 +28,7 @@ class Strips {
     strip_rows_ = std::max(rows / kMaxBlockItems * kMaxBlockItems, kMaxBlockItems);
   }
 
-  // The strips that results of about so many bytes are of, in rows.
+  // The rows of as many strips as have about num_bytes of results, and of one at least.
   uint64_t RowsOf(uint64_t num_bytes, size_t out_bytes) const {
     return std::max<uint64_t>(num_bytes / (length_ * out_bytes * strip_rows_), 1) * strip_rows_;
   }
