@@ -38,7 +38,8 @@ void ForArrays(uint64_t num_arrays, uint64_t part_arrays, const Run& run) {
 
 // Scans arrays from the first on.
 // Needs:   Validate(args) is OK; arrays one by one.
-// Cost:    reads n, writes n, on this thread. Where every order gives the same bits, short arrays share vectors.
+// Cost:    reads n, writes n, on this thread. Short arrays share vectors: where every order gives the same bits, one
+//          behind the other (simd/array_scans.h), and else a lane each (simd/array_lanes.h).
 void ScanArrays(const Kernels& kernels, const ScanArgs& args, uint64_t first_array, uint64_t num_arrays);
 
 // Reduces arrays to their values. As ScanArrays.

@@ -16,6 +16,12 @@ namespace {
 
 // Rows that are reduced in any order fill vectors by themselves from here on. Those of 64 bytes do not with AVX-512.
 constexpr uint64_t kMinReducedBytes = 128;
+static_assert(kMinReducedBytes <= kMaxShortRowItems);
+
+// Where the order matters, rows up to here become columns, and longer ones have a lane each: in items. Floats of 16
+// bits are converted for that.
+constexpr uint64_t MaxColumnItems(DType dtype) { return SizeOf(dtype) == 2 ? 32 : 7; }
+static_assert(MaxColumnItems(DType::kF16) <= kMaxShortRowItems);
 
 }  // namespace
 
@@ -24,9 +30,9 @@ Work RunRowScan(const Kernels& kernels, const ScanArgs& args) {
   const uint64_t num_bytes = NumItems(args) * ItemBytes(args);
   const uint64_t row_bytes = args.num_items * std::max(SizeOf(args.dtype), SizeOf(args.output()));
   // Where every order gives the same bits, rows share vectors; there is no recurrence down columns, and no wide sum.
-  const bool goes_as_columns =
-      IsOrdered(args.output(), args.op) && args.op != Op::kLinearRecurrence && !args.IsWide() && args.num_arrays > 1;
-  if (args.num_items <= kMaxShortRowItems && goes_as_columns) {
+  const bool goes_as_columns = IsOrdered(args.output(), args.op) && args.op != Op::kLinearRecurrence &&
+                               !args.IsWide() && args.num_arrays > 1 && args.num_items <= MaxColumnItems(args.dtype);
+  if (goes_as_columns) {
     ScanShortRows(kernels, args);
   } else if (row_bytes <= kPartBytes) {
     ForArrays(args.num_arrays, kPartBytes / row_bytes,
@@ -40,11 +46,12 @@ Work RunRowScan(const Kernels& kernels, const ScanArgs& args) {
 Work RunRowReduce(const Kernels& kernels, const ReduceArgs& args) {
   const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
   const uint64_t row_bytes = args.num_items * std::max(in_bytes, out_bytes);
-  const bool fills_vectors = !IsOrdered(args.output(), args.op) && args.num_items * in_bytes >= kMinReducedBytes;
+  const bool is_short = IsOrdered(args.output(), args.op) ? args.num_items <= MaxColumnItems(args.dtype)
+                                                          : args.num_items * in_bytes < kMinReducedBytes;
   if (args.num_items == 0) {
     const Value empty = EmptyValue(args);
     for (uint64_t row = 0; row < args.num_arrays; ++row) std::memcpy(ArrayOf(args, row).values, &empty, out_bytes);
-  } else if (args.num_items <= kMaxShortRowItems && args.num_arrays > 1 && !args.IsWide() && !fills_vectors) {
+  } else if (is_short && args.num_arrays > 1 && !args.IsWide()) {
     ReduceShortRows(kernels, args);
   } else if (row_bytes <= kPartBytes) {
     ForArrays(args.num_arrays, kPartBytes / row_bytes,

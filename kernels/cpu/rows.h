@@ -9,7 +9,7 @@
 namespace prefixd::cpu {
 
 // Needs:   Validate(args) is OK; arrays one by one, at least one.
-// Cost:    reads n, writes n. Short rows share vectors, or are transposed in the cache (short_rows.h).
+// Cost:    reads n, writes n. Short rows share vectors (arrays.h), or are transposed in the cache (short_rows.h).
 Work RunRowScan(const Kernels& kernels, const ScanArgs& args);
 // Cost:    reads n, writes a value for each row. Needs: args.values.
 Work RunRowReduce(const Kernels& kernels, const ReduceArgs& args);

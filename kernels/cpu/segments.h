@@ -10,7 +10,7 @@
 namespace prefixd::cpu {
 
 // Needs:   Validate(args) is OK; args.offsets, of at least one segment.
-// Cost:    reads n and the offsets, writes n. Where every order gives the same bits, short segments share vectors.
+// Cost:    reads n and the offsets, writes n. Short segments share vectors (arrays.h).
 Work RunSegmentScan(const Kernels& kernels, const ScanArgs& args);
 // Cost:    reads n and the offsets, writes a value for each segment. Needs: args.values too.
 Work RunSegmentReduce(const Kernels& kernels, const ReduceArgs& args);

@@ -7,7 +7,7 @@
 
 namespace prefixd::cpu {
 
-// Rows up to here are short, in items: a row alone takes 20 to 50 ns to begin with.
+// The longest rows that the first-level cache has room for, in items.
 inline constexpr uint64_t kMaxShortRowItems = 128;
 
 // Needs:   Validate(args) is OK; rows of 1 to kMaxShortRowItems; neither a recurrence nor a wide sum.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cpu/isa.h"
+#include "kernels/wide_sum.h"
 #include "tests/kernels/simd_harness.h"
 
 namespace prefixd::cpu {
@@ -33,32 +34,77 @@ Arrays MakeArrays(std::mt19937_64* random) {
   return arrays;
 }
 
+// Scans arrays together, and each alone; one in five times in the place of the items.
+void ExpectAsAlone(const ScanFunctions& functions, DType in_dtype, DType out_dtype, const Arrays& arrays,
+                   const std::vector<unsigned char>& before, ScanPart part, size_t shift_bytes,
+                   const std::string& what) {
+  const size_t in_size = SizeOf(in_dtype), size = SizeOf(out_dtype);
+  const auto advance = [](const void* p, size_t n) { return p == nullptr ? p : static_cast<const char*>(p) + n; };
+  Results alone(part.num_items * size, 0), together(part.num_items * size, shift_bytes);
+  for (uint64_t i = 0; i < arrays.part.num_arrays; ++i) {
+    auto prefix = before;
+    const uint64_t first = arrays.offsets[i] - arrays.offsets[0];
+    ScanPart one = part;
+    one.in = one.next = advance(part.in, first * in_size);
+    one.coefficients = advance(part.coefficients, first * in_size);
+    one.out = alone.data() + first * size;
+    one.num_items = arrays.offsets[i + 1] - arrays.offsets[i];
+    one.stream = false;
+    functions.scan(one, prefix.data());
+  }
+  part.out = together.data();
+  if (in_size == size && shift_bytes % 5 == 0) {
+    std::memcpy(part.out, part.in, part.num_items * size);
+    part.in = part.next = part.out;
+    part.stream = false;
+  }
+  functions.scan_arrays(part, arrays.part, before.data());
+  ASSERT_EQ(together.Take(), alone.Take())
+      << Name(in_dtype) << " to " << Name(out_dtype) << " " << what << ", " << arrays.part.num_arrays << " arrays, of "
+      << arrays.part.length << " items if not 0, reverse " << part.reverse << ", exclusive " << part.exclusive
+      << ", stream " << part.stream << ", in place " << (part.in == part.out);
+}
+
 TEST_P(SimdArraysTest, ArraysThatShareVectorsHaveTheBitsOfEachAlone) {
+  SCOPED_TRACE("seed " + std::to_string(seed_));
   for (const Combination& c : EveryCombination()) {
     const ScanFunctions& functions = GetParam().kernels->Scan(c.in, c.out, c.op);
-    ASSERT_EQ(functions.scan_arrays == nullptr, IsOrdered(c.out, c.op));
-    for (int round = 0; functions.scan_arrays != nullptr && round < 8; ++round) {
+    for (int round = 0; round < 8; ++round) {
       const Arrays arrays = MakeArrays(&random_);
-      const size_t num_items = arrays.offsets.back() - arrays.offsets[0], size = SizeOf(c.out);
+      const size_t num_items = arrays.offsets.back() - arrays.offsets[0];
       const auto in = Items(c.in, num_items), start = Items(AccumulatorOf(c.out), 1);
-      const bool reverse = Below(2) != 0, exclusive = Below(2) != 0, stream = Below(2) != 0;
-      Results alone(num_items * size, 0), together(num_items * size, Below(64 / size) * size);
-      for (uint64_t i = 0; i < arrays.part.num_arrays; ++i) {
-        auto prefix = Start(c.out, c.op);
-        std::memcpy(prefix.data(), start.data(), start.size());
-        const uint64_t first = arrays.offsets[i] - arrays.offsets[0];
-        const void* const items = in.data() + first * SizeOf(c.in);
-        functions.scan({items, alone.data() + first * size, arrays.offsets[i + 1] - arrays.offsets[i], items, reverse,
-                        exclusive, false},
-                       prefix.data());
-      }
-      functions.scan_arrays({in.data(), together.data(), num_items, in.data(), reverse, exclusive, stream}, arrays.part,
-                            start.data());
-      ASSERT_EQ(together.Take(), alone.Take())
-          << Name(c.in) << " to " << Name(c.out) << " " << Name(c.op) << ", " << arrays.part.num_arrays
-          << " arrays, of " << arrays.part.length << " items if not 0, reverse " << reverse << ", exclusive "
-          << exclusive << ", stream " << stream << ", seed " << seed_;
+      ExpectAsAlone(functions, c.in, c.out, arrays, Start(c.out, c.op, start.data()),
+                    {in.data(), nullptr, num_items, in.data(), Below(2) != 0, Below(2) != 0, Below(2) != 0},
+                    Below(64 / SizeOf(c.out)) * SizeOf(c.out), std::string(Name(c.op)));
     }
+  }
+}
+
+TEST_P(SimdArraysTest, RecurrencesAndWideSumsOfArraysHaveTheBitsOfEachAlone) {
+  SCOPED_TRACE("seed " + std::to_string(seed_));
+  const auto bytes_of = [](auto item, auto none) {
+    const auto prefix = PrefixOf(item, none);
+    std::vector<unsigned char> bytes(sizeof(prefix));
+    std::memcpy(bytes.data(), &prefix, sizeof(prefix));
+    return bytes;
+  };
+  for (int round = 0; round < 40; ++round) {
+    const Arrays arrays = MakeArrays(&random_);
+    const bool is_single = Below(2) != 0;
+    const DType dtype = is_single ? DType::kF32 : DType::kF64;
+    const size_t num_items = arrays.offsets.back() - arrays.offsets[0];
+    const auto in = Items(dtype, num_items), coefficients = Items(dtype, num_items), one = Items(dtype, 1);
+    const size_t shift_bytes = Below(64 / SizeOf(dtype)) * SizeOf(dtype);
+    ScanPart part = {in.data(), nullptr, num_items, in.data(), Below(2) != 0, Below(2) != 0, Below(2) != 0};
+    ExpectAsAlone(GetParam().kernels->Scan(dtype, dtype, Op::kSum, Precision::kWide), dtype, dtype, arrays,
+                  is_single ? bytes_of(1.5, -0.0) : bytes_of(CompensatedOf(1.5), CompensatedOf(-0.0)), part,
+                  shift_bytes, "wide sum");
+    part.coefficients = Below(2) != 0 ? coefficients.data() : nullptr;
+    part.coefficient = one.data();
+    ExpectAsAlone(GetParam().kernels->Scan(dtype, dtype, Op::kLinearRecurrence), dtype, dtype, arrays,
+                  is_single ? bytes_of(Step<float>{1, 1.5F}, Step<float>{1, -0.0F})
+                            : bytes_of(Step<double>{1, 1.5}, Step<double>{1, -0.0}),
+                  part, shift_bytes, part.coefficients != nullptr ? "recurrence" : "recurrence of one coefficient");
   }
 }
 
@@ -67,20 +113,18 @@ TEST_P(SimdArraysTest, ArraysAreReducedToTheBitsOfEachAlone) {
     const ScanFunctions& functions = GetParam().kernels->Scan(c.in, c.out, c.op);
     for (int round = 0; round < 4; ++round) {
       const Arrays arrays = MakeArrays(&random_);
-      const auto in = Items(c.in, arrays.offsets.back() - arrays.offsets[0]);
+      const size_t num_items = arrays.offsets.back() - arrays.offsets[0];
+      const auto in = Items(c.in, num_items);
       const size_t size = SizeOf(c.out);
       const auto empty = Items(c.out, 1);
-      // An ordered prefix begins with more than its start.
-      auto start = Items(AccumulatorOf(c.out), 1);
-      const Value neutral = Neutral(c.op, AccumulatorOf(c.out));
-      if (IsOrdered(c.out, c.op)) std::memcpy(start.data(), &neutral.bits, start.size());
+      const auto start = Items(AccumulatorOf(c.out), 1);
       Results together(arrays.part.num_arrays * size, 0), alone(arrays.part.num_arrays * size, 0);
-      functions.reduce_arrays({in.data(), together.data(), 0, in.data()}, arrays.part, start.data(), empty.data());
+      functions.reduce_arrays({in.data(), together.data(), num_items, in.data()}, arrays.part, start.data(),
+                              empty.data());
       // Alone, the last result of an inclusive scan.
       for (uint64_t i = 0; i < arrays.part.num_arrays; ++i) {
         const uint64_t first = arrays.offsets[i] - arrays.offsets[0], count = arrays.offsets[i + 1] - arrays.offsets[i];
-        auto prefix = Start(c.out, c.op);
-        if (!IsOrdered(c.out, c.op)) std::memcpy(prefix.data(), start.data(), start.size());
+        auto prefix = Start(c.out, c.op, start.data());
         std::vector<unsigned char> scanned(count * size);
         const void* const items = in.data() + first * SizeOf(c.in);
         functions.scan({items, scanned.data(), count, items, false, false, false}, prefix.data());

@@ -75,22 +75,28 @@ inline std::vector<Combination> EveryCombination() {
   return all;
 }
 
-// A prefix of any type, in front of the first item.
-inline std::vector<unsigned char> Start(DType out, Op op) {
+// A prefix of any type, in front of the first item: of `start`, an accumulator's bits.
+inline std::vector<unsigned char> Start(DType out, Op op, const void* start) {
   return VisitDType(AccumulatorOf(out), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T neutral = Neutral(op, AccumulatorOf(out)).template As<T>();
-    const auto bytes_of = [](auto item) {
-      const auto prefix = PrefixOf(item, item);
+    T first;
+    std::memcpy(&first, start, sizeof(first));
+    const auto bytes_of = [](auto item, auto none) {
+      const auto prefix = PrefixOf(item, none);
       std::vector<unsigned char> bytes(sizeof(prefix));
       std::memcpy(bytes.data(), &prefix, sizeof(prefix));
       return bytes;
     };
     if constexpr (std::is_floating_point_v<T>) {
-      if (op == Op::kLogAddExp) return bytes_of(LogAddExpOf<T>::Load(neutral));
+      if (op == Op::kLogAddExp) return bytes_of(LogAddExpOf<T>::Load(first), LogAddExpOf<T>::Load(neutral));
     }
-    return bytes_of(neutral);
+    return bytes_of(first, neutral);
   });
+}
+inline std::vector<unsigned char> Start(DType out, Op op) {
+  const Value neutral = Neutral(op, AccumulatorOf(out));
+  return Start(out, op, &neutral.bits);
 }
 
 }  // namespace prefixd::cpu

@@ -227,14 +227,14 @@ PREFIXD_INLINE int ItemsToVector(const ScanPart& part) {
 }
 
 template <class In, class Out, class O, bool kStream, class Keys>
-void ScanSharedTo(const ScanPart& part, const PartArrays& arrays, const void* start, Keys keys) {
+void ScanSharedTo(const ScanPart& part, const PartArrays& arrays, const void* prefix, Keys keys) {
   using T = typename Keys::Key;
   constexpr bool kIsPlain = std::is_same_v<In, Out> && !kIsNarrowFloat<Out>;
   constexpr int kItems = 2048 / sizeof(T);
   alignas(kVectorBytes) Signed<T> ranks[kItems + kLanes<T>];
   alignas(kVectorBytes) Accumulator<Out> buffer[kIsPlain ? 1 : kItems];
   Ranks<T> next_ranks(arrays, part.reverse);
-  RankedScan<O, Keys> scan(BitsOf<T>(start), part, keys);
+  RankedScan<O, Keys> scan(BitsOf<T>(prefix), part, keys);  // Prefix::last comes first.
   // Results that go past the caches do so in whole vectors, behind what is before the first of these.
   int most = kStream ? ItemsToVector<Out>(part) : kItems;
   int count = 0;
@@ -259,10 +259,10 @@ void ScanSharedTo(const ScanPart& part, const PartArrays& arrays, const void* st
 
 // ScanFunctions::scan_arrays.
 template <class In, class Out, class O, class Keys>
-void ScanShared(const ScanPart& part, const PartArrays& arrays, const void* start, Keys keys) {
+void ScanShared(const ScanPart& part, const PartArrays& arrays, const void* prefix, Keys keys) {
   const bool stream = !kIsNarrowFloat<Out> && part.stream;
-  stream ? ScanSharedTo<In, Out, O, true>(part, arrays, start, keys)
-         : ScanSharedTo<In, Out, O, false>(part, arrays, start, keys);
+  stream ? ScanSharedTo<In, Out, O, true>(part, arrays, prefix, keys)
+         : ScanSharedTo<In, Out, O, false>(part, arrays, prefix, keys);
   if (stream) FinishStreaming();
 }
 

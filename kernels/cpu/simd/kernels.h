@@ -82,11 +82,10 @@ struct ScanFunctions {
   void (*add)(const void* values, uint64_t num_values, void* prefix);
   // Scans behind *prefix and makes it that of what follows. in may be out, if their elements have the same size.
   void (*scan)(const ScanPart& part, void* prefix);
-  // Scans the arrays of a part, each behind *start, of AccumulatorOf the output type, in vectors that short ones share.
-  // part.next is ignored. Null where the order matters.
-  void (*scan_arrays)(const ScanPart& part, const PartArrays& arrays, const void* start) = nullptr;
-  // Reduces them likewise; part.out has a result for each, and of those without items *empty, of the output type. Null
-  // for what is in no table of scans.
+  // Scans the arrays of a part, each behind *prefix, in vectors that short ones share. part.next is ignored.
+  void (*scan_arrays)(const ScanPart& part, const PartArrays& arrays, const void* prefix);
+  // Reduces them likewise, behind *start, of AccumulatorOf the output type. part.out has a result for each; of those
+  // without items *empty, of the output type. Null for what is in no table of scans.
   void (*reduce_arrays)(const ScanPart& part, const PartArrays& arrays, const void* start, const void* empty) = nullptr;
 };
 

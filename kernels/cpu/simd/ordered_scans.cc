@@ -1,6 +1,7 @@
 // Scan and reduce of floats by operators whose results depend on the order.
 #include "kernels/cpu/simd/ordered_scans.h"
 
+#include "kernels/cpu/simd/array_lanes.h"
 #include "kernels/cpu/simd/elements.h"
 #include "kernels/cpu/simd/float_operators.h"
 #include "kernels/cpu/simd/kernels.h"
@@ -10,20 +11,37 @@
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
 
+// Items: elements of In as O's items.
+template <class Items, class O, class In, class Out>
+void ScanArrays(const ScanPart& part, const PartArrays& arrays, const void* prefix) {
+  ScanArraysInLanes<LaneElements<Accumulator<Out>, O>, O, In, Out>(part, arrays, prefix, ScanOrdered<Items, O>);
+}
+
+template <class Items, class O, class In, class Out>
+void ReduceArrays(const ScanPart& part, const PartArrays& arrays, const void* start, const void* empty) {
+  using T = Accumulator<Out>;
+  const auto item = O::Load(BitsOf<T>(start));
+  ReduceArraysInLanes<LaneElements<T, O>, O, In, Out>(
+      part, arrays, item, empty, [&](const ScanPart& array) { return ReduceArray<Items, O, In>(array, item); });
+}
+
+template <class Items, class O, class In, class Out>
+constexpr ScanFunctions FunctionsFor() {
+  return {.reduce = ReduceOrdered<Items, O>,
+          .add = AddTiles<O, typename Items::Item>,
+          .scan = ScanOrdered<Items, O>,
+          .scan_arrays = ScanArrays<Items, O, In, Out>,
+          .reduce_arrays = ReduceArrays<Items, O, In, Out>};
+}
+
 template <Op kOp, class In, class Out>
 constexpr ScanFunctions FunctionsOf() {
   using T = Accumulator<Out>;
   using O = decltype(FloatOperatorOf<kOp, T>());
   if constexpr (kOp == Op::kLogAddExp) {
-    return {.reduce = ReduceOrdered<LoadedElements<In, T, O>, O>,
-            .add = AddTiles<O, Scaled<T>>,
-            .scan = ScanOrdered<LoadedElements<In, T, O, Out>, O>,
-            .reduce_arrays = ReduceArraysOrdered<LoadedElements<In, T, O>, O, In, Out>};
+    return FunctionsFor<LoadedElements<In, T, O, Out>, O, In, Out>();
   } else {
-    return {.reduce = ReduceOrdered<Elements<In, T>, O>,
-            .add = AddTiles<O, T>,
-            .scan = ScanOrdered<Elements<In, T, Out>, O>,
-            .reduce_arrays = ReduceArraysOrdered<Elements<In, T>, O, In, Out>};
+    return FunctionsFor<Elements<In, T, Out>, O, In, Out>();
   }
 }
 

@@ -18,7 +18,6 @@
 #ifndef PREFIXD_KERNELS_CPU_SIMD_ORDERED_SCANS_H_
 #define PREFIXD_KERNELS_CPU_SIMD_ORDERED_SCANS_H_
 
-#include "kernels/cpu/simd/arrays.h"
 #include "kernels/cpu/simd/canonical.h"
 #include "kernels/cpu/simd/compensated.h"
 #include "kernels/cpu/simd/kernels.h"
@@ -317,25 +316,20 @@ void ReduceOrdered(const ScanPart& part, void* values) {
   part.reverse ? ReduceTiles<Items, O, true>(part, values) : ReduceTiles<Items, O, false>(part, values);
 }
 
-template <class Items, class O, class In, class Out>
-void ReduceArraysOrdered(const ScanPart& part, const PartArrays& arrays, const void* start, const void* empty) {
-  using T = typename Items::Element;
+// The value of an array of elements of In, behind `start`.
+template <class Items, class O, class In>
+typename Items::Element ReduceArray(ScanPart array, typename Items::Item start) {
   using Item = typename Items::Item;
   constexpr uint64_t kTiles = 64;
-  const Prefix<Item> before = PrefixOf<Item>(O::Load(BitsOf<T>(start)), O::kNeutral);
-  ReduceEach<In, Out>(
-      part, arrays, empty, [&](ScanPart array) __attribute__((always_inline)) {
-        Prefix<Item> prefix = before;
-        for (uint64_t left = array.num_items; left > 0; left -= array.num_items) {
-          Item values[kTiles];
-          array.num_items = left < kTiles * kTileItems ? left : kTiles * kTileItems;
-          ReduceTiles<Items, O, false>(array, values);
-          for (uint64_t done = 0; done < array.num_items; done += kTileItems)
-            AddTile<O>(&prefix, values[done / kTileItems]);
-          array.in = array.next = static_cast<const In*>(array.in) + array.num_items;
-        }
-        return static_cast<Out>(Canonical(Items::ResultOf(prefix.last)));
-      });
+  Prefix<Item> prefix = PrefixOf<Item>(start, O::kNeutral);
+  for (uint64_t left = array.num_items; left > 0; left -= array.num_items) {
+    Item values[kTiles];
+    array.num_items = left < kTiles * kTileItems ? left : kTiles * kTileItems;
+    ReduceTiles<Items, O, false>(array, values);
+    for (uint64_t done = 0; done < array.num_items; done += kTileItems) AddTile<O>(&prefix, values[done / kTileItems]);
+    array.in = array.next = static_cast<const In*>(array.in) + array.num_items;
+  }
+  return Canonical(Items::ResultOf(prefix.last));
 }
 
 template <class O, class Item>

@@ -1,4 +1,5 @@
 // Scan by a linear recurrence: each item is a step, and steps combine like elements.
+#include "kernels/cpu/simd/array_lanes.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/ordered_scans.h"
 #include "kernels/cpu/simd/step.h"
@@ -59,9 +60,20 @@ void Reduce(const ScanPart& part, void* values) {
                                : ReduceOrdered<Steps<T, false>, Follow<T>>(part, values);
 }
 
+template <class T, bool kHasCoefficients>
+void ScanArrays(const ScanPart& part, const PartArrays& arrays, const void* prefix) {
+  ScanArraysInLanes<LaneSteps<T, kHasCoefficients>, Follow<T>, T, T>(
+      part, arrays, prefix, ScanOrdered<Steps<T, kHasCoefficients>, Follow<T>>);
+}
+template <class T>
+void ScanArrays(const ScanPart& part, const PartArrays& arrays, const void* prefix) {
+  part.coefficients != nullptr ? ScanArrays<T, true>(part, arrays, prefix) : ScanArrays<T, false>(part, arrays, prefix);
+}
+
 template <class T>
 constexpr void SetRecurrence(RecurrenceTable* table) {
-  table->of[static_cast<int>(kDTypeOf<T>)] = {Reduce<T>, AddTiles<Follow<T>, Step<T>>, Scan<T>};
+  table->of[static_cast<int>(kDTypeOf<T>)] = {
+      .reduce = Reduce<T>, .add = AddTiles<Follow<T>, Step<T>>, .scan = Scan<T>, .scan_arrays = ScanArrays<T>};
 }
 
 constexpr RecurrenceTable MakeRecurrences() {

@@ -1,4 +1,5 @@
 // Sums in more precision than their elements': of f32 in f64, of f64 in pairs of a sum and its error.
+#include "kernels/cpu/simd/array_lanes.h"
 #include "kernels/cpu/simd/compensated.h"
 #include "kernels/cpu/simd/elements.h"
 #include "kernels/cpu/simd/float_operators.h"
@@ -11,15 +12,23 @@
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
 
-template <class Items, class O>
+template <class Items, class O, class In>
+void ScanArrays(const ScanPart& part, const PartArrays& arrays, const void* prefix) {
+  ScanArraysInLanes<LaneElements<double, O>, O, In, In>(part, arrays, prefix, ScanOrdered<Items, O>);
+}
+
+template <class Items, class O, class In>
 constexpr ScanFunctions FunctionsOf() {
-  return {ReduceOrdered<Items, O>, AddTiles<O, typename Items::Item>, ScanOrdered<Items, O>};
+  return {.reduce = ReduceOrdered<Items, O>,
+          .add = AddTiles<O, typename Items::Item>,
+          .scan = ScanOrdered<Items, O>,
+          .scan_arrays = ScanArrays<Items, O, In>};
 }
 
 constexpr WideSumTable MakeWideSums() {
   WideSumTable table = {};
-  table.of[static_cast<int>(DType::kF32)] = FunctionsOf<Elements<float, double, float>, Plus<double>>();
-  table.of[static_cast<int>(DType::kF64)] = FunctionsOf<LoadedElements<double, double, AddPairs>, AddPairs>();
+  table.of[static_cast<int>(DType::kF32)] = FunctionsOf<Elements<float, double, float>, Plus<double>, float>();
+  table.of[static_cast<int>(DType::kF64)] = FunctionsOf<LoadedElements<double, double, AddPairs>, AddPairs, double>();
   return table;
 }
 
