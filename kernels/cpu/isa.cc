@@ -4,12 +4,12 @@
 #include <cpuid.h>
 #endif
 
+#include "base/fatal.h"
 #include "base/status.h"
 
 namespace prefixd::cpu {
 
-// kernels/CMakeLists.txt compiles kernels/cpu/simd once for each.
-#if defined(__x86_64__)
+// kernels/CMakeLists.txt compiles kernels/cpu/simd once for each that this build has.
 namespace sse2 {
 extern const Kernels kKernels;
 }
@@ -19,36 +19,47 @@ extern const Kernels kKernels;
 namespace avx512 {
 extern const Kernels kKernels;
 }
-#elif defined(__aarch64__)
 namespace neon {
 extern const Kernels kKernels;
 }
-#endif
 
 namespace {
 
-#if defined(__x86_64__)
-// By its bit: clang 14 does not know its name.
-bool HasF16c() {
+#ifdef PREFIXD_HAS_avx2
+bool HasAvx2() {
+  // F16C by its bit: clang 14 does not know its name.
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+  const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+  return has_f16c && __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("avx2");
+}
+#endif
+
+#ifdef PREFIXD_HAS_avx512
+bool HasAvx512() {
+  return __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 #endif
 
 std::vector<Isa> Detect() {
-#if defined(__x86_64__)
-  std::vector<Isa> isas = {{"sse2", &sse2::kKernels}};
-  const bool has_bits = __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi");
-  if (!has_bits || !__builtin_cpu_supports("avx2") || !HasF16c()) return isas;
-  isas.push_back({"avx2", &avx2::kKernels});
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    isas.push_back({"avx512", &avx512::kKernels});
+  std::vector<Isa> isas;
+#ifdef PREFIXD_HAS_sse2
+  isas.push_back({"sse2", &sse2::kKernels});
+#endif
+#ifdef PREFIXD_HAS_avx2
+  if (HasAvx2()) isas.push_back({"avx2", &avx2::kKernels});
+#endif
+#ifdef PREFIXD_HAS_avx512
+  if (HasAvx512()) isas.push_back({"avx512", &avx512::kKernels});
+#endif
+#ifdef PREFIXD_HAS_neon
+  isas.push_back({"neon", &neon::kKernels});
+#endif
+  if (isas.empty()) {
+    Fatal("this build's loops are for a CPU with wider instructions: build it on this machine");
   }
   return isas;
-#else
-  return {{"neon", &neon::kKernels}};
-#endif
 }
 
 }  // namespace
