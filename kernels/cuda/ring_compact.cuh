@@ -5,12 +5,14 @@
 //              that it will replace have been selected, because the atomic takes as long as emptying these stages
 //   select     8 warps: find which elements of the stage are kept, as bits, and count them
 //   publish    one warp: publishes the tile's count, which other blocks wait for
-//   gather     8 warps: move the kept elements of the stage, without gaps, into the queue, and free the stage
+//   enter      one warp: waits until the queue has room for what is kept of the stage, and says where in it that goes
+//   gather     1 or 2 teams of 8 warps, which take the stages in turn: move the kept elements of the stage, without
+//              gaps, into the queue, and free the stage
 //   look back  one warp: finds where the tile's kept elements go
 //   store      2 or 4 warps, which take the stages in turn: move the kept elements from the queue to their place
 // So only kept elements wait for other blocks, not all that were loaded, and more loads can be in flight.
-// A tile is a ticket, and a ticket is two stages. A row is a run of 4 items in each lane, or for values of less than 4
-// bytes two runs of 16 bytes, which are neighbours.
+// A tile is a ticket, and a ticket is two stages. A row is a run of 4 items in each lane, or two narrow runs of 16
+// bytes, which are neighbours.
 // Bulk copies begin at multiples of 16 bytes. So where the array does not, its items are counted from the one before:
 // the first slots have none. The mask is shifted into place as it is read.
 // Traffic: reads n (and the mask; with a mask, the elements only if they are wanted), writes what is kept.
@@ -22,6 +24,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/cuda/async_copy.cuh"
+#include "kernels/cuda/glue.cuh"
 #include "kernels/cuda/look_back.cuh"
 #include "kernels/cuda/ring.cuh"
 #include "kernels/cuda/ring_compact_narrow.cuh"
@@ -33,41 +37,6 @@
 #include "kernels/cuda/warp_join.cuh"
 
 namespace prefixd::cuda {
-
-template <class T, Selector kSelector, bool kIndices>
-struct RingCompactShared {
-  using Shape = RingCompactShape<T, kSelector, kIndices>;
-  static constexpr int kStages = Shape::kStages;
-
-  struct NoSelectors {};
-  // The kept elements of a stage, as they lie in the queue.
-  struct QueuedStage {
-    uint32_t ticket;  // Or RingState::kEnd.
-    uint32_t begin;   // Where its first one is in the queue, modulo the queue's length.
-    uint32_t count;
-    uint32_t offset;  // Its first one's rank in the ticket.
-  };
-  struct QueuedTicket {
-    uint64_t slot;  // Where in the result the ticket's first kept element goes.
-    uint32_t ticket;
-  };
-
-  alignas(128) T items[kStages][Shape::kStageItems];
-  alignas(128) T queue[Shape::kQueueItems + Shape::kQueueMargin];
-  uint16_t places[kIndices ? Shape::kQueueItems : 1];  // Those of the items in the queue, in their stages.
-  alignas(128) unsigned char masks[Shape::kMasks][Shape::kMaskBytes + kBulkAlignment];
-  typename Shape::KeptBits kept[kStages][Shape::kRows][kWarpThreads];  // A bit for each of a lane's elements of a row.
-  typename Shape::RowCount row_counts[kStages][Shape::kRows];
-  QueuedStage stages[Shape::kQueueStages];
-  QueuedTicket tickets[Shape::kQueueTickets];
-  RingState<kStages> ring;
-  Barrier selected[kStages];
-  Barrier gathered[Shape::kQueueStages];
-  Barrier stored[Shape::kQueueStages];
-  Barrier published[Shape::kQueueTickets];
-  Barrier placed[Shape::kQueueTickets];
-  std::conditional_t<Shape::kHasNarrowRuns, PackSelectors<sizeof(T)>, NoSelectors> selectors;
-};
 
 template <class T, Selector kSelector, bool kIndices>
 class RingCompact {
@@ -92,10 +61,11 @@ class RingCompact {
       ticket = p_.states.TakeTile();
     }
     if (threadIdx.x == 0) {
-      s_.ring.Init(Shape::kGatherWarps + 1);  // The gather warps, and the publish warp.
+      s_.ring.Init(Shape::kTeamWarps + 2);  // A team of gather warps, the publish warp and the enter warp.
       for (int i = 0; i < kStages; ++i) s_.selected[i].Init(Shape::kSelectWarps * kWarpArrivals);
       for (int i = 0; i < Shape::kQueueStages; ++i) {
-        s_.gathered[i].Init(Shape::kGatherWarps * kWarpArrivals);
+        s_.entered[i].Init(kWarpArrivals);
+        s_.gathered[i].Init(Shape::kTeamWarps * kWarpArrivals);
         s_.stored[i].Init(kWarpArrivals);
       }
       for (int i = 0; i < Shape::kQueueTickets; ++i) {
@@ -106,6 +76,9 @@ class RingCompact {
     }
     if constexpr (Shape::kHasNarrowRuns) {
       for (uint32_t kept = threadIdx.x; kept < s_.selectors.kWays; kept += Shape::kThreads) s_.selectors.Set(kept);
+      if constexpr (kIndices) {
+        if (threadIdx.x < s_.place_selectors.kWays) s_.place_selectors.Set(threadIdx.x);
+      }
     }
     const uint32_t epoch = p_.states.Epoch();
     __syncthreads();
@@ -115,6 +88,8 @@ class RingCompact {
       Gather(warp - Shape::kSelectWarps);
     } else if (warp == Shape::kPublishWarp) {
       Publish(epoch);
+    } else if (warp == Shape::kEnterWarp) {
+      Enter();
     } else if (warp == Shape::kLookBackWarp) {
       LookBack(epoch);
     } else if (warp == Shape::kLoadWarp) {
@@ -128,7 +103,7 @@ class RingCompact {
   static constexpr int kStages = Shape::kStages;
   using Selection =
       std::conditional_t<Shape::kHasNarrowRuns, NarrowSelection<T, kSelector>, RunSelection<T, kSelector>>;
-  using Piece = std::conditional_t<Shape::kHasNarrowRuns, uint32_t, T>;  // A run is four.
+  using Piece = std::conditional_t<Shape::kHasNarrowRuns, uint32_t, BitsOf<T>>;  // A run is four.
 
   // Whether all of a stage's items exist, and all bytes of the words that their masks are in.
   __device__ bool IsWhole(uint64_t begin) const {
@@ -139,8 +114,9 @@ class RingCompact {
   using QueuePosition = RingPosition<Shape::kQueueStages>;
   using TicketPosition = RingPosition<Shape::kQueueTickets>;
 
+  __device__ bool WantsValues() const { return !kIndices || p_.values != nullptr; }
   // Whether the elements are read: for a mask, only where they are wanted.
-  __device__ bool NeedsItems() const { return !kIndices || kSelector == Selector::kPredicate || p_.values != nullptr; }
+  __device__ bool NeedsItems() const { return kSelector == Selector::kPredicate || WantsValues(); }
 
   // The words of a whole stage's mask. Its first item's is mask_offset_ bytes, or bits, into the first word.
   __device__ const uint8_t* MaskWords(uint64_t begin) const {
@@ -278,9 +254,9 @@ class RingCompact {
     if (LaneOfWarp() == 0) p_.states.Leave();
   }
 
-  // ---- Gather ----
-  __device__ void Gather(int warp) {
-    const int first_row = warp * Shape::kWarpRows;
+  // ---- Enter ----
+  // Waits until the queue has room for what is kept of a stage, and says where in it that goes.
+  __device__ void Enter() {
     QueuePosition queued;
     QueuePosition stored;     // The first stage in the queue that is not known to be stored.
     uint32_t num_queued = 0;  // In stages.
@@ -288,23 +264,44 @@ class RingCompact {
     uint32_t end = 0;    // The end of all that was queued so far, in items.
     uint32_t begin = 0;  // The first item that is still in the queue.
     uint32_t offset = 0;
-    // Waits until the queue has room, and enters the stage. The first warp does so for all.
-    const auto enqueue = [&](uint32_t ticket, uint32_t count) {
-      if (warp == 0) {
-        while (end + count - begin > Shape::kQueueItems || num_queued - num_stored == Shape::kQueueStages) {
-          s_.stored[stored.stage].Wait(stored.parity);
-          begin += s_.stages[stored.stage].count;
-          ++num_stored;
-          stored.Next();
-        }
-        __syncwarp();
-        if (LaneOfWarp() == 0) s_.stages[queued.stage] = {ticket, end, count, offset};
+    const auto enter = [&](uint32_t ticket, uint32_t count, uint16_t row_rank) {
+      while (end + count - begin > Shape::kQueueItems || num_queued - num_stored == Shape::kQueueStages) {
+        s_.stored[stored.stage].Wait(stored.parity);
+        begin += s_.stages[stored.stage].count;
+        ++num_stored;
+        stored.Next();
       }
-      SyncTeam<1, Shape::kGatherWarps * kWarpThreads>();
+      __syncwarp();
+      if (LaneOfWarp() == 0) s_.stages[queued.stage] = {ticket, end, count, offset};
+      if (LaneOfWarp() < Shape::kRows) s_.row_ranks[queued.stage][LaneOfWarp()] = row_rank;
+      ArriveAsWarp(s_.entered[queued.stage]);
+      queued.Next();
+      ++num_queued;
+      end += count;
+      offset += count;
     };
     ForEachStage<Shape>(s_.ring, [&](Position at, uint32_t ticket, int sub) {
       s_.selected[at.stage].Wait(at.parity);
       const uint32_t row_count = LaneOfWarp() < Shape::kRows ? s_.row_counts[at.stage][LaneOfWarp()] : 0;
+      ArriveAsWarp(s_.ring.freed[at.stage]);
+      const uint32_t up_to = WarpTrees<CountSum>(row_count);
+      if (sub == 0) offset = 0;
+      enter(ticket, ShuffleFrom(up_to, kWarpThreads - 1), static_cast<uint16_t>(up_to - row_count));
+    });
+    for (int i = 0; i < Shape::kStoreWarps; ++i) enter(RingState<kStages>::kEnd, 0, 0);
+  }
+
+  // ---- Gather ----
+  __device__ void Gather(int warp) {
+    const int team = warp / Shape::kTeamWarps;
+    const int first_row = warp % Shape::kTeamWarps * Shape::kWarpRows;
+    QueuePosition queued = {.stage = static_cast<uint32_t>(team)};
+    const auto leave_stage = [&] {
+      ArriveAsWarp(s_.gathered[queued.stage]);
+      for (int i = 0; i < Shape::kTeams; ++i) queued.Next();
+    };
+    const auto gather = [&](Position at, uint32_t /*ticket*/, int /*sub*/) {
+      s_.selected[at.stage].Wait(at.parity);
       uint32_t kept[Shape::kWarpRows];
       Piece runs[Shape::kWarpRows][Shape::kRowRuns][4];
 #pragma unroll
@@ -324,33 +321,24 @@ class RingCompact {
           PackRun(kept[row] >> Shape::kRunItems, s_.selectors, runs[row][1]);
         }
       }
-      const uint32_t count = WarpTotal<CountSum>(row_count);
-      uint32_t rank =
-          WarpTotal<CountSum>(LaneOfWarp() < first_row ? row_count : 0);  // The rank of the warp's first kept item.
-      // The counts of the rows up to each lane, its own included: kCountBits a row.
+      // The counts of the rows up to each lane: kCountBits a row.
       uint32_t counts = 0;
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) counts |= __popc(kept[row]) << Shape::kCountBits * row;
-      const uint32_t up_to = WarpTrees<CountSum>(counts);
-      const uint32_t rows = ShuffleFrom(up_to, kWarpThreads - 1);
-      const uint32_t before = up_to - counts;
-      if (sub == 0) offset = 0;
-      enqueue(ticket, count);
-      rank += end;
+      const uint32_t before = WarpTrees<CountSum>(counts) - counts;
+      s_.entered[queued.stage].Wait(queued.parity);
+      const uint32_t begin = s_.stages[queued.stage].begin;
 #pragma unroll
       for (int row = 0; row < Shape::kWarpRows; ++row) {
-        MoveKept(runs[row], kept[row], rank + CountOf(before, row), first_row + row);
-        rank += CountOf(rows, row);
+        const uint32_t rank = s_.row_ranks[queued.stage][first_row + row] + CountOf(before, row);
+        MoveKept(runs[row], kept[row], begin + rank, first_row + row);
       }
-      ArriveAsWarp(s_.gathered[queued.stage]);
-      queued.Next();
-      ++num_queued;
-      end += count;
-      offset += count;
-    });
-    for (int i = 0; i < Shape::kStoreWarps; ++i, queued.Next(), ++num_queued) {
-      enqueue(RingState<kStages>::kEnd, 0);
-      ArriveAsWarp(s_.gathered[queued.stage]);
+      leave_stage();
+    };
+    ForEachStage<Shape, Shape::kTeams>(s_.ring, gather, team);
+    for (int i = team; i < Shape::kStoreWarps; i += Shape::kTeams) {  // The ends of the store warps.
+      s_.entered[queued.stage].Wait(queued.parity);
+      leave_stage();
     }
   }
 
@@ -359,29 +347,58 @@ class RingCompact {
     return counts >> Shape::kCountBits * row & 0xffffffffu >> (32 - Shape::kCountBits);
   }
 
-  __device__ static uint32_t Bytes(uint32_t num_items) { return num_items * static_cast<uint32_t>(sizeof(T)); }
-
   // Moves the lane's kept items of a row to the queue, from its item `to` on, which counts on where the queue begins
-  // again. Narrow runs are packed.
+  // again, and their places beside them.
   __device__ void MoveKept(const Piece (&runs)[Shape::kRowRuns][4], uint32_t kept, uint32_t to, int row) {
     if constexpr (Shape::kHasNarrowRuns) {
-      auto* const s_ring = reinterpret_cast<unsigned char*>(s_.queue);
+      const uint32_t begin = to % Shape::kQueueItems;
       const uint32_t kept_of[2] = {Shape::FirstVisit(kept), kept >> Shape::kRunItems};
-      const uint32_t bytes_of[2] = {Bytes(__popc(kept_of[0])), Bytes(__popc(kept_of[1]))};
-      const uint32_t begin = Bytes(to % Shape::kQueueItems);
-      const uint32_t begin_of[2] = {Shape::BeginsWithSecond() ? begin + bytes_of[1] : begin,
-                                    Shape::BeginsWithSecond() ? begin : begin + bytes_of[0]};
+      const uint32_t begin_of[2] = {Shape::BeginsWithSecond() ? begin + __popc(kept_of[1]) : begin,
+                                    Shape::BeginsWithSecond() ? begin : begin + __popc(kept_of[0])};
+      if (WantsValues()) {
+        auto* const s_queue = reinterpret_cast<unsigned char*>(s_.queue);
 #pragma unroll
-      for (int i = 0; i < 2; ++i) StorePacked<sizeof(T)>(runs[i], kept_of[i], begin_of[i], s_ring);
-      CopyFromBehind<Shape::kQueueItems * sizeof(T)>(begin + bytes_of[0] + bytes_of[1], s_ring);
+        for (int i = 0; i < 2; ++i) {
+          StorePacked<sizeof(T)>(runs[i], kept_of[i], begin_of[i] * static_cast<uint32_t>(sizeof(T)), s_queue);
+        }
+      }
+      if constexpr (kIndices) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) StorePlaces(kept_of[i], begin_of[i], Shape::FirstItem(row, i));
+      }
+      const uint32_t end = begin + __popc(kept);
+      CopyFromBehind<Shape::kQueueItems>(end, s_.queue);
+      if constexpr (kIndices) CopyFromBehind<Shape::kQueueItems>(end, s_.places);
     } else {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        if ((kept >> i & 1) == 0) continue;
-        const uint32_t place = to++ % Shape::kQueueItems;
-        s_.queue[place] = runs[0][i];
-        if constexpr (kIndices) s_.places[place] = static_cast<uint16_t>(Shape::FirstItem(row, 0) + i);
+      for (uint32_t i = 0; i < 4; ++i) {
+        const uint32_t is_kept = kept >> i & 1;
+        const uint32_t at = to % Shape::kQueueItems;
+        const Piece item = runs[0][i];
+        if constexpr (kIndices) {  // The compiler would branch: a quarter slower.
+          StoreSharedIf(is_kept, SharedAddressOf(&s_.queue[at]), item);
+          StoreSharedIf(is_kept, SharedAddressOf(&s_.places[at]), static_cast<uint16_t>(Shape::FirstItem(row, 0) + i));
+        } else if (is_kept != 0) {
+          reinterpret_cast<Piece*>(s_.queue)[at] = item;
+        }
+        to += is_kept;
       }
+    }
+  }
+
+  // Stores the places of the kept items of a narrow run from place `begin` of the queue on. They are packed as items of
+  // two bytes, eight at once.
+  __device__ void StorePlaces(uint32_t kept, uint32_t begin, uint32_t first_place) {
+    constexpr uint32_t kBytes = sizeof(uint16_t);
+    auto* const s_places = reinterpret_cast<unsigned char*>(s_.places);
+#pragma unroll
+    for (int first = 0; first < Shape::kRunItems; first += 8) {
+      const uint32_t kept_here = kept >> first & 0xff;
+      const uint32_t two = (first_place + first) * 0x00010001u + 0x00010000u;
+      uint32_t words[4] = {two, two + 0x00020002u, two + 0x00040004u, two + 0x00060006u};
+      PackRun(kept_here, s_.place_selectors, words);
+      StorePacked<kBytes>(words, kept_here, begin * kBytes, s_places);
+      begin += __popc(kept_here);
     }
   }
 
@@ -397,14 +414,16 @@ class RingCompact {
         if (stage.ticket == RingState<kStages>::kEnd) return;
         s_.placed[ticket.stage].Wait(ticket.parity);
         const uint64_t slot = s_.tickets[ticket.stage].slot + stage.offset;
-        if (!kIndices || p_.values != nullptr) {
+        if (WantsValues()) {
           MoveFromRing<T, Shape::kQueueItems>(s_.queue, stage.begin, stage.count, p_.values + slot);
         }
         if constexpr (kIndices) {
           const uint64_t first_index = p_.first_item + Shape::StageBegin(stage.ticket, sub);
+          constexpr uint32_t kRing = Shape::kQueueItems;
           p_.indices_u32 != nullptr
-              ? StoreIndices(stage.begin, stage.count, static_cast<uint32_t>(first_index), p_.indices_u32 + slot)
-              : StoreIndices(stage.begin, stage.count, first_index, p_.indices_u64 + slot);
+              ? MoveIndicesFromRing<kRing>(s_.places, stage.begin, stage.count, static_cast<uint32_t>(first_index),
+                                           p_.indices_u32 + slot)
+              : MoveIndicesFromRing<kRing>(s_.places, stage.begin, stage.count, first_index, p_.indices_u64 + slot);
         }
         if (LaneOfWarp() == 0 && stage.ticket == p_.num_tiles - 1 && sub == Shape::kTicketStages - 1) {
           *p_.count = slot + stage.count;
@@ -421,25 +440,6 @@ class RingCompact {
     }
   }
 
-  // The indices of the `count` items from `begin` on of the queue.
-  template <class Index>
-  __device__ void StoreIndices(uint32_t begin, uint32_t count, Index first_index, Index* out) const {
-    constexpr int kUnroll = 8;
-    for (uint32_t base = 0; base < count; base += kUnroll * kWarpThreads) {
-      Index indices[kUnroll];
-#pragma unroll
-      for (int k = 0; k < kUnroll; ++k) {
-        const uint32_t rank = base + k * kWarpThreads + LaneOfWarp();
-        if (rank < count) indices[k] = first_index + s_.places[(begin + rank) % Shape::kQueueItems];
-      }
-#pragma unroll
-      for (int k = 0; k < kUnroll; ++k) {
-        const uint32_t rank = base + k * kWarpThreads + LaneOfWarp();
-        if (rank < count) out[rank] = indices[k];
-      }
-    }
-  }
-
   const CompactParams<T>& p_;
   Shared& s_;
   const uint32_t mask_offset_;
@@ -449,6 +449,7 @@ class RingCompact {
 template <class T, Selector kSelector, bool kIndices>
 __global__ void __launch_bounds__(RingCompactShape<T, kSelector, kIndices>::kThreads, 1)
     RingCompactKernel(const __grid_constant__ CompactParams<T> p) {
+  static_assert(sizeof(RingCompactShared<T, kSelector, kIndices>) <= kMaxRingBytes, "no block has more");
 #ifdef PREFIXD_HAS_BULK_COPY
   extern __shared__ __align__(128) std::byte s_memory[];
   RingCompact<T, kSelector, kIndices>(p, *reinterpret_cast<RingCompactShared<T, kSelector, kIndices>*>(s_memory)).Run();

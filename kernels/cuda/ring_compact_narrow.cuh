@@ -1,6 +1,6 @@
-// How the ring compact (ring_compact.cuh) selects and moves elements of 1 and 2 bytes, where no indices are wanted. A
-// lane has a run of 16 bytes, and works on its words of 4 bytes: one instruction for each element takes longer than
-// memory does.
+// How the ring compact (ring_compact.cuh) selects and moves elements of 1 and 2 bytes, and packs the places of those of
+// 1 byte. A lane has a run of 16 bytes, and works on its words of 4 bytes: one instruction for each element takes
+// longer than memory does.
 //
 // What is found for the items of a word is a flag for each, in the item's top bit; the word's other bits are zero.
 #ifndef PREFIXD_KERNELS_CUDA_RING_COMPACT_NARROW_CUH_
@@ -186,13 +186,6 @@ __device__ void StorePacked(const uint32_t (&packed)[4], uint32_t kept, uint32_t
     if (high_pair % 4 != 0 && low_pair < high_pair) store(high_pair - 2, static_cast<uint16_t>(tail));
     if (kept != 0 && high % 2 != 0) store(high - 1, static_cast<uint8_t>(__funnelshift_r(tail, 0, 8 * high - 8)));
   }
-}
-
-// Copies what the lane stored behind the ring, up to `end`, to where the ring begins.
-template <uint32_t kRingBytes>
-__device__ void CopyFromBehind(uint32_t end, unsigned char* s_ring) {
-#pragma unroll 1
-  for (uint32_t at = kRingBytes; at < end; ++at) s_ring[at - kRingBytes] = s_ring[at];
 }
 
 }  // namespace prefixd::cuda

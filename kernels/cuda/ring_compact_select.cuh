@@ -87,8 +87,8 @@ class NarrowSelection {
     }
   }
 
-  // Loads some other item in place of one that does not exist: so no load waits for a branch.
-  __device__ uint32_t LoadAndKeep(T* s_items, uint64_t begin, int first_item, bool /*needs_items*/) const {
+  // The same. Loads some other item in place of one that does not exist: so no load waits for a branch.
+  __device__ uint32_t LoadAndKeep(T* s_items, uint64_t begin, int first_item, bool needs_items) const {
     constexpr int kGroup = kSelector == Selector::kPredicate ? 8 : 4;  // Eight loads at a time, masks included.
     // From here on places count from `begin`. All are small, except that of the array's last item.
     const int first = static_cast<int>(begin < p_.skipped ? p_.skipped - begin : 0);
@@ -101,7 +101,7 @@ class NarrowSelection {
       for (int i = 0; i < kGroup; ++i) {
         const int place = first_item + group + i;
         const int loaded = min(max(place, first), last);
-        items[i] = p_.in[begin + loaded];
+        items[i] = needs_items ? p_.in[begin + loaded] : T();
         const bool is_kept = IsSelected<T, kSelector>(p_, items[i], begin + loaded - p_.skipped) != p_.invert;
         kept |= place == loaded && is_kept ? 1u << i << group : 0;
       }

@@ -1,8 +1,8 @@
-// The sizes of the ring compact (ring_compact.cuh) for each size of elements, and which of its warps have which role.
+// The sizes of the ring compact (ring_compact.cuh) for each size of elements, which of its warps have which role, and
+// its shared memory.
 #ifndef PREFIXD_KERNELS_CUDA_RING_COMPACT_SHAPE_CUH_
 #define PREFIXD_KERNELS_CUDA_RING_COMPACT_SHAPE_CUH_
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -13,39 +13,46 @@
 
 namespace prefixd::cuda {
 
-// Whether lanes work on whole words of items (ring_compact_narrow.cuh).
-template <class T, bool kIndices>
-inline constexpr bool kHasNarrowRunsOf = sizeof(T) < 4 && !kIndices;
-
-// The stages of elements of kItemBytes, and the masks of stages: a mask is needed only until its elements are selected,
-// so there are fewer. A stage has 32 rows at most, so that narrow elements have more and smaller ones.
-template <int kItemBytes, bool kHasByteMask, bool kHasNarrowRuns>
+// The stages of elements of kItemBytes, the masks of stages, and the queue: a power of two. A mask is needed only until
+// its elements are selected, so there are fewer. Elements of 1 byte have narrow runs (ring_compact_narrow.cuh), and
+// those of 2 bytes where no indices are wanted.
+template <int kItemBytes, bool kHasByteMask, bool kIndices>
 struct RingCompactSizes {
-  static constexpr int kStageBytes = kItemBytes >= 4 ? 16 * 1024 : 4096 * kItemBytes;
-  static constexpr int kStages = kItemBytes >= 4   ? 9 - kHasByteMask
-                                 : kItemBytes == 2 ? 16 - 4 * kHasByteMask
-                                                   : 24 - 6 * kHasByteMask;
-  static constexpr int kMasks = kItemBytes >= 4 ? 6 : kItemBytes == 2 ? 10 : 12;
+  static constexpr bool kHasNarrowRuns = false;
+  static constexpr int kStageBytes = 16 * 1024;
+  static constexpr int kStages = kHasByteMask || (kIndices && kItemBytes == 8) ? 8 : 9;
+  static constexpr int kMasks = 6;
+  static constexpr uint32_t kQueueItems = (kIndices && kItemBytes == 4 ? 32 : 64) * 1024 / kItemBytes;
 };
 
-// With narrow runs. Many rows share what a warp does once for a stage, but a byte mask leaves less room.
-template <int kItemBytes, bool kHasByteMask>
-struct RingCompactSizes<kItemBytes, kHasByteMask, true> {
-  static constexpr int kStageBytes = (kHasByteMask ? 8 : 16) * 1024;
-  static constexpr int kStages = !kHasByteMask ? 8 : kItemBytes == 2 ? 12 : 11;
-  static constexpr int kMasks = !kHasByteMask ? 6 : kItemBytes == 2 ? 10 : 7;
+// Many rows share what a warp does once for a stage, but a byte mask, or indices, leave less room.
+template <bool kHasByteMask, bool kIndices>
+struct RingCompactSizes<2, kHasByteMask, kIndices> {
+  static constexpr bool kHasNarrowRuns = !kIndices;
+  static constexpr int kStageBytes = (kHasByteMask || kIndices ? 8 : 16) * 1024;
+  static constexpr int kStages = kHasByteMask ? 12 : kIndices ? 16 : 8;
+  static constexpr int kMasks = kHasByteMask || kIndices ? 10 : 6;
+  static constexpr uint32_t kQueueItems = (kIndices ? 16 : 32) * 1024;
+};
+template <bool kHasByteMask, bool kIndices>
+struct RingCompactSizes<1, kHasByteMask, kIndices> {
+  static constexpr bool kHasNarrowRuns = true;
+  static constexpr int kStageBytes = (kHasByteMask || kIndices ? 8 : 16) * 1024;
+  static constexpr int kStages = kHasByteMask ? (kIndices ? 8 : 10) : kIndices ? 12 : 8;
+  static constexpr int kMasks = kHasByteMask ? (kIndices ? 5 : 8) : kIndices ? 10 : 6;
+  static constexpr uint32_t kQueueItems = (kIndices ? 32 : 64) * 1024;
 };
 
 // kIndices: whether indices are wanted, beside the values or without them.
 template <class T, Selector kSelector, bool kIndices,
-          class Sizes = RingCompactSizes<sizeof(T), kSelector == Selector::kByteMask, kHasNarrowRunsOf<T, kIndices>>>
+          class Sizes = RingCompactSizes<sizeof(T), kSelector == Selector::kByteMask, kIndices>>
 struct RingCompactShape : RingShape<T, Sizes::kStages, Sizes::kStageBytes> {
   using Base = RingShape<T, Sizes::kStages, Sizes::kStageBytes>;
   static constexpr bool kHasMask = kSelector != Selector::kPredicate;
   static constexpr int kMaskByteItems = kSelector == Selector::kBitMask ? 8 : 1;
   static constexpr int kMaskBytes = kHasMask ? Base::kStageItems / kMaskByteItems : 0;  // A stage's.
   static constexpr int kMasks = Sizes::kMasks;
-  static constexpr bool kHasNarrowRuns = kHasNarrowRunsOf<T, kIndices>;
+  static constexpr bool kHasNarrowRuns = Sizes::kHasNarrowRuns;
   static constexpr int kRunItems = kHasNarrowRuns ? kRunBytes / static_cast<int>(sizeof(T)) : 4;
   static constexpr int kRowRuns = kHasNarrowRuns ? 2 : 1;  // A lane's.
   static constexpr int kLaneItems = kRowRuns * kRunItems;  // A lane's of a row.
@@ -53,16 +60,21 @@ struct RingCompactShape : RingShape<T, Sizes::kStages, Sizes::kStageBytes> {
   static constexpr int kRows = Base::kStageItems / kRowItems;
 
   static constexpr int kSelectWarps = 8;
-  static constexpr int kGatherWarps = 8;
-  static constexpr int kWarpRows = kRows / 8;  // For select and gather alike.
-  static_assert(kWarpRows * kSelectWarps == kRows && kWarpRows * kGatherWarps == kRows);
+  // Narrow runs without indices have two teams of gather warps, which take the stages in turn: one is slower than
+  // memory.
+  static constexpr int kTeams = kHasNarrowRuns && !kIndices ? 2 : 1;
+  static constexpr int kTeamWarps = 8;
+  static constexpr int kGatherWarps = kTeams * kTeamWarps;
+  static constexpr int kWarpRows = kRows / 8;  // A warp's of a stage, for select and gather alike.
+  static_assert(kWarpRows * kSelectWarps == kRows && kWarpRows * kTeamWarps == kRows);
   static constexpr int kCountBits = kHasNarrowRuns ? 32 / kWarpRows : 8;  // A row's count, in a word for all.
   static_assert(kRows <= kWarpThreads && kWarpRows * kCountBits <= 32, "a lane a row; a word for all rows of a warp");
   static_assert(uint64_t{kRowItems} >> kCountBits == 0, "no carry from row to row");
   static constexpr int kStoreWarps = kIndices || kHasNarrowRuns ? 4 : 2;
   // Warps by role.
   static constexpr int kPublishWarp = kSelectWarps + kGatherWarps;
-  static constexpr int kLookBackWarp = kPublishWarp + 1;
+  static constexpr int kEnterWarp = kPublishWarp + 1;
+  static constexpr int kLookBackWarp = kEnterWarp + 1;
   static constexpr int kLoadWarp = kLookBackWarp + 1;
   static constexpr int kStoreWarp = kLoadWarp + 1;
   static constexpr int kThreads = (kStoreWarp + kStoreWarps) * kWarpThreads;
@@ -71,15 +83,17 @@ struct RingCompactShape : RingShape<T, Sizes::kStages, Sizes::kStageBytes> {
       std::conditional_t<(kLaneItems > 16), uint32_t, std::conditional_t<(kLaneItems > 8), uint16_t, uint8_t>>;
   using RowCount = std::conditional_t<(kRowItems > 255), uint16_t, uint8_t>;
 
-  // The queue holds kQueueItems items, a power of two, and at most kQueueStages stages, however few items they keep.
-  // Where indices are wanted, they share its memory.
-  static constexpr uint32_t kQueueItems =
-      kIndices ? std::min<uint32_t>(32 * 1024 / sizeof(T), 16 * 1024) : 64 * 1024 / sizeof(T);
+  // The queue holds kQueueItems items, and at most kQueueStages stages, however few items they keep. Where runs are
+  // narrow, a lane stores the items of a row without looking where the queue begins again.
+  static constexpr uint32_t kQueueItems = Sizes::kQueueItems;
   static constexpr uint32_t kQueueMargin = kHasNarrowRuns ? kLaneItems : 0;  // Items behind the queue.
   static constexpr int kQueueTickets = 8;
   static constexpr int kQueueStages = kQueueTickets * Base::kTicketStages;
   static_assert((kQueueItems & (kQueueItems - 1)) == 0 && kQueueItems >= Base::kStageItems);
   static_assert(kQueueStages % kStoreWarps == 0);
+  static_assert(Base::kTicketStages % kTeams == 0, "the ends of the store warps begin with the first team");
+  static_assert(Base::kStages % kTeams == 0, "each team has stages of its own");
+  static_assert(kThreads <= 1024 && kMasks <= Base::kStages && Base::kStageItems <= 1 << 16);
 
   static constexpr int kPacedLoads = 48 * 1024 / Base::kStageBytes;
 
@@ -105,6 +119,46 @@ struct RingCompactShape : RingShape<T, Sizes::kStages, Sizes::kStageBytes> {
   }
   // Those of the run that the lane visits first.
   static __device__ uint32_t FirstVisit(uint32_t kept) { return kept % (1u << kRunItems); }
+};
+
+// A block's shared memory.
+template <class T, Selector kSelector, bool kIndices>
+struct RingCompactShared {
+  using Shape = RingCompactShape<T, kSelector, kIndices>;
+  static constexpr int kStages = Shape::kStages;
+
+  struct NoSelectors {};
+  // The kept elements of a stage, as they lie in the queue.
+  struct QueuedStage {
+    uint32_t ticket;  // Or RingState::kEnd.
+    uint32_t begin;   // Where its first one is in the queue; counts on where the queue begins again.
+    uint32_t count;
+    uint32_t offset;  // Its first one's rank in the ticket.
+  };
+  struct QueuedTicket {
+    uint64_t slot;  // Where in the result the ticket's first kept element goes.
+    uint32_t ticket;
+  };
+
+  alignas(128) T items[kStages][Shape::kStageItems];
+  alignas(128) T queue[Shape::kQueueItems + Shape::kQueueMargin];
+  // The place in its stage of each item in the queue.
+  alignas(16) uint16_t places[kIndices ? Shape::kQueueItems + Shape::kQueueMargin : 1];
+  alignas(128) unsigned char masks[Shape::kMasks][Shape::kMaskBytes + kBulkAlignment];
+  typename Shape::KeptBits kept[kStages][Shape::kRows][kWarpThreads];  // A bit for each of a lane's elements of a row.
+  typename Shape::RowCount row_counts[kStages][Shape::kRows];
+  QueuedStage stages[Shape::kQueueStages];
+  uint16_t row_ranks[Shape::kQueueStages][Shape::kRows];  // The rank in its stage of each row's first kept element.
+  QueuedTicket tickets[Shape::kQueueTickets];
+  RingState<kStages> ring;
+  Barrier selected[kStages];
+  Barrier entered[Shape::kQueueStages];
+  Barrier gathered[Shape::kQueueStages];
+  Barrier stored[Shape::kQueueStages];
+  Barrier published[Shape::kQueueTickets];
+  Barrier placed[Shape::kQueueTickets];
+  std::conditional_t<Shape::kHasNarrowRuns, PackSelectors<sizeof(T)>, NoSelectors> selectors;
+  std::conditional_t<Shape::kHasNarrowRuns && kIndices, PackSelectors<sizeof(uint16_t)>, NoSelectors> place_selectors;
 };
 
 }  // namespace prefixd::cuda
