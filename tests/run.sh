@@ -29,12 +29,14 @@ for ((i = 0; i < ${#presets[@]}; ++i)); do
     trap 'kill "$building" 2>/dev/null' EXIT
   fi
   echo "== Testing $preset, after $SECONDS s"
-  ctest --preset "$preset" -j "$(($(nproc) + 1))"
+  ctest --preset "$preset" -j "$(($(nproc) + 1))" --label-exclude alone
   if [[ -n $next ]]; then
     echo "== Building $next, after $SECONDS s"
     renice -n 0 -p "$building" >/dev/null 2>&1 || true  # For what it starts from now on, where that is allowed.
     wait "$building" || { cat "build/$next/build.log" && exit 1; }
     trap - EXIT
   fi
+  echo "== Testing $preset, what floods, with nothing beside it, after $SECONDS s"
+  ctest --preset "$preset" --label-regex alone --no-tests=ignore
 done
 echo "== All tests passed: ${presets[*]}, after $SECONDS s"
