@@ -10,6 +10,7 @@
 #include "kernels/args/check.h"
 #include "kernels/cpu/any_prefix.h"
 #include "kernels/cpu/caches.h"
+#include "kernels/cpu/few_columns.h"
 #include "kernels/cpu/glue.h"
 
 namespace prefixd::cpu {
@@ -25,10 +26,21 @@ void ForStrips(uint64_t num_strips, uint64_t num_bytes, const RunStrip& run) {
   for (uint64_t strip = 0; strip < num_strips; ++strip) run(strip);
 }
 
+// Columns of a strip: StripColumns, or so many that all threads have as much to do.
+template <class Args>
+uint64_t EvenStripColumns(const Args& args, uint64_t num_bytes) {
+  const uint64_t most = StripColumns(args.dtype, args.output());
+  if (num_bytes < kMinParallelBytes) return most;
+  // Memory often brings two lines where one is asked for.
+  const uint64_t least = 2 * kLineBytes / SizeOf(args.dtype);
+  const uint64_t num_threads = Concurrency();
+  const uint64_t num_strips = NumParts(NumParts(args.num_arrays, most), num_threads) * num_threads;
+  return std::clamp(NumParts(NumParts(args.num_arrays, num_strips), least) * least, least, most);
+}
+
 // ---- Wide sums and recurrences -------------------------------------------------------------------------------------
 // Their items are made of several elements, or longer, and only the loops for arrays know them. A strip of columns goes
 // tile by tile through a buffer in the cache, where each column stands by itself.
-constexpr uint64_t kLineBytes = 64;
 
 // So many that a tile of them fills a part, but at least four lines of the cache, which memory brings sooner than one
 // by itself. No more than what stands before a row has room for.
@@ -158,6 +170,10 @@ Work RunColumnScan(const Kernels& kernels, const ScanArgs& args) {
   const uint64_t num_columns = args.num_arrays;
   const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
   const uint64_t num_bytes = args.num_items * num_columns * ItemBytes(args);
+  if (AreFewColumns(args)) {
+    ScanFewColumns(kernels, args);
+    return {.launches = 1, .num_bytes = num_bytes};
+  }
   if (args.IsWide() || args.op == Op::kLinearRecurrence) {
     ForTileStrips(args, num_bytes, [&](const Strip& strip) { ScanStrip(kernels, args, strip); });
     return {.launches = 1, .num_bytes = num_bytes};
@@ -167,7 +183,7 @@ Work RunColumnScan(const Kernels& kernels, const ScanArgs& args) {
   const Value start = ToAccumulator(args.init, args.output());
   const uint64_t first_row = args.reverse ? args.num_items - 1 : 0;
   const auto pitch = static_cast<int64_t>(num_columns);
-  const uint64_t strip_columns = StripColumns(args.dtype, args.output());
+  const uint64_t strip_columns = EvenStripColumns(args, num_bytes);
   // Rows of a strip that are shorter have next to no whole lines.
   constexpr uint64_t kMinStreamedBytes = 4 * kLineBytes;
   const bool stream = IsLargerThanCaches(num_bytes);
@@ -191,13 +207,17 @@ Work RunColumnReduce(const Kernels& kernels, const ReduceArgs& args) {
   const uint64_t num_columns = args.num_arrays;
   const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
   const uint64_t num_bytes = (args.num_items * in_bytes + out_bytes) * num_columns;
+  if (AreFewColumns(args)) {
+    ReduceFewColumns(kernels, args);
+    return {.launches = 1, .num_bytes = num_bytes};
+  }
   if (args.IsWide()) {
     ForTileStrips(args, num_bytes, [&](const Strip& strip) { ReduceWideStrip(kernels, args, strip); });
     return {.launches = 1, .num_bytes = num_bytes};
   }
   const auto reduce =
       kernels.columns->reduce[static_cast<int>(args.dtype)][static_cast<int>(args.output())][static_cast<int>(args.op)];
-  const uint64_t strip_columns = StripColumns(args.dtype, args.output());
+  const uint64_t strip_columns = EvenStripColumns(args, num_bytes);
   ForStrips(NumParts(num_columns, strip_columns), num_bytes, [&](uint64_t strip) {
     const uint64_t column = strip * strip_columns;
     reduce({.in = Advance(args.in, column * in_bytes),

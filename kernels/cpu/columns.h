@@ -9,9 +9,9 @@
 namespace prefixd::cpu {
 
 // Needs:   Validate(args) is OK; several arrays.
-// Cost:    reads n, writes n. As many cores as there are strips of kStripBytes in a row have something to do; of wide
-//          sums and recurrences strips are of 256 bytes where columns are tiles or longer, and are transposed in the
-//          cache.
+// Cost:    reads n, writes n; all cores. A core has a strip of columns, of two lines of the cache or more in a row, or of
+//          few_columns.h some rows. Strips of wide sums and recurrences are of 256 bytes where columns are tiles or
+//          longer, and are transposed in the cache.
 Work RunColumnScan(const Kernels& kernels, const ScanArgs& args);
 // Cost:    reads n, writes a value for each column. Cores as above. Needs: args.values, and items.
 Work RunColumnReduce(const Kernels& kernels, const ReduceArgs& args);

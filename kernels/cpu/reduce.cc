@@ -18,6 +18,14 @@ const void* ItemAt(const ReduceArgs& args, uint64_t item) {
 template <class T>
 using Values = absl::InlinedVector<T, 16>;
 
+// The values of tiles or parts, in their order, behind `start`.
+template <class T>
+T Fold(const ScanFunctions& functions, const void* values, uint64_t num_values, T start, T neutral) {
+  Prefix<T> prefix = PrefixOf(start, neutral);
+  functions.add(values, num_values, &prefix);
+  return prefix.last;
+}
+
 // The value of the array behind `start`.
 template <class T>
 T Combine(const Kernels& kernels, const ReduceArgs& args, T start, T neutral) {
@@ -32,29 +40,37 @@ T Combine(const Kernels& kernels, const ReduceArgs& args, T start, T neutral) {
     functions.reduce({.in = in, .out = nullptr, .num_items = PartItems(args.num_items, part_items, part), .next = in},
                      &values[first / value_items]);
   });
-  Prefix<T> prefix = PrefixOf(start, neutral);
-  functions.add(values.data(), values.size(), &prefix);
-  return prefix.last;
+  return Fold(functions, values.data(), values.size(), start, neutral);
 }
 
-// The state behind `state`, by an operator that keeps no positions, or of values alone.
-template <class T>
-ReduceState StateBehind(const Kernels& kernels, const ReduceArgs& args, const ReduceState& state) {
+// The state behind `state`, by an operator that keeps no positions, or of values alone. combine(start, neutral) is the
+// value of all items behind `start`.
+template <class T, class CombineItems>
+ReduceState StateBehind(const ReduceArgs& args, const ReduceState& state, const CombineItems& combine) {
   if constexpr (kIsFloating<T>) {
     if (args.op == Op::kLogAddExp) {
       const auto neutral = LogAddExpOf<T>::Load(Neutral(args.op, args.StateDType()).As<T>());
-      return StateOf(Settled(Combine(kernels, args, ScaledOf<T>(state), neutral)), state.position);
+      return StateOf(Settled(combine(ScaledOf<T>(state), neutral)), state.position);
     }
   }
   if (!args.IsWide()) {
-    const T value = Combine(kernels, args, state.value.As<T>(), Neutral(args.op, args.StateDType()).As<T>());
+    const T value = combine(state.value.As<T>(), Neutral(args.op, args.StateDType()).As<T>());
     return {Value::Of(Canonical(value)), state.position};
   }
   const auto start = state.value.As<double>();
-  if (args.dtype == DType::kF32) return {Value::Of(Canonical(Combine(kernels, args, start, -0.0))), state.position};
-  const Compensated<double> sum =
-      Settled(Combine<Compensated<double>>(kernels, args, {start, state.second}, CompensatedOf(-0.0)));
+  if (args.dtype == DType::kF32) return {Value::Of(Canonical(combine(start, -0.0))), state.position};
+  const Compensated<double> sum = Settled(combine(Compensated<double>{start, state.second}, CompensatedOf(-0.0)));
   return {Value::Of(sum.sum), state.position, sum.error};
+}
+
+// The value of all items behind args.init, by combine, as a result.
+template <class CombineItems>
+void PutValue(const ReduceArgs& args, const CombineItems& combine) {
+  ReduceState state;
+  VisitAccumulator(args.output(),
+                   [&](auto tag) { state = StateBehind<typename decltype(tag)::type>(args, StartOf(args), combine); });
+  const Value value = ResultOf(args.output(), args.op, args.precision, state);
+  std::memcpy(args.values, &value, SizeOf(args.output()));
 }
 
 // The state behind `state`, by an operator that keeps positions.
@@ -89,11 +105,12 @@ ReduceState FindExtremum(const Kernels& kernels, const ReduceArgs& args, const R
 }  // namespace
 
 void ReduceToValue(const Kernels& kernels, const ReduceArgs& args) {
-  ReduceState state;
-  VisitAccumulator(args.output(),
-                   [&](auto tag) { state = StateBehind<typename decltype(tag)::type>(kernels, args, StartOf(args)); });
-  const Value value = ResultOf(args.output(), args.op, args.precision, state);
-  std::memcpy(args.values, &value, SizeOf(args.output()));
+  PutValue(args, [&](auto start, auto neutral) { return Combine(kernels, args, start, neutral); });
+}
+
+void FoldToValue(const Kernels& kernels, const ReduceArgs& args, const void* values, uint64_t num_values) {
+  const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op, args.precision);
+  PutValue(args, [&](auto start, auto neutral) { return Fold(functions, values, num_values, start, neutral); });
 }
 
 Work RunReduce(const Kernels& kernels, const ReduceArgs& args) {
@@ -104,7 +121,8 @@ Work RunReduce(const Kernels& kernels, const ReduceArgs& args) {
       if constexpr (kIsExtremum<decltype(op)>) {
         *args.state_out = FindExtremum<T, decltype(op)>(kernels, args, state);
       } else {
-        *args.state_out = StateBehind<T>(kernels, args, state);
+        *args.state_out = StateBehind<T>(
+            args, state, [&](auto start, auto neutral) { return Combine(kernels, args, start, neutral); });
       }
     });
   });

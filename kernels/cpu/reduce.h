@@ -12,6 +12,9 @@ namespace prefixd::cpu {
 Work RunReduce(const Kernels& kernels, const ReduceArgs& args);
 // The same into args.values, without a position.
 void ReduceToValue(const Kernels& kernels, const ReduceArgs& args);
+// The same of items that ScanFunctions::reduce has made values of: of its tiles in their order, or where every order
+// gives the same bits of any parts. On this thread.
+void FoldToValue(const Kernels& kernels, const ReduceArgs& args, const void* values, uint64_t num_values);
 
 }  // namespace prefixd::cpu
 

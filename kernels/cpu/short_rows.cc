@@ -46,7 +46,7 @@ class Strips {
       rows = scratch;
     }
     kernels_.transposes->to_columns[static_cast<int>(dtype)](
-        {.in = rows, .out = columns, .num_rows = Padded(num_rows), .length = length_});
+        {.in = rows, .out = columns, .num_rows = Padded(num_rows), .length = length_, .pitch = Padded(num_rows)});
   }
 
  private:
@@ -81,7 +81,7 @@ void ScanRows(const Kernels& kernels, const ScanArgs& args, const Strips& strips
          .exclusive = args.kind == ScanKind::kExclusive,
          .start = &start.bits});
     kernels.transposes->to_rows[static_cast<int>(args.output())](
-        {.in = results, .out = out + done * length * out_bytes, .num_rows = padded, .length = length});
+        {.in = results, .out = out + done * length * out_bytes, .num_rows = padded, .length = length, .pitch = padded});
   }
   const uint64_t num_bytes = num_rows * length * out_bytes;
   void* const to = Advance(args.out, first_row * length * out_bytes);

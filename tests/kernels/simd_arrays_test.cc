@@ -144,18 +144,23 @@ TEST_P(SimdArraysTest, ShortRowsBecomeColumnsAndRowsAgain) {
     const DType dtype = std::vector{DType::kU8, DType::kI16, DType::kF32, DType::kF64}[Below(4)];
     const size_t size = SizeOf(dtype), block = BlockItems(size);
     const uint64_t length = 1 + Below(round % 2 == 0 ? 2 * block : 128), num_rows = kMaxBlockItems * (1 + Below(9));
+    const uint64_t pitch = num_rows + Below(2) * Below(100);
     const auto rows = Items(dtype, num_rows * length + block);
-    std::vector<unsigned char> columns((length + block - 1) / block * block * num_rows * size);
+    std::vector<unsigned char> columns((length + block - 1) / block * block * pitch * size, kGuard);
     GetParam().kernels->transposes->to_columns[static_cast<int>(dtype)](
-        {.in = rows.data(), .out = columns.data(), .num_rows = num_rows, .length = length});
+        {.in = rows.data(), .out = columns.data(), .num_rows = num_rows, .length = length, .pitch = pitch});
     for (uint64_t i = 0; i < num_rows * length; ++i) {
-      ASSERT_EQ(std::memcmp(&columns[(i % length * num_rows + i / length) * size], &rows[i * size], size), 0)
+      ASSERT_EQ(std::memcmp(&columns[(i % length * pitch + i / length) * size], &rows[i * size], size), 0)
           << Name(dtype) << ", " << num_rows << " rows of " << length << ", seed " << seed_;
     }
-    std::memset(columns.data() + num_rows * length * size, kGuard, columns.size() - num_rows * length * size);
+    for (uint64_t i = 0; i < length * pitch * size; ++i) {
+      if (i / size % pitch < num_rows) continue;
+      ASSERT_EQ(columns[i], kGuard) << "behind a column of " << Name(dtype) << ", seed " << seed_;
+    }
+    std::memset(columns.data() + pitch * length * size, kGuard, columns.size() - pitch * length * size);
     Results again((num_rows * length + block) * size, 0);
     GetParam().kernels->transposes->to_rows[static_cast<int>(dtype)](
-        {.in = columns.data(), .out = again.data(), .num_rows = num_rows, .length = length});
+        {.in = columns.data(), .out = again.data(), .num_rows = num_rows, .length = length, .pitch = pitch});
     ASSERT_EQ(std::memcmp(again.Take().data(), rows.data(), num_rows * length * size), 0)
         << Name(dtype) << ", " << num_rows << " rows of " << length << ", seed " << seed_;
   }

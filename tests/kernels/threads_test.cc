@@ -146,6 +146,55 @@ TEST_F(ThreadsTest, Reduce) {
   });
 }
 
+// Columns that are too few for threads of their own, which share the rows.
+TEST_F(ThreadsTest, ScanOfFewColumns) {
+  ForEveryCombination(Primitive::kScan, [&](DType dtype, DType out_dtype, Op op) {
+    ScanArgs args;
+    args.dtype = dtype;
+    args.out_dtype = out_dtype;
+    args.op = op;
+    if (Coin() && IsWideSum(dtype, out_dtype, op)) args.precision = Precision::kWide;
+    args.kind = Coin() ? ScanKind::kInclusive : ScanKind::kExclusive;
+    args.reverse = Coin();
+    args.num_arrays = 2 + Below(7);
+    args.order = BatchOrder::kInterleaved;
+    args.num_items = NumItems(std::max(SizeOf(dtype), SizeOf(out_dtype))) / args.num_arrays;
+    args.init = Neutral(op, out_dtype);
+    if (op == Op::kLinearRecurrence) args.coefficients = items_.data();
+    std::vector<std::byte> results(args.num_items * args.num_arrays * SizeOf(out_dtype)), none;
+    const bool in_place = dtype == out_dtype && Coin();
+    args.in = in_place ? results.data() : items_.data();
+    args.out = results.data();
+    Compare(StrCat("scan of ", args.num_arrays, " columns ", Name(dtype), " to ", Name(out_dtype), " ", Name(op),
+                   args.precision == Precision::kWide ? " wide" : "", " reverse ", args.reverse, " in place ", in_place,
+                   " ", Name(args.kind)),
+            &results, &none, [&] {
+              if (in_place) std::memcpy(results.data(), items_.data(), results.size());
+              return lane_->Scan(args);
+            });
+  });
+}
+
+TEST_F(ThreadsTest, ReduceOfFewColumns) {
+  ForEveryCombination(Primitive::kReduce, [&](DType dtype, DType out_dtype, Op op) {
+    ReduceArgs args;
+    args.dtype = dtype;
+    args.out_dtype = out_dtype;
+    args.op = op;
+    if (Coin() && IsWideSum(dtype, out_dtype, op)) args.precision = Precision::kWide;
+    args.num_arrays = 2 + Below(7);
+    args.order = BatchOrder::kInterleaved;
+    args.num_items = NumItems(SizeOf(dtype)) / args.num_arrays;
+    args.init = {Neutral(op, args.StateDType()), ReduceState::kNothing};
+    args.in = items_.data();
+    std::vector<std::byte> results(args.num_arrays * SizeOf(out_dtype)), none;
+    args.values = results.data();
+    Compare(StrCat("reduce of ", args.num_arrays, " columns ", Name(dtype), " to ", Name(out_dtype), " ", Name(op),
+                   args.precision == Precision::kWide ? " wide" : ""),
+            &results, &none, [&] { return lane_->Reduce(args); });
+  });
+}
+
 TEST_F(ThreadsTest, Compact) {
   ForEveryType([&](DType dtype) {
     for (const Selector selector : {Selector::kPredicate, Selector::kByteMask, Selector::kBitMask}) {

@@ -239,15 +239,16 @@ struct TransposePart {
 struct ShortRowsPart {
   const void* in;
   void* out;
-  uint64_t num_rows;  // A multiple of kMaxBlockItems, and the items from a row of the columns' matrix to the next.
+  uint64_t num_rows;  // A multiple of kMaxBlockItems.
   uint64_t length;
+  uint64_t pitch;  // Items from a column to the next, num_rows or more.
 };
 inline constexpr uint64_t kMaxBlockItems = 16;
 constexpr uint64_t BlockItems(size_t item_bytes) { return 16 / item_bytes; }
 
 struct TransposeTable {
   void (*of[kNumDTypes])(const TransposePart& part);
-  // in: num_rows * length items, and BlockItems more. out: num_rows * (length, up to a whole block) items.
+  // in: num_rows * length items, and BlockItems more. out: (length, up to a whole block) columns.
   void (*to_columns[kNumDTypes])(const ShortRowsPart& part);
   // in and out the other way round. Overwrites up to BlockItems behind the last row.
   void (*to_rows[kNumDTypes])(const ShortRowsPart& part);

@@ -185,7 +185,7 @@ void ToColumns(const ShortRowsPart& part) {
             blocks[i] = LoadBlocks<T, kWidth>(in + (row + i) * part.length + column, part.length);
           }
           TransposeVectors<T, kWidth>(blocks);
-          StoreVectors<T, kWidth>(blocks, out + column * part.num_rows + row, part.num_rows);
+          StoreVectors<T, kWidth>(blocks, out + column * part.pitch + row, part.pitch);
         }
       });
 }
@@ -202,7 +202,7 @@ void ToRows(const ShortRowsPart& part) {
         for (uint64_t column = end; column > 0;) {
           column -= kItems<T>;
           BlocksOf<T, kWidth> blocks[kItems<T>];
-          LoadVectors<T, kWidth>(in + column * part.num_rows + row, part.num_rows, blocks);
+          LoadVectors<T, kWidth>(in + column * part.pitch + row, part.pitch, blocks);
           TransposeVectors<T, kWidth>(blocks);
           StoreBlocks<T, kWidth>(blocks, out + row * part.length + column, part.length);
         }
