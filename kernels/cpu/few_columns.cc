@@ -1,12 +1,15 @@
 #include "kernels/cpu/few_columns.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "kernels/args/check.h"
 #include "kernels/cpu/any_prefix.h"
 #include "kernels/cpu/arrays.h"
@@ -17,7 +20,7 @@
 namespace prefixd::cpu {
 namespace {
 
-// Rows of more fill vectors, and take a tile of each column out of the second-level cache.
+// Longer rows are cut in strips.
 constexpr uint64_t kMaxRowBytes = 4 * kLineBytes;
 
 constexpr uint64_t RoundUp(uint64_t n, uint64_t unit) { return NumParts(n, unit) * unit; }
@@ -27,16 +30,38 @@ size_t LongerItemBytes(const Args& args) {
   return std::max(SizeOf(args.dtype), SizeOf(args.output()));
 }
 
+// Columns that go together: all, or where rows are longer than kMaxRowBytes those of one of nearly equal strips.
+template <class Args>
+uint64_t StripOf(const Args& args) {
+  const uint64_t most = kMaxRowBytes / LongerItemBytes(args);
+  const uint64_t even = NumParts(args.num_arrays, NumParts(args.num_arrays, most));
+  return std::min(RoundUp(even, BlockItems(SizeOf(args.dtype))), most);
+}
+
 // Rows of a part: as many tiles of each column as stay in the second-level cache, or one.
 template <class Args>
 uint64_t PartRows(const Args& args) {
-  const uint64_t tile_bytes = args.num_arrays * LongerItemBytes(args) * kTileItems;
+  const uint64_t tile_bytes = StripOf(args) * LongerItemBytes(args) * kTileItems;
   return std::max<uint64_t>(kPartBytes / tile_bytes, 1) * kTileItems;
+}
+
+// Threads for the parts of a strip. NumThreads counts in kPartBytes, and a part may have several of these.
+template <class Args>
+int ThreadsOf(const Args& args) {
+  const uint64_t num_bytes = args.num_items * StripOf(args) * LongerItemBytes(args);
+  const uint64_t num_parts = NumParts(args.num_items, PartRows(args));
+  return std::min(NumThreads(num_bytes / kPartBytes), static_cast<int>(std::min<uint64_t>(num_parts, INT_MAX)));
 }
 
 template <class Args>
 bool AreFew(const Args& args) {
-  return args.num_arrays <= kMaxRowBytes / LongerItemBytes(args) && args.num_items > PartRows(args);
+  if (args.num_items <= PartRows(args)) return false;
+  if (args.num_arrays * LongerItemBytes(args) <= kMaxRowBytes) return true;
+  // Where cores with a strip for themselves would be few, as columns.cc cuts strips, all have some rows of each strip.
+  // That takes a core three times as long: results go through the caches, and strips share lines.
+  constexpr uint64_t kWorthOfStrip = 4;
+  const uint64_t num_strips = NumParts(args.num_arrays * LongerItemBytes(args), kMinStripRowBytes);
+  return kWorthOfStrip * num_strips <= static_cast<uint64_t>(ThreadsOf(args));
 }
 
 // How many values ScanFunctions::reduce has of so many rows.
@@ -45,52 +70,62 @@ uint64_t NumValues(const Args& args, uint64_t num_rows) {
   return IsOrdered(args.output(), args.op) ? NumParts(num_rows, kTileItems) : 1;
 }
 
-// Some rows of a matrix, column by column.
+// Some rows of a strip, column by column, in memory that they keep.
 class Columns {
  public:
-  Columns(const Kernels& kernels, DType dtype, uint64_t num_rows, uint64_t num_columns)
+  // For up to max_rows.
+  Columns(const Kernels& kernels, DType dtype, uint64_t max_rows, uint64_t num_columns)
       : transposes_(*kernels.transposes),
         copy_streaming_(kernels.copy_streaming),
         dtype_(dtype),
         item_bytes_(SizeOf(dtype)),
-        num_rows_(num_rows),
         num_columns_(num_columns),
         // A power of two would put all columns into a few sets of the cache.
-        pitch_(RoundUp(num_rows, kMaxBlockItems) + kLineBytes / item_bytes_),
+        pitch_(RoundUp(max_rows, kMaxBlockItems) + kLineBytes / item_bytes_),
         items_(std::make_unique_for_overwrite<std::byte[]>(pitch_ * RoundUp(num_columns, BlockItems(item_bytes_)) *
                                                            item_bytes_)) {}
 
-  void Load(const void* rows) {
-    // The last rows come by way of a copy: blocks reach behind a row, where another thread may write.
-    const uint64_t first_copied =
-        num_rows_ < 2 * kMaxBlockItems ? 0 : num_rows_ / kMaxBlockItems * kMaxBlockItems - kMaxBlockItems;
-    const uint64_t strip_rows = StripRows(kFetchedBytes);
-    for (uint64_t row = 0; row < first_copied; row += strip_rows) {
-      ToColumns(Advance(rows, row * RowBytes()), row, std::min(strip_rows, first_copied - row));
+  // matrix_columns: from a row to the next.
+  void Load(const void* rows, uint64_t num_rows, uint64_t matrix_columns) {
+    alignas(16) std::byte copy[kFetchedBytes + kBlockBytes] = {};
+    const uint64_t pitch_bytes = matrix_columns * item_bytes_, strip_rows = StripRows(kFetchedBytes);
+    for (uint64_t row = 0; row < num_rows; row += strip_rows) {
+      const uint64_t count = std::min(strip_rows, num_rows - row);
+      const void* from = Advance(rows, row * pitch_bytes);
+      // Blocks reach behind a row, and behind the last ones another thread may write.
+      if (matrix_columns != num_columns_ || (num_rows - row - count) * RowBytes() < kBlockBytes) {
+        CopyRows(copy, RowBytes(), from, pitch_bytes, count);
+        from = copy;
+      }
+      transposes_.to_columns[static_cast<int>(dtype_)]({.in = from,
+                                                        .out = items_.get() + row * item_bytes_,
+                                                        .num_rows = RoundUp(count, kMaxBlockItems),
+                                                        .length = num_columns_,
+                                                        .pitch = pitch_});
     }
-    alignas(16) std::byte copy[2 * kMaxBlockItems * kMaxRowBytes + kBlockBytes] = {};
-    std::memcpy(copy, Advance(rows, first_copied * RowBytes()), (num_rows_ - first_copied) * RowBytes());
-    ToColumns(copy, first_copied, RoundUp(num_rows_ - first_copied, kMaxBlockItems));
   }
 
-  // stream: past the caches.
-  void Store(void* rows, bool stream) const {
+  // stream: past the caches, where the strip has whole rows.
+  void Store(void* rows, uint64_t num_rows, uint64_t matrix_columns, bool stream) const {
     alignas(kLineBytes) std::byte made[kPassingBytes + kBlockBytes];
-    const uint64_t strip_rows = StripRows(kPassingBytes);
-    for (uint64_t row = 0; row < num_rows_; row += strip_rows) {
-      const uint64_t count = std::min(strip_rows, num_rows_ - row), num_bytes = count * RowBytes();
+    const uint64_t pitch_bytes = matrix_columns * item_bytes_, strip_rows = StripRows(kPassingBytes);
+    for (uint64_t row = 0; row < num_rows; row += strip_rows) {
+      const uint64_t count = std::min(strip_rows, num_rows - row);
       transposes_.to_rows[static_cast<int>(dtype_)]({.in = items_.get() + row * item_bytes_,
                                                      .out = made,
                                                      .num_rows = RoundUp(count, kMaxBlockItems),
                                                      .length = num_columns_,
                                                      .pitch = pitch_});
-      void* const to = Advance(rows, row * RowBytes());
-      stream ? copy_streaming_(to, made, num_bytes) : static_cast<void>(std::memcpy(to, made, num_bytes));
+      void* const to = Advance(rows, row * pitch_bytes);
+      if (stream && matrix_columns == num_columns_) {
+        copy_streaming_(to, made, count * RowBytes());
+      } else {
+        CopyRows(to, pitch_bytes, made, RowBytes(), count);
+      }
     }
   }
 
   std::byte* Column(uint64_t column) { return items_.get() + column * pitch_ * item_bytes_; }
-  uint64_t num_rows() const { return num_rows_; }
 
  private:
   static constexpr uint64_t kBlockBytes = 16;
@@ -99,97 +134,153 @@ class Columns {
 
   uint64_t RowBytes() const { return num_columns_ * item_bytes_; }
   uint64_t StripRows(uint64_t num_bytes) const { return num_bytes / RowBytes() / kMaxBlockItems * kMaxBlockItems; }
-  void ToColumns(const void* rows, uint64_t row, uint64_t num_rows) {
-    transposes_.to_columns[static_cast<int>(dtype_)]({.in = rows,
-                                                      .out = items_.get() + row * item_bytes_,
-                                                      .num_rows = num_rows,
-                                                      .length = num_columns_,
-                                                      .pitch = pitch_});
+  void CopyRows(void* to, uint64_t to_pitch, const void* from, uint64_t from_pitch, uint64_t count) const {
+    if (to_pitch == from_pitch) {
+      std::memcpy(to, from, count * RowBytes());
+      return;
+    }
+    for (uint64_t row = 0; row < count; ++row) {
+      std::memcpy(Advance(to, row * to_pitch), Advance(from, row * from_pitch), RowBytes());
+    }
   }
 
   const TransposeTable& transposes_;
   void (*const copy_streaming_)(void* out, const void* in, size_t size_bytes);
   const DType dtype_;
   const size_t item_bytes_;
-  const uint64_t num_rows_;
   const uint64_t num_columns_;
   const uint64_t pitch_;
   std::unique_ptr<std::byte[]> items_;
 };
 
-// A scan down columns, part by part in its order.
+struct Strip {
+  uint64_t first_column;
+  uint64_t num_columns;
+};
+
+template <class Args, class Run>
+void ForStripsOf(const Args& args, const Run& run) {
+  for (uint64_t column = 0; column < args.num_arrays; column += StripOf(args)) {
+    run(Strip{column, std::min(StripOf(args), args.num_arrays - column)});
+  }
+}
+
+// A scan down the columns of a strip, part by part in its order.
 class ColumnsScan {
  public:
-  // A part that has been loaded, and the values of its columns.
+  using Prefixes = std::vector<AnyPrefix>;  // One for each column.
+
+  // What a thread needs for a part. All is made before the threads begin, for who waits for its turn would wait for
+  // ever for one that has not got its memory.
   struct Part {
+    uint64_t num_rows;
     Columns items;
     std::optional<Columns> coefficients;
+    std::optional<Columns> longer;  // Results that don't fit into the places of the items.
     std::unique_ptr<std::byte[]> values;
+    Prefixes before;
   };
-  using Prefixes = std::vector<AnyPrefix>;  // Of each column.
 
-  ColumnsScan(const Kernels& kernels, const ScanArgs& args)
-      : kernels_(kernels),
-        args_(args),
+  ColumnsScan(const Kernels& kernels, const ScanArgs& args, Strip strip)
+      : args_(args),
+        strip_(strip),
         functions_(kernels.Scan(args.dtype, args.output(), args.op, args.precision)),
         part_rows_(PartRows(args)),
-        stream_(args.in != args.out && IsLargerThanCaches(args.num_items * args.num_arrays * ItemBytes(args))) {}
+        num_parts_(NumParts(args.num_items, part_rows_)),
+        stream_(args.in != args.out && IsLargerThanCaches(args.num_items * args.num_arrays * ItemBytes(args))),
+        prefixes_(strip.num_columns, AnyPrefix::Before(args)) {
+    const auto columns = [&](DType dtype) { return Columns(kernels, dtype, part_rows_, strip.num_columns); };
+    for (int thread = 0; thread < ThreadsOf(args); ++thread) {
+      parts_.push_back({.num_rows = 0,
+                        .items = columns(args.dtype),
+                        .coefficients = {},
+                        .longer = {},
+                        .values = std::make_unique_for_overwrite<std::byte[]>(strip.num_columns * ValuesBytes()),
+                        .before = prefixes_});
+      if (args.coefficients != nullptr) parts_.back().coefficients.emplace(columns(args.dtype));
+      if (SizeOf(args.output()) != SizeOf(args.dtype)) parts_.back().longer.emplace(columns(args.output()));
+    }
+    for (Part& part : parts_) free_.push_back(&part);
+  }
 
-  uint64_t NumberOfParts() const { return NumParts(args_.num_items, part_rows_); }
-  Prefixes Start() const { return Prefixes(args_.num_arrays, AnyPrefix::Before(args_)); }
+  void Run() {
+    const auto reduce = [&](uint64_t index) {
+      Part* const part = Load(index);
+      if (index + 1 < num_parts_) Reduce(part);  // Nothing comes behind the last.
+      return part;
+    };
+    // What stands before a part is in prefixes_, and of one that waits in the part.
+    struct Nothing {
+    } nothing;
+    const auto add = [&](Part* part, Nothing* /*prefix*/) {
+      std::copy(prefixes_.begin(), prefixes_.end(), part->before.begin());
+      if (part->num_rows == part_rows_) Add(*part);
+    };
+    const auto finish = [&](uint64_t index, Nothing /*before*/, Part* part, uint64_t /*next*/) {
+      Finish(index, part, &part->before);
+    };
+    const auto whole = [&](uint64_t index, Nothing* /*prefix*/, uint64_t /*next*/) {
+      Finish(index, Load(index), &prefixes_);
+    };
+    Chain(static_cast<int>(parts_.size()), num_parts_, &nothing, reduce, add, finish, whole);
+  }
 
-  Part Load(uint64_t index) const {
-    Part part = {.items = ColumnsOf(args_.dtype, index), .coefficients = {}, .values = {}};
-    const uint64_t at = FirstRow(index) * args_.num_arrays * SizeOf(args_.dtype);
-    part.items.Load(Advance(args_.in, at));
-    if (args_.coefficients != nullptr) {
-      part.coefficients.emplace(ColumnsOf(args_.dtype, index));
-      part.coefficients->Load(Advance(args_.coefficients, at));
+ private:
+  Part* Load(uint64_t index) {
+    Part* part = nullptr;
+    {
+      const absl::MutexLock lock(&mutex_);
+      part = free_.back();  // There is one for each thread.
+      free_.pop_back();
+    }
+    part->num_rows = PartItems(args_.num_items, part_rows_, index);
+    const uint64_t at = PlaceOf(index) * SizeOf(args_.dtype);
+    part->items.Load(Advance(args_.in, at), part->num_rows, args_.num_arrays);
+    if (part->coefficients) {
+      part->coefficients->Load(Advance(args_.coefficients, at), part->num_rows, args_.num_arrays);
     }
     return part;
   }
 
   void Reduce(Part* part) const {
-    part->values = std::make_unique_for_overwrite<std::byte[]>(args_.num_arrays * ValuesBytes());
-    for (uint64_t column = 0; column < args_.num_arrays; ++column) {
+    for (uint64_t column = 0; column < strip_.num_columns; ++column) {
       functions_.reduce(At(*part, column, nullptr), ValuesOf(*part, column));
     }
   }
 
   // Needs: it was reduced, and is whole.
-  void Add(const Part& part, Prefixes* prefixes) const {
-    for (uint64_t column = 0; column < args_.num_arrays; ++column) {
-      functions_.add(ValuesOf(part, column), NumValues(args_, part_rows_), (*prefixes)[column].data());
+  void Add(const Part& part) {
+    for (uint64_t column = 0; column < strip_.num_columns; ++column) {
+      functions_.add(ValuesOf(part, column), NumValues(args_, part_rows_), prefixes_[column].data());
     }
   }
 
-  void Finish(uint64_t index, Part* part, Prefixes* prefixes) const {
-    const size_t out_bytes = SizeOf(args_.output());
-    std::optional<Columns> longer;
-    if (out_bytes != SizeOf(args_.dtype)) longer.emplace(ColumnsOf(args_.output(), index));
-    Columns& results = longer ? *longer : part->items;
-    for (uint64_t column = 0; column < args_.num_arrays; ++column) {
+  void Finish(uint64_t index, Part* part, Prefixes* prefixes) {
+    Columns& results = part->longer ? *part->longer : part->items;
+    for (uint64_t column = 0; column < strip_.num_columns; ++column) {
       functions_.scan(At(*part, column, results.Column(column)), (*prefixes)[column].data());
     }
-    results.Store(Advance(args_.out, FirstRow(index) * args_.num_arrays * out_bytes), stream_);
+    results.Store(Advance(args_.out, PlaceOf(index) * SizeOf(args_.output())), part->num_rows, args_.num_arrays,
+                  stream_);
+    const absl::MutexLock lock(&mutex_);
+    free_.push_back(part);
   }
 
- private:
-  uint64_t FirstRow(uint64_t index) const {
+  // The part's first item in the matrix.
+  uint64_t PlaceOf(uint64_t index) const {
     const uint64_t behind = index * part_rows_;
-    return args_.reverse ? args_.num_items - behind - PartItems(args_.num_items, part_rows_, index) : behind;
+    const uint64_t first_row =
+        args_.reverse ? args_.num_items - behind - PartItems(args_.num_items, part_rows_, index) : behind;
+    return first_row * args_.num_arrays + strip_.first_column;
   }
-  Columns ColumnsOf(DType dtype, uint64_t index) const {
-    return Columns(kernels_, dtype, PartItems(args_.num_items, part_rows_, index), args_.num_arrays);
-  }
-  // Of a column. The longest values are those of a recurrence of f64, a Step.
+  // For a column. The longest values are those of a recurrence of f64, a Step.
   uint64_t ValuesBytes() const { return NumValues(args_, part_rows_) * sizeof(Step<double>); }
   std::byte* ValuesOf(const Part& part, uint64_t column) const { return part.values.get() + column * ValuesBytes(); }
   ScanPart At(Part& part, uint64_t column, void* out) const {
     const std::byte* const in = part.items.Column(column);
     return {.in = in,
             .out = out,
-            .num_items = part.items.num_rows(),
+            .num_items = part.num_rows,
             .next = in,
             .reverse = args_.reverse,
             .exclusive = args_.kind == ScanKind::kExclusive,
@@ -197,11 +288,16 @@ class ColumnsScan {
             .coefficient = &args_.coefficient.bits};
   }
 
-  const Kernels& kernels_;
   const ScanArgs& args_;
+  const Strip strip_;
   const ScanFunctions& functions_;
   const uint64_t part_rows_;
+  const uint64_t num_parts_;
   const bool stream_;
+  Prefixes prefixes_;  // Owned by the part whose turn it is.
+  std::vector<Part> parts_;
+  absl::Mutex mutex_;
+  std::vector<Part*> free_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -210,49 +306,40 @@ bool AreFewColumns(const ScanArgs& args) { return AreFew(args); }
 bool AreFewColumns(const ReduceArgs& args) { return AreFew(args); }
 
 void ScanFewColumns(const Kernels& kernels, const ScanArgs& args) {
-  const ColumnsScan scan(kernels, args);
-  const uint64_t num_parts = scan.NumberOfParts();
-  ColumnsScan::Prefixes prefixes = scan.Start();
-  const auto reduce = [&](uint64_t index) {
-    ColumnsScan::Part part = scan.Load(index);
-    if (index + 1 < num_parts) scan.Reduce(&part);  // Nothing comes behind the last.
-    return part;
-  };
-  const auto add = [&](const ColumnsScan::Part& part, ColumnsScan::Prefixes* sum) {
-    if (part.values != nullptr) scan.Add(part, sum);
-  };
-  const auto finish = [&](uint64_t index, ColumnsScan::Prefixes before, ColumnsScan::Part& part, uint64_t /*next*/) {
-    scan.Finish(index, &part, &before);
-  };
-  const auto whole = [&](uint64_t index, ColumnsScan::Prefixes* before, uint64_t /*next*/) {
-    ColumnsScan::Part part = scan.Load(index);
-    scan.Finish(index, &part, before);
-  };
-  Chain(NumThreads(num_parts), num_parts, &prefixes, reduce, add, finish, whole);
+  ForStripsOf(args, [&](Strip strip) { ColumnsScan(kernels, args, strip).Run(); });
 }
 
 void ReduceFewColumns(const Kernels& kernels, const ReduceArgs& args) {
   const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op, args.precision);
   const uint64_t value_bytes = CarryBytes(args.output(), args.op, args.precision);
   const uint64_t part_rows = PartRows(args), num_parts = NumParts(args.num_items, part_rows);
-  // Values of the columns, one column after the other, each in the order of its parts.
+  // Values of a strip's columns, one column after the other, each in the order of its parts.
   const uint64_t num_values = IsOrdered(args.output(), args.op) ? NumParts(args.num_items, kTileItems) : num_parts;
-  const auto values = std::make_unique_for_overwrite<std::byte[]>(args.num_arrays * num_values * value_bytes);
-  ForParts(num_parts, [&](uint64_t part) {
-    Columns columns(kernels, args.dtype, PartItems(args.num_items, part_rows, part), args.num_arrays);
-    columns.Load(Advance(args.in, part * part_rows * args.num_arrays * SizeOf(args.dtype)));
-    for (uint64_t column = 0; column < args.num_arrays; ++column) {
-      const std::byte* const in = columns.Column(column);
-      const uint64_t at = column * num_values + part * NumValues(args, part_rows);
-      functions.reduce({.in = in, .out = nullptr, .num_items = columns.num_rows(), .next = in},
-                       values.get() + at * value_bytes);
+  const auto values = std::make_unique_for_overwrite<std::byte[]>(StripOf(args) * num_values * value_bytes);
+  ForStripsOf(args, [&](Strip strip) {
+    const auto reduce = [&](uint64_t part) {
+      const uint64_t num_rows = PartItems(args.num_items, part_rows, part);
+      const uint64_t at = part * part_rows * args.num_arrays + strip.first_column;
+      Columns columns(kernels, args.dtype, num_rows, strip.num_columns);
+      columns.Load(Advance(args.in, at * SizeOf(args.dtype)), num_rows, args.num_arrays);
+      for (uint64_t column = 0; column < strip.num_columns; ++column) {
+        const std::byte* const in = columns.Column(column);
+        const uint64_t value = column * num_values + part * NumValues(args, part_rows);
+        functions.reduce({.in = in, .out = nullptr, .num_items = num_rows, .next = in},
+                         values.get() + value * value_bytes);
+      }
+    };
+    if (ThreadsOf(args) > 1) {
+      ParallelFor(num_parts, reduce);
+    } else {
+      for (uint64_t part = 0; part < num_parts; ++part) reduce(part);
+    }
+    for (uint64_t column = 0; column < strip.num_columns; ++column) {
+      ReduceArgs one = args;
+      one.values = Advance(args.values, (strip.first_column + column) * SizeOf(args.output()));
+      FoldToValue(kernels, one, values.get() + column * num_values * value_bytes, num_values);
     }
   });
-  for (uint64_t column = 0; column < args.num_arrays; ++column) {
-    ReduceArgs one = args;
-    one.values = Advance(args.values, column * SizeOf(args.output()));
-    FoldToValue(kernels, one, values.get() + column * num_values * value_bytes, num_values);
-  }
 }
 
 }  // namespace prefixd::cpu

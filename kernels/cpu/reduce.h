@@ -12,8 +12,8 @@ namespace prefixd::cpu {
 Work RunReduce(const Kernels& kernels, const ReduceArgs& args);
 // The same into args.values, without a position.
 void ReduceToValue(const Kernels& kernels, const ReduceArgs& args);
-// The same of items that ScanFunctions::reduce has made values of: of its tiles in their order, or where every order
-// gives the same bits of any parts. On this thread.
+// The same, on this thread, from values that ScanFunctions::reduce gave: one for each tile, in order, or where the
+// order is free one for each part.
 void FoldToValue(const Kernels& kernels, const ReduceArgs& args, const void* values, uint64_t num_values);
 
 }  // namespace prefixd::cpu

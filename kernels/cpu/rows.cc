@@ -6,6 +6,7 @@
 
 #include "kernels/args/check.h"
 #include "kernels/cpu/arrays.h"
+#include "kernels/cpu/caches.h"
 #include "kernels/cpu/difference.h"
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/scan.h"
@@ -22,6 +23,16 @@ static_assert(kMinReducedBytes <= kMaxShortRowItems);
 // bits are converted for that.
 constexpr uint64_t MaxColumnItems(DType dtype) { return SizeOf(dtype) == 2 ? 32 : 7; }
 static_assert(MaxColumnItems(DType::kF16) <= kMaxShortRowItems);
+
+// The differences of the items at the edges, which have no neighbour in their row. out: those of the first row.
+void SubtractEdges(const Kernels& kernels, const DifferenceArgs& args, uint64_t first_row, uint64_t num_rows,
+                   void* out) {
+  const size_t size = SizeOf(args.dtype);
+  const uint64_t edge = args.reverse ? args.num_items - 1 : 0;
+  kernels.differences->of_edges[static_cast<int>(args.dtype)](
+      Advance(args.in, (first_row * args.num_items + edge) * size), Advance(out, edge * size), num_rows, args.num_items,
+      &args.init.bits);
+}
 
 }  // namespace
 
@@ -56,28 +67,44 @@ Work RunRowReduce(const Kernels& kernels, const ReduceArgs& args) {
   } else if (row_bytes <= kPartBytes) {
     ForArrays(args.num_arrays, kPartBytes / row_bytes,
               [&](uint64_t first_row, uint64_t num_rows) { ReduceArrays(kernels, args, first_row, num_rows); });
-  } else {  // Each on all cores.
-    for (uint64_t row = 0; row < args.num_arrays; ++row) ReduceToValue(kernels, ArrayOf(args, row));
+  } else {
+    ParallelFor(args.num_arrays, [&](uint64_t row) { ReduceToValue(kernels, ArrayOf(args, row)); });
   }
   return {.launches = 1, .num_bytes = args.num_arrays * (args.num_items * in_bytes + out_bytes)};
 }
 
-// The differences of all items as if they were one array; then those of the items at the edges, which have no
-// neighbour in their row.
+// The differences of all items as if they were one array, and then those at the edges: of short rows strip by strip,
+// while the strip is in the first-level cache.
 Work RunRowDifference(const Kernels& kernels, const DifferenceArgs& args) {
   if (args.num_items == 0) return {};
-  DifferenceArgs whole = args;
-  whole.num_items = args.num_items * args.num_arrays;
-  whole.num_arrays = 1;
-  const Work work = RunDifference(kernels, whole);
-  const uint64_t edge = args.reverse ? args.num_items - 1 : 0;
-  const uint64_t part_rows = std::max<uint64_t>(kPartBytes / SizeOf(args.dtype) / args.num_items, 1);
+  const uint64_t row_bytes = args.num_items * SizeOf(args.dtype);
+  const uint64_t part_rows = std::max<uint64_t>(kPartBytes / row_bytes, 1);
+  constexpr uint64_t kMinStripRows = 4;
+  const uint64_t strip_rows = kPassingBytes / row_bytes;
+  if (strip_rows < kMinStripRows) {
+    DifferenceArgs whole = args;
+    whole.num_items = args.num_items * args.num_arrays;
+    whole.num_arrays = 1;
+    RunDifference(kernels, whole);
+    ForArrays(args.num_arrays, part_rows, [&](uint64_t first_row, uint64_t num_rows) {
+      SubtractEdges(kernels, args, first_row, num_rows, Advance(args.out, first_row * row_bytes));
+    });
+    return {.launches = 1, .num_bytes = NumBytes(args)};
+  }
+  const bool stream = IsLargerThanCaches(NumBytes(args));
   ForArrays(args.num_arrays, part_rows, [&](uint64_t first_row, uint64_t num_rows) {
-    for (uint64_t row = first_row; row < first_row + num_rows; ++row) {
-      SubtractInit(kernels, args, row * args.num_items + edge);
+    alignas(kLineBytes) std::byte made[kPassingBytes];
+    for (const uint64_t end_row = first_row + num_rows; first_row < end_row; first_row += strip_rows) {
+      const uint64_t count = std::min(strip_rows, end_row - first_row), at = first_row * row_bytes;
+      void* const to = Advance(args.out, at);
+      void* const out = stream ? made : to;
+      kernels.differences->of[static_cast<int>(args.dtype)](Advance(args.in, at), out, count * args.num_items,
+                                                            &args.init.bits, args.reverse, /*stream=*/false);
+      SubtractEdges(kernels, args, first_row, count, out);
+      if (stream) kernels.copy_streaming(to, made, count * row_bytes);
     }
   });
-  return work;
+  return {.launches = 1, .num_bytes = NumBytes(args)};
 }
 
 }  // namespace prefixd::cpu

@@ -13,7 +13,7 @@ namespace prefixd::cpu {
 Work RunRowScan(const Kernels& kernels, const ScanArgs& args);
 // Cost:    reads n, writes a value for each row. Needs: args.values.
 Work RunRowReduce(const Kernels& kernels, const ReduceArgs& args);
-// Cost:    reads n, writes n, and the first item of each row once more.
+// Cost:    reads n, writes n. Short rows pass through the first-level cache.
 Work RunRowDifference(const Kernels& kernels, const DifferenceArgs& args);
 
 }  // namespace prefixd::cpu

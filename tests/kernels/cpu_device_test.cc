@@ -59,15 +59,17 @@ class CpuDeviceTest : public testing::Test {
 };
 
 // Matrices that no cache holds, with rows of whole lines, and not.
-TEST_F(CpuDeviceTest, ScansOfLargeMatrices) {
+TEST_F(CpuDeviceTest, ScansAndDifferencesOfLargeMatrices) {
   struct Matrix {
     size_t num_rows, num_columns;
   };
-  for (const auto& [num_rows, num_columns] : {Matrix{2100, 2048}, {1700, 2049}, {4, 900'000}, {17'000, 256}}) {
+  for (const auto& [num_rows, num_columns] :
+       {Matrix{2100, 2048}, {1700, 2049}, {4, 900'000}, {17'000, 256}, {1'400'003, 3}}) {
     std::vector<uint32_t> in(num_rows * num_columns);
     for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint32_t>(i * 2'654'435'761u);
     const Buffer memory = *lane_->Allocate(in.size() * sizeof(uint32_t));  // Begins with a line.
     const std::span out(reinterpret_cast<uint32_t*>(memory.data()), in.size());
+    std::vector<uint32_t> again(in.size());
     for (const bool by_rows : {true, false}) {
       for (const bool reverse : {false, true}) {
         std::ranges::fill(out, 7u);
@@ -87,6 +89,17 @@ TEST_F(CpuDeviceTest, ScansOfLargeMatrices) {
           const uint32_t before = is_first ? 5 : out[reverse ? i + back : i - back];
           ASSERT_EQ(out[i], before + in[i]) << "item " << i << " of " << num_rows << " rows of " << num_columns;
         }
+        ASSERT_TRUE(lane_
+                        ->Difference({.dtype = args.dtype,
+                                      .reverse = reverse,
+                                      .in = out.data(),
+                                      .out = again.data(),
+                                      .num_items = args.num_items,
+                                      .num_arrays = args.num_arrays,
+                                      .order = args.order,
+                                      .init = args.init})
+                        .ok());
+        ASSERT_TRUE(again == in) << num_rows << " rows of " << num_columns << (reverse ? " reverse" : "");
       }
     }
   }

@@ -57,9 +57,20 @@ void Difference(const void* items, void* results, uint64_t num_items, const void
   if (stream) FinishStreaming();
 }
 
+template <class T>
+void SubtractEdge(const void* items, void* results, uint64_t num_items, uint64_t pitch, const void* edge) {
+  const auto* const in = static_cast<const T*>(items);
+  auto* const out = static_cast<T*>(results);
+  T outside;
+  __builtin_memcpy(&outside, edge, sizeof(outside));
+  for (uint64_t i = 0; i < num_items; ++i) out[i * pitch] = Minus(in[i * pitch], outside);
+}
+
 constexpr DifferenceTable MakeDifferences() {
   DifferenceTable table = {};
-#define PREFIXD_SET(name, type) table.of[static_cast<int>(DType::name)] = Difference<Subtracts<type>>;
+#define PREFIXD_SET(name, type)                                          \
+  table.of[static_cast<int>(DType::name)] = Difference<Subtracts<type>>; \
+  table.of_edges[static_cast<int>(DType::name)] = SubtractEdge<Subtracts<type>>;
   PREFIXD_FOR_EACH_DTYPE(PREFIXD_SET)
 #undef PREFIXD_SET
   return table;

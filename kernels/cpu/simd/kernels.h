@@ -166,6 +166,8 @@ struct CompactTable {
 // out[i] = in[i] - in[i-1], where *edge stands before the first item; reversed: in[i] - in[i+1], *edge behind the last.
 struct DifferenceTable {
   void (*of[kNumDTypes])(const void* in, void* out, uint64_t num_items, const void* edge, bool reverse, bool stream);
+  // out[i] = in[i] - *edge of num_items items that are pitch items apart.
+  void (*of_edges[kNumDTypes])(const void* in, void* out, uint64_t num_items, uint64_t pitch, const void* edge);
 };
 
 // ---- The glue ------------------------------------------------------------------------------------------------------
