@@ -117,7 +117,7 @@ class Lane {
   // Cost:    reads and writes size_bytes; one launch.
   virtual absl::Status CopyOnDevice(void* d_dst, const void* d_src, size_t size_bytes, CopyTiming timing) = 0;
 
-  // Batches: num_arrays arrays of num_items each, in one launch. The arrays follow each other in every input and output
+  // Batches: num_arrays arrays of num_items each, in one call. The arrays follow each other in every input and output
   // (each bit mask begins at a byte), or, of a scan and a difference, are interleaved (BatchOrder): the rows or the
   // columns of a matrix. Each array has its own state_out or count, and the bits it would have alone.
 
@@ -127,8 +127,8 @@ class Lane {
   // Errors:  INVALID_ARGUMENT if (dtype, out_dtype, op) is not supported, or if in is out and the sizes differ;
   //          those of Device::Resolve and CheckLength; UNIMPLEMENTED for a batch if the algorithm takes only one array;
   //          INVALID_ARGUMENT for indices that scan.h does not allow.
-  // Cost:    reads n, writes n; the default takes one launch, of segments up to three. The bits follow
-  //          kernels/NUMERICS.md if FollowsNumerics. With indices: extrema.h.
+  // Cost:    reads n, writes n; one launch by default, of segments and few columns up to three, of long rows one each.
+  //          The bits follow kernels/NUMERICS.md if FollowsNumerics. With indices: extrema.h.
   // Example: [3,1,2,4], sum, carry_in 10 -> [13,14,16,20], carry_out 20; [200,100] of u8, sum, out u32 -> [200,300];
   //          [3,1,2,1], min -> [3,1,1,1], indices [0,1,1,1], or with last_index [0,1,1,3]
   virtual absl::Status Scan(const ScanArgs& args) = 0;

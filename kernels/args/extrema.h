@@ -6,8 +6,8 @@
 //   extrema 3  1  1  1   by min               last   0  1  0  3     (where the element is the extremum)
 //
 // Cost of the three: reads n elements and writes n extrema; reads these, and for some forms the elements again, and
-// writes n marks; reads the marks and writes n indices. Three launches, of segments up to eight, and one more for a
-// carry.
+// writes n marks; reads the marks and writes n indices. Three launches, and more where a scan takes more than one;
+// and one for a carry.
 #ifndef PREFIXD_KERNELS_ARGS_EXTREMA_H_
 #define PREFIXD_KERNELS_ARGS_EXTREMA_H_
 

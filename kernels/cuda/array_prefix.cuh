@@ -43,8 +43,11 @@ class ArrayPrefix {
   using Item = typename Operator::Item;
 
   ArrayPrefix() = default;
-  __device__ ArrayPrefix(Item start, Item neutral) : neutral_(neutral), groups_(start) {
-    tiles_.tree = leaves_.tree = neutral;
+  __device__ ArrayPrefix(Item start, Item neutral) : ArrayPrefix(start, neutral, neutral) {}
+  // For no more than a tile, behind whole groups and the tree of whole tiles.
+  __device__ ArrayPrefix(Item groups, Item tiles, Item neutral) : neutral_(neutral), groups_(groups) {
+    tiles_.tree = tiles;
+    leaves_.tree = neutral;
   }
   // The value of the array up to what of the next leaf has the value in_leaf.
   __device__ Item With(Item in_leaf) const {
@@ -82,6 +85,7 @@ class ArrayPrefix<Operator, true> {
 
   ArrayPrefix() = default;
   __device__ ArrayPrefix(Item start, Item /*neutral*/) : value_(start) {}
+  __device__ ArrayPrefix(Item groups, Item tiles, Item /*neutral*/) : value_(Operator::Combine(groups, tiles)) {}
   __device__ Item With(Item item) const { return Operator::Combine(value_, item); }
   __device__ void Add(uint64_t /*index*/, Item item) { value_ = Operator::Combine(value_, item); }
 

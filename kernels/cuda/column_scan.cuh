@@ -3,23 +3,34 @@
 // A thread has a column, or a few that stand side by side, and walks down; neighbouring threads have neighbouring
 // columns, so a warp's accesses are those of a copy. The items of many rows are on their way meanwhile (cp.async), into
 // words of shared memory that no other thread reads: nobody waits for anybody. What stands before a row is in
-// registers. Traffic: reads n, writes n. One launch. In place: an item is loaded before it is written, and by the same
-// thread. Cost:    at the speed of a copy where there are some ten thousand columns; with few, most of the card has no
-// work.
+// registers.
+// Traffic: reads n, writes n. One launch. In place: an item is loaded before it is written, and by the same thread.
+// Cost:    at the speed of a copy where there are some ten thousand columns. Few long ones are cut in tiles:
+//          column_tiles.cuh.
 #ifndef PREFIXD_KERNELS_CUDA_COLUMN_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_COLUMN_SCAN_CUH_
 
 #include <cuda_pipeline.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/association.h"
 #include "kernels/cuda/array_prefix.cuh"
 #include "kernels/cuda/async_copy.cuh"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/operators.cuh"
+#include "kernels/cuda/tile_io.cuh"
 
 namespace prefixd::cuda {
+
+// What stands before a tile of a column.
+template <class Item>
+struct ColumnTileStart {
+  Item groups;  // The value of whole groups,
+  Item tiles;   // the tree of whole tiles behind them,
+  Item last;    // and the value of all.
+};
 
 template <class In, class Out>
 struct ColumnScanParams {
@@ -31,6 +42,8 @@ struct ColumnScanParams {
   Out init;
   Out neutral;
   bool exclusive;
+  // ColumnTileStart of each column, tile by tile: a thread has a tile. Null: it has whole columns.
+  const void* tile_starts = nullptr;
 };
 
 // A matrix of some thousand columns, of elements of four bytes and more, has threads for a part of the card. So blocks
@@ -49,6 +62,10 @@ class ColumnPrefix {
 
   ColumnPrefix() = default;
   __device__ ColumnPrefix(Item start, Item neutral) : neutral_(neutral), leaves_(start, neutral) {
+    runs_.tree = neutral;
+  }
+  __device__ ColumnPrefix(const ColumnTileStart<Item>& start, Item neutral)
+      : neutral_(neutral), leaves_(start.groups, start.tiles, neutral) {
     runs_.tree = neutral;
   }
   // The value of the rows so far, of which the last ones are an open run.
@@ -72,6 +89,8 @@ template <class Operator>
 class ColumnPrefix<Operator, true> : public ArrayPrefix<Operator> {
  public:
   using ArrayPrefix<Operator>::ArrayPrefix;
+  __device__ ColumnPrefix(const ColumnTileStart<typename Operator::Item>& start, typename Operator::Item neutral)
+      : ArrayPrefix<Operator>(start.groups, start.tiles, neutral) {}
   __device__ void Add(uint64_t index, uint32_t /*low*/, typename Operator::Item slot) {
     ArrayPrefix<Operator>::Add(index, slot);
   }
@@ -178,7 +197,7 @@ __device__ void WalkDown(Ring ring, const unsigned char* in, int64_t pitch, uint
   }
 }
 
-// The columns of a thread, from the first row to the last.
+// The columns of a thread, from the first row to the last, or a tile of them.
 template <class In, class Out, Op kOp, bool kExclusive, int kWidth>
 class ColumnScan {
  public:
@@ -187,16 +206,19 @@ class ColumnScan {
   using Elements = ColumnItems<In, kWidth>;
   using Results = ColumnItems<Out, kWidth>;
 
-  __device__ ColumnScan(const ColumnScanParams<In, Out>& p, uint64_t column)
-      : in_(reinterpret_cast<const unsigned char*>(p.in + column)),
-        out_(reinterpret_cast<unsigned char*>(p.out + column)),
-        in_pitch_(p.pitch * static_cast<int64_t>(sizeof(In))),
-        out_pitch_(p.pitch * static_cast<int64_t>(sizeof(Out))) {
-    const Item start = Operator::Load(p.init);
+  __device__ ColumnScan(const ColumnScanParams<In, Out>& p, uint64_t tile, uint64_t column)
+      : in_pitch_(p.pitch * static_cast<int64_t>(sizeof(In))), out_pitch_(p.pitch * static_cast<int64_t>(sizeof(Out))) {
+    const int64_t first = static_cast<int64_t>(tile * kTileItems) * p.pitch + static_cast<int64_t>(column);
+    in_ = reinterpret_cast<const unsigned char*>(p.in + first);
+    out_ = reinterpret_cast<unsigned char*>(p.out + first);
+    const Item start = Operator::Load(p.init), neutral = Operator::Load(p.neutral);
+    const auto* const starts = static_cast<const ColumnTileStart<Item>*>(p.tile_starts);
 #pragma unroll
     for (int c = 0; c < kWidth; ++c) {
-      prefixes_[c] = ColumnPrefix<Operator>(start, Operator::Load(p.neutral));
-      last_.items[c] = Operator::Store(start);
+      const ColumnTileStart<Item> before =
+          starts != nullptr ? starts[tile * p.num_columns + column + c] : ColumnTileStart<Item>{start, neutral, start};
+      prefixes_[c] = ColumnPrefix<Operator>(before, neutral);
+      last_.items[c] = Operator::Store(before.last);
     }
   }
 
@@ -225,7 +247,7 @@ class ColumnScan {
     out_ += out_pitch_;
   }
 
-  const unsigned char* const in_;
+  const unsigned char* in_;
   unsigned char* out_;
   const int64_t in_pitch_;
   const int64_t out_pitch_;
@@ -239,17 +261,28 @@ __global__ void __launch_bounds__(kColumnThreads<ColumnItems<In, kWidth>>)
     ColumnScanKernel(const ColumnScanParams<In, Out> p) {
   extern __shared__ __align__(16) unsigned char s_column_items[];
   auto* const s_items = reinterpret_cast<ColumnItems<In, kWidth>*>(s_column_items);
-  const uint64_t column = (uint64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kWidth;
-  if (column >= p.num_columns) return;
-  p.exclusive ? ColumnScan<In, Out, kOp, true, kWidth>(p, column).Run(p.num_rows, s_items)
-              : ColumnScan<In, Out, kOp, false, kWidth>(p, column).Run(p.num_rows, s_items);
+  const uint64_t thread = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const uint64_t width = p.num_columns / kWidth;  // Threads for a row.
+  uint64_t tile = 0, column = thread * kWidth, num_rows = p.num_rows;
+  if (p.tile_starts != nullptr) {
+    tile = thread / width;
+    column = (thread - tile * width) * kWidth;
+    if (tile * kTileItems >= p.num_rows) return;
+    num_rows = NumValid(p.num_rows, tile * kTileItems);
+  } else if (thread >= width) {
+    return;
+  }
+  p.exclusive ? ColumnScan<In, Out, kOp, true, kWidth>(p, tile, column).Run(num_rows, s_items)
+              : ColumnScan<In, Out, kOp, false, kWidth>(p, tile, column).Run(num_rows, s_items);
 }
 
+// A thread for each kWidth columns, or for each tile of them.
 template <class In, class Out, Op kOp, int kWidth>
-cudaError_t LaunchColumnsOf(const ColumnScanParams<In, Out>& params, LaunchContext* context) {
+cudaError_t LaunchColumnsOf(const ColumnScanParams<In, Out>& params, uint64_t num_tiles, LaunchContext* context) {
   using Ring = ColumnRing<ColumnItems<In, kWidth>>;
-  constexpr uint64_t kBlockColumns = Ring::kThreads * kWidth;
-  const auto num_blocks = static_cast<uint32_t>((params.num_columns + kBlockColumns - 1) / kBlockColumns);
+  uint32_t num_blocks = 0;
+  const cudaError_t error = CountTiles(params.num_columns / kWidth * num_tiles, Ring::kThreads, &num_blocks);
+  if (error != cudaSuccess) return error;
   return Launch(ColumnScanKernel<In, Out, kOp, kWidth>, num_blocks, Ring::kThreads, context->stream, params,
                 Ring::kSharedBytes);
 }
@@ -272,17 +305,25 @@ ColumnScanParams<In, Out> ColumnParamsOf(const ScanArgs& args) {
           .exclusive = args.kind == ScanKind::kExclusive};
 }
 
-template <class In, class Out, Op kOp>
-cudaError_t LaunchColumnScan(const ScanArgs& args, LaunchContext* context) {
-  if (args.num_items == 0) return cudaSuccess;
-  const auto params = ColumnParamsOf<In, Out, kOp>(args);
+// Calls launch(width) with how many columns a thread has.
+template <class In, class Out, class LaunchWidth>
+cudaError_t WithColumnWidth(const ScanArgs& args, LaunchWidth launch) {
   constexpr int kWidth = 8 / sizeof(In);
   if constexpr (sizeof(In) == sizeof(Out) && kWidth > 1) {
     const bool aligned =
         reinterpret_cast<uintptr_t>(args.in) % 8 == 0 && reinterpret_cast<uintptr_t>(args.out) % 8 == 0;
-    if (aligned && args.num_arrays % kWidth == 0) return LaunchColumnsOf<In, Out, kOp, kWidth>(params, context);
+    if (aligned && args.num_arrays % kWidth == 0) return launch(std::integral_constant<int, kWidth>());
   }
-  return LaunchColumnsOf<In, Out, kOp, 1>(params, context);
+  return launch(std::integral_constant<int, 1>());
+}
+
+template <class In, class Out, Op kOp>
+cudaError_t LaunchColumnScan(const ScanArgs& args, LaunchContext* context) {
+  if (args.num_items == 0) return cudaSuccess;
+  return WithColumnWidth<In, Out>(args, [&](auto width) {
+    return LaunchColumnsOf<In, Out, kOp, decltype(width)::value>(ColumnParamsOf<In, Out, kOp>(args), /*num_tiles=*/1,
+                                                                 context);
+  });
 }
 
 }  // namespace prefixd::cuda

@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/association.h"
 #include "kernels/device.h"
 
 namespace prefixd::cuda {
@@ -134,8 +135,39 @@ inline bool RingScansSegments(const ScanArgs& args, const LaunchContext& context
          IsBulkAligned(args.in) && IsBulkAligned(args.out) && IsBulkAligned(args.offsets) &&
          context.bulk_shared_bytes >= kRingSegmentBytes;
 }
-// Kernels that a call enqueues: of segments several, of which some find nothing to do.
+// Whether rows are so long that each is scanned by a launch of its own, as an array by itself: the ring is faster then,
+// though it begins and ends once for each. What segment_scan.cuh does with reverse rows, and ring_segment_scan.cuh with
+// bytes, is slower; and a recurrence has nothing else but a block for each row.
+inline bool AreLongRows(const ScanArgs& args, const LaunchContext& context) {
+  if (args.num_arrays < 2 || args.offsets != nullptr || args.order != BatchOrder::kOneByOne ||
+      context.bulk_shared_bytes < kRingSegmentBytes) {
+    return false;
+  }
+  constexpr uint64_t kFewRows = 32;
+  const bool is_recurrence = args.op == Op::kLinearRecurrence;
+  const bool has_slow_segments = args.reverse || SizeOf(args.output()) == 1;
+  const uint64_t min_mebibytes = is_recurrence && args.num_arrays <= kFewRows ? 1 : has_slow_segments ? 16 : 32;
+  return args.num_items * SizeOf(args.output()) >= min_mebibytes << 20;
+}
+// Calls launch(row) with each, until one fails.
+template <class LaunchRow>
+cudaError_t ForRows(const ScanArgs& args, LaunchRow launch) {
+  for (uint64_t row = 0; row < args.num_arrays; ++row) {
+    if (const cudaError_t error = launch(ArrayOf(args, row)); error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+// Whether column_tiles.cuh scans these columns. Rows that are longer have a thread for each eight bytes, and keep the
+// card busy with whole columns.
+inline bool AreColumnTiles(const ScanArgs& args) {
+  constexpr uint64_t kMaxRowBytes = uint64_t{32} << 10;
+  return args.num_arrays > 1 && args.order == BatchOrder::kInterleaved && args.op != Op::kLinearRecurrence &&
+         args.num_arrays < kMaxRowBytes / SizeOf(args.dtype) && args.num_items > 2 * kTileItems;
+}
+// Kernels that a call enqueues. Those for segments are several, of which some find nothing to do.
 inline uint64_t NumLaunches(const ScanArgs& args, const LaunchContext& context) {
+  if (AreColumnTiles(args)) return 3;
+  if (AreLongRows(args, context)) return args.num_arrays;
   if (args.offsets == nullptr || args.op == Op::kLinearRecurrence) return 1;
   if (RingScansSegments(args, context)) return 2;
   return AreShort(args.num_items, args.num_arrays) ? 2 : 3;

@@ -11,6 +11,9 @@ cudaError_t LaunchRecurrence(const ScanArgs& args, LaunchContext* context) {
   constexpr Op kOp = Op::kLinearRecurrence;
   const bool has_many = args.num_arrays > 1;  // A single segment is an array.
   if (has_many && args.order == BatchOrder::kInterleaved) return LaunchRecurrenceColumns<T>(args, context);
+  if (AreLongRows(args, *context)) {
+    return ForRows(args, [&](const ScanArgs& row) { return LaunchRecurrence<T>(row, context); });
+  }
   RecurrenceParams<T> params = RecurrenceParamsOf<T>(args, *context);
   if (params.offsets != nullptr) return LaunchRecurrenceSegments(params, context);
   if (has_many || args.num_items <= kBlockScanItems) return LaunchBlockScan<T, T, kOp>(args, params, context);

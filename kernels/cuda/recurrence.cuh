@@ -1,8 +1,8 @@
 // Scan by a linear recurrence, y[i] = coefficients[i] * y[i-1] + in[i]: its items are steps, and steps combine.
 //
-// One array goes through the ring as in ring_scan.cuh, or tile by tile as in tile_scan.cuh; rows have a block each as
-// in block_scan.cuh. Columns and segments: recurrence_columns.cuh and recurrence_segments.cuh. Traffic: reads n and the
-// coefficients, writes n. One launch. Source: Blelloch 1990 for the operator on pairs.
+// One array goes through the ring as in ring_scan.cuh, or tile by tile as in tile_scan.cuh; so does each long row, and
+// others have a block each as in block_scan.cuh. Columns and segments: recurrence_columns.cuh, recurrence_segments.cuh.
+// Traffic: reads n and the coefficients, writes n. One launch. Source: Blelloch 1990 for the operator on pairs.
 #ifndef PREFIXD_KERNELS_CUDA_RECURRENCE_CUH_
 #define PREFIXD_KERNELS_CUDA_RECURRENCE_CUH_
 

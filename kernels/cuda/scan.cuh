@@ -1,5 +1,5 @@
 // Scan, strategy "chained": which of the kernels run. All give the bits of kernels/NUMERICS.md, in one launch, but of
-// segments in up to three.
+// segments, and of few long columns, in up to three, and of long rows in one for each.
 #ifndef PREFIXD_KERNELS_CUDA_SCAN_CUH_
 #define PREFIXD_KERNELS_CUDA_SCAN_CUH_
 
@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/block_scan.cuh"
 #include "kernels/cuda/column_scan.cuh"
+#include "kernels/cuda/column_tiles.cuh"
 #include "kernels/cuda/direct_scan.cuh"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/ring_anywhere.cuh"
@@ -49,7 +50,11 @@ inline constexpr uint64_t kRangesScanMinBytes = uint64_t{1} << 20;
 template <class In, class Out, Op kOp>
 cudaError_t LaunchScanOf(const ScanArgs& args, LaunchContext* context) {
   if (args.num_arrays > 1 && args.order == BatchOrder::kInterleaved) {
-    return LaunchColumnScan<In, Out, kOp>(args, context);
+    return AreColumnTiles(args) ? LaunchColumnTiles<In, Out, kOp>(args, context)
+                                : LaunchColumnScan<In, Out, kOp>(args, context);
+  }
+  if (AreLongRows(args, *context)) {
+    return ForRows(args, [&](const ScanArgs& row) { return LaunchScanOf<In, Out, kOp>(row, context); });
   }
   if (RowScanServes(args)) return LaunchRowScan<In, Out, kOp>(args, context);
   if (SegmentScanServes(args)) return LaunchSegmentScanOf<In, Out, kOp>(args, context);

@@ -132,23 +132,17 @@ class Bench {
 
   static double Share(int64_t copy_ns, int64_t ns) { return static_cast<double>(copy_ns) / static_cast<double>(ns); }
 
-  // Along axis 1, and 0. A scan of fewer columns than that has most of a card's threads idle, and takes seconds.
+  // Along axis 1, and 0.
   template <class Args, class RunArgs>
   void PrintBoth(Args args, uint64_t rows, uint64_t columns, int64_t copy_ns, const RunArgs& run) {
-    constexpr uint64_t kMinScanColumns = 1024;
-    constexpr bool kReduces = requires { args.values; };
-    if (kReduces) copy_ns /= 2;
+    if constexpr (requires { args.values; }) copy_ns /= 2;
     args.num_items = columns;
     args.num_arrays = rows;
     std::printf(" %8.3f", Share(copy_ns, MedianNs(*lane_, [&] { return run(args); })));
     args.num_items = rows;
     args.num_arrays = columns;
     args.order = BatchOrder::kInterleaved;
-    if (columns < kMinScanColumns && !kReduces) {
-      std::printf(" %8s", "-");
-    } else {
-      std::printf(" %8.3f", Share(copy_ns, MedianNs(*lane_, [&] { return run(args); })));
-    }
+    std::printf(" %8.3f", Share(copy_ns, MedianNs(*lane_, [&] { return run(args); })));
   }
 
   const std::unique_ptr<Lane> lane_;
@@ -173,7 +167,7 @@ int Main(int argc, char** argv) {
   for (const DType dtype : {DType::kF32, DType::kF64, DType::kI32, DType::kI16, DType::kU8}) {
     if (!only.empty() && only != Name(dtype)) continue;
     has_run = true;
-    bench.Run(dtype, {3, 4, 16, 64, 256, 1024, 1 << 14, 1 << 17, num_items / 3});
+    bench.Run(dtype, {2, 3, 4, 16, 20, 64, 100, 256, 300, 1024, 1 << 14, 1 << 17, num_items / 3});
   }
   if (!has_run) {
     std::fprintf(stderr, "TYPE is %s: expected f32, f64, i32, i16 or u8\n", only.c_str());

@@ -1,5 +1,6 @@
 // Batches: every array's result has the bits that it would have alone, and nothing is written outside the arrays.
 #include <algorithm>
+#include <type_traits>
 
 #include "tests/conformance/harness.h"
 
@@ -8,6 +9,7 @@ namespace {
 
 using BatchTest = DeviceTest<OpParam>;
 using BatchCompactTest = DeviceTest<DTypeParam>;
+using LongRowsTest = DeviceTest<DeviceParam>;
 
 // One array, a few, many; of a few sizes, over a tile and over several, odd ones among them.
 struct Shape {
@@ -66,6 +68,47 @@ TEST_P(BatchTest, ScanAsAlone) {
     }
   });
 }
+
+// So long that some devices scan each by itself: beyond 16 MiB, and beyond 32.
+TEST_P(LongRowsTest, ScanAsAlone) {
+  if (SmallSizesOnly()) GTEST_SKIP() << "arrays of 100 MiB, and small sizes were asked for";
+  const auto check = [&](auto tag, Op op, uint64_t row_mebibytes, bool reverse) {
+    using T = typename decltype(tag)::type;
+    constexpr uint64_t kNumRows = 3;
+    ScanArgs args = {.dtype = kDTypeOf<T>, .op = op, .reverse = reverse};
+    args.kind = random().OneIn(2) ? ScanKind::kInclusive : ScanKind::kExclusive;
+    args.num_items = (row_mebibytes << 20) / sizeof(T) + random().Below(3);
+    args.init = ScanStart(op, args.dtype, ScanKind::kInclusive);
+    SCOPED_TRACE(testing::Message() << args.num_items << " " << Name(args.dtype) << " by " << Name(op)
+                                    << (reverse ? " reverse" : "") << " " << Name(args.kind));
+    const bool in_place = random().OneIn(2);
+    DeviceArray<T> d_in(lane(), MakeInput<T>(op, Data::kRandom, kNumRows * args.num_items, random()));
+    auto d_together = DeviceArray<T>::Poisoned(lane(), kNumRows * args.num_items);
+    auto d_alone = DeviceArray<T>::Poisoned(lane(), kNumRows * args.num_items);
+    for (uint64_t row = 0; row < kNumRows; ++row) {
+      args.in = d_in.data() + row * args.num_items;
+      args.out = d_alone.data() + row * args.num_items;
+      Require(lane().Scan(args));
+    }
+    args.in = d_in.data();
+    args.out = in_place ? d_in.data() : d_together.data();
+    args.num_arrays = kNumRows;
+    Require(lane().Synchronize());
+    lane().TakeStageTimes();
+    Require(lane().Scan(args));
+    std::vector<T> together, alone;
+    ASSERT_TRUE((in_place ? d_in : d_together).Read(&together));
+    EXPECT_LE(lane().TakeStageTimes().launches, kNumRows);
+    ASSERT_TRUE(d_alone.Read(&alone));
+    for (size_t i = 0; i < alone.size(); ++i) ASSERT_TRUE(SameBits(together[i], alone[i])) << "element " << i;
+  };
+  for (const bool reverse : {false, true}) {
+    check(std::type_identity<float>(), Op::kSum, 33, reverse);
+    check(std::type_identity<double>(), Op::kSum, 17, reverse);
+    check(std::type_identity<uint8_t>(), Op::kMax, 17, reverse);
+  }
+}
+PREFIXD_ON_EVERY_DEVICE(LongRowsTest, EveryDevice);
 
 TEST_P(BatchTest, ReduceAsAlone) {
   VisitOutput(GetParam().dtype, GetParam().out_dtype, [&](auto in_tag, auto out_tag) {

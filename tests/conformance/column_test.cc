@@ -25,11 +25,12 @@ std::ostream& operator<<(std::ostream& os, const Matrix& matrix) {
 // Rows around a run, a leaf, a tile and a group; columns around a vector, a warp, a block and a strip. From a thousand
 // on CUDA scans arrays that stand one by one another way.
 std::vector<Matrix> Matrices() {
-  std::vector<Matrix> matrices = {{0, 3},    {1, 2},    {2, 300},  {3, 31},   {4, 129},   {5, 64},   {127, 33},
-                                  {128, 17}, {129, 65}, {517, 7},  {1000, 3}, {33, 1030}, {4096, 2}, {4103, 5},
-                                  {1, 1024}, {3, 1100}, {4, 1030}, {5, 1027}, {64, 1025}, {65, 1026}};
+  std::vector<Matrix> matrices = {{0, 3},    {1, 2},    {2, 300},  {3, 31},   {4, 129},   {5, 64},    {127, 33},
+                                  {128, 17}, {129, 65}, {517, 7},  {1000, 3}, {33, 1030}, {4096, 2},  {4103, 5},
+                                  {9000, 8}, {1, 1024}, {3, 1100}, {4, 1030}, {5, 1027},  {64, 1025}, {65, 1026}};
   if (!SmallSizesOnly()) {
-    matrices.insert(matrices.end(), {{131'072 + 4'096 + 131, 3}, {300, 1'500}, {128, 1'024}, {517, 1'026}});
+    matrices.insert(matrices.end(),
+                    {{131'072 + 4'096 + 131, 3}, {131'072 + 4'096 + 130, 8}, {300, 1'500}, {128, 1'024}, {517, 1'026}});
   }
   return matrices;
 }
@@ -103,7 +104,7 @@ TEST_P(ColumnScanTest, AsAlone) {
             ASSERT_TRUE(d_items.IsUntouched());
           }
           const StageTimes times = lane().TakeStageTimes();
-          EXPECT_LE(times.launches, 1u);
+          EXPECT_LE(times.launches, 3u);  // A device may cut few long columns in tiles.
           EXPECT_EQ(times.num_bytes, items.size() * (sizeof(T) + sizeof(Out)));
           ASSERT_TRUE(d_alone.Read(&alone));
           ASSERT_TRUE(SameItems(ByColumn(together, matrix), alone, matrix));

@@ -210,8 +210,17 @@ TEST_P(ExtremaTest, RowsAndColumns) {
     struct Matrix {
       uint64_t num_rows, num_columns;
     };
-    for (const auto& [num_rows, num_columns] :
-         {Matrix{0, 3}, {1, 7}, {7, 1}, {3, 4}, {300, 5}, {5, 300}, {33, 130}, {1'030, 3}, {4, 1'100}, {2, 4'500}}) {
+    for (const auto& [num_rows, num_columns] : {Matrix{0, 3},
+                                                {1, 7},
+                                                {7, 1},
+                                                {3, 4},
+                                                {300, 5},
+                                                {5, 300},
+                                                {33, 130},
+                                                {1'030, 3},
+                                                {4, 1'100},
+                                                {2, 4'500},
+                                                {9'000, 4}}) {
       ScanArgs args = MakeArgs();
       const bool down = random().OneIn(2);
       args.order = down ? BatchOrder::kInterleaved : BatchOrder::kOneByOne;
