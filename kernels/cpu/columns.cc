@@ -31,7 +31,8 @@ template <class Args>
 uint64_t EvenStripColumns(const Args& args, uint64_t num_bytes) {
   const uint64_t most = StripColumns(args.dtype, args.output());
   if (num_bytes < kMinParallelBytes) return most;
-  const uint64_t least = kMinStripRowBytes / std::max(SizeOf(args.dtype), SizeOf(args.output()));
+  // Memory often brings two lines where one is asked for.
+  const uint64_t least = 2 * kLineBytes / std::max(SizeOf(args.dtype), SizeOf(args.output()));
   const uint64_t num_threads = Concurrency();
   const uint64_t num_strips = NumParts(NumParts(args.num_arrays, most), num_threads) * num_threads;
   return std::clamp(NumParts(NumParts(args.num_arrays, num_strips), least) * least, least, most);

@@ -20,48 +20,33 @@
 namespace prefixd::cpu {
 namespace {
 
-// Longer rows are cut in strips.
-constexpr uint64_t kMaxRowBytes = 4 * kLineBytes;
+// Longer rows have strips of columns for most threads, and so many tiles do not stay in the second-level cache.
+constexpr uint64_t kMaxRowBytes = 8 * kLineBytes;
 
 constexpr uint64_t RoundUp(uint64_t n, uint64_t unit) { return NumParts(n, unit) * unit; }
 
 template <class Args>
-size_t LongerItemBytes(const Args& args) {
-  return std::max(SizeOf(args.dtype), SizeOf(args.output()));
-}
-
-// Columns that go together: all, or where rows are longer than kMaxRowBytes those of one of nearly equal strips.
-template <class Args>
-uint64_t StripOf(const Args& args) {
-  const uint64_t most = kMaxRowBytes / LongerItemBytes(args);
-  const uint64_t even = NumParts(args.num_arrays, NumParts(args.num_arrays, most));
-  return std::min(RoundUp(even, BlockItems(SizeOf(args.dtype))), most);
+uint64_t RowBytes(const Args& args) {
+  return args.num_arrays * std::max(SizeOf(args.dtype), SizeOf(args.output()));
 }
 
 // Rows of a part: as many tiles of each column as stay in the second-level cache, or one.
 template <class Args>
 uint64_t PartRows(const Args& args) {
-  const uint64_t tile_bytes = StripOf(args) * LongerItemBytes(args) * kTileItems;
-  return std::max<uint64_t>(kPartBytes / tile_bytes, 1) * kTileItems;
+  return std::max<uint64_t>(kPartBytes / (RowBytes(args) * kTileItems), 1) * kTileItems;
 }
 
-// Threads for the parts of a strip. NumThreads counts in kPartBytes, and a part may have several of these.
+// NumThreads counts in kPartBytes, and a part may have several of these.
 template <class Args>
 int ThreadsOf(const Args& args) {
-  const uint64_t num_bytes = args.num_items * StripOf(args) * LongerItemBytes(args);
   const uint64_t num_parts = NumParts(args.num_items, PartRows(args));
-  return std::min(NumThreads(num_bytes / kPartBytes), static_cast<int>(std::min<uint64_t>(num_parts, INT_MAX)));
+  return std::min(NumThreads(args.num_items * RowBytes(args) / kPartBytes),
+                  static_cast<int>(std::min<uint64_t>(num_parts, INT_MAX)));
 }
 
 template <class Args>
 bool AreFew(const Args& args) {
-  if (args.num_items <= PartRows(args)) return false;
-  if (args.num_arrays * LongerItemBytes(args) <= kMaxRowBytes) return true;
-  // Where cores with a strip for themselves would be few, as columns.cc cuts strips, all have some rows of each strip.
-  // That takes a core three times as long: results go through the caches, and strips share lines.
-  constexpr uint64_t kWorthOfStrip = 4;
-  const uint64_t num_strips = NumParts(args.num_arrays * LongerItemBytes(args), kMinStripRowBytes);
-  return kWorthOfStrip * num_strips <= static_cast<uint64_t>(ThreadsOf(args));
+  return RowBytes(args) <= kMaxRowBytes && args.num_items > PartRows(args);
 }
 
 // How many values ScanFunctions::reduce has of so many rows.
@@ -70,7 +55,7 @@ uint64_t NumValues(const Args& args, uint64_t num_rows) {
   return IsOrdered(args.output(), args.op) ? NumParts(num_rows, kTileItems) : 1;
 }
 
-// Some rows of a strip, column by column, in memory that they keep.
+// Some rows, column by column, in memory that they keep.
 class Columns {
  public:
   // For up to max_rows.
@@ -85,16 +70,15 @@ class Columns {
         items_(std::make_unique_for_overwrite<std::byte[]>(pitch_ * RoundUp(num_columns, BlockItems(item_bytes_)) *
                                                            item_bytes_)) {}
 
-  // matrix_columns: from a row to the next.
-  void Load(const void* rows, uint64_t num_rows, uint64_t matrix_columns) {
+  void Load(const void* rows, uint64_t num_rows) {
     alignas(16) std::byte copy[kFetchedBytes + kBlockBytes] = {};
-    const uint64_t pitch_bytes = matrix_columns * item_bytes_, strip_rows = StripRows(kFetchedBytes);
+    const uint64_t strip_rows = StripRows(kFetchedBytes);
     for (uint64_t row = 0; row < num_rows; row += strip_rows) {
       const uint64_t count = std::min(strip_rows, num_rows - row);
-      const void* from = Advance(rows, row * pitch_bytes);
+      const void* from = Advance(rows, row * RowBytes());
       // Blocks reach behind a row, and behind the last ones another thread may write.
-      if (matrix_columns != num_columns_ || (num_rows - row - count) * RowBytes() < kBlockBytes) {
-        CopyRows(copy, RowBytes(), from, pitch_bytes, count);
+      if ((num_rows - row - count) * RowBytes() < kBlockBytes) {
+        std::memcpy(copy, from, count * RowBytes());
         from = copy;
       }
       transposes_.to_columns[static_cast<int>(dtype_)]({.in = from,
@@ -105,23 +89,19 @@ class Columns {
     }
   }
 
-  // stream: past the caches, where the strip has whole rows.
-  void Store(void* rows, uint64_t num_rows, uint64_t matrix_columns, bool stream) const {
+  // stream: past the caches.
+  void Store(void* rows, uint64_t num_rows, bool stream) const {
     alignas(kLineBytes) std::byte made[kPassingBytes + kBlockBytes];
-    const uint64_t pitch_bytes = matrix_columns * item_bytes_, strip_rows = StripRows(kPassingBytes);
+    const uint64_t strip_rows = StripRows(kPassingBytes);
     for (uint64_t row = 0; row < num_rows; row += strip_rows) {
-      const uint64_t count = std::min(strip_rows, num_rows - row);
+      const uint64_t count = std::min(strip_rows, num_rows - row), num_bytes = count * RowBytes();
       transposes_.to_rows[static_cast<int>(dtype_)]({.in = items_.get() + row * item_bytes_,
                                                      .out = made,
                                                      .num_rows = RoundUp(count, kMaxBlockItems),
                                                      .length = num_columns_,
                                                      .pitch = pitch_});
-      void* const to = Advance(rows, row * pitch_bytes);
-      if (stream && matrix_columns == num_columns_) {
-        copy_streaming_(to, made, count * RowBytes());
-      } else {
-        CopyRows(to, pitch_bytes, made, RowBytes(), count);
-      }
+      void* const to = Advance(rows, row * RowBytes());
+      stream ? copy_streaming_(to, made, num_bytes) : static_cast<void>(std::memcpy(to, made, num_bytes));
     }
   }
 
@@ -134,15 +114,6 @@ class Columns {
 
   uint64_t RowBytes() const { return num_columns_ * item_bytes_; }
   uint64_t StripRows(uint64_t num_bytes) const { return num_bytes / RowBytes() / kMaxBlockItems * kMaxBlockItems; }
-  void CopyRows(void* to, uint64_t to_pitch, const void* from, uint64_t from_pitch, uint64_t count) const {
-    if (to_pitch == from_pitch) {
-      std::memcpy(to, from, count * RowBytes());
-      return;
-    }
-    for (uint64_t row = 0; row < count; ++row) {
-      std::memcpy(Advance(to, row * to_pitch), Advance(from, row * from_pitch), RowBytes());
-    }
-  }
 
   const TransposeTable& transposes_;
   void (*const copy_streaming_)(void* out, const void* in, size_t size_bytes);
@@ -153,19 +124,7 @@ class Columns {
   std::unique_ptr<std::byte[]> items_;
 };
 
-struct Strip {
-  uint64_t first_column;
-  uint64_t num_columns;
-};
-
-template <class Args, class Run>
-void ForStripsOf(const Args& args, const Run& run) {
-  for (uint64_t column = 0; column < args.num_arrays; column += StripOf(args)) {
-    run(Strip{column, std::min(StripOf(args), args.num_arrays - column)});
-  }
-}
-
-// A scan down the columns of a strip, part by part in its order.
+// A scan down columns, part by part in its order.
 class ColumnsScan {
  public:
   using Prefixes = std::vector<AnyPrefix>;  // One for each column.
@@ -181,21 +140,20 @@ class ColumnsScan {
     Prefixes before;
   };
 
-  ColumnsScan(const Kernels& kernels, const ScanArgs& args, Strip strip)
+  ColumnsScan(const Kernels& kernels, const ScanArgs& args)
       : args_(args),
-        strip_(strip),
         functions_(kernels.Scan(args.dtype, args.output(), args.op, args.precision)),
         part_rows_(PartRows(args)),
         num_parts_(NumParts(args.num_items, part_rows_)),
         stream_(args.in != args.out && IsLargerThanCaches(args.num_items * args.num_arrays * ItemBytes(args))),
-        prefixes_(strip.num_columns, AnyPrefix::Before(args)) {
-    const auto columns = [&](DType dtype) { return Columns(kernels, dtype, part_rows_, strip.num_columns); };
+        prefixes_(args.num_arrays, AnyPrefix::Before(args)) {
+    const auto columns = [&](DType dtype) { return Columns(kernels, dtype, part_rows_, args.num_arrays); };
     for (int thread = 0; thread < ThreadsOf(args); ++thread) {
       parts_.push_back({.num_rows = 0,
                         .items = columns(args.dtype),
                         .coefficients = {},
                         .longer = {},
-                        .values = std::make_unique_for_overwrite<std::byte[]>(strip.num_columns * ValuesBytes()),
+                        .values = std::make_unique_for_overwrite<std::byte[]>(args.num_arrays * ValuesBytes()),
                         .before = prefixes_});
       if (args.coefficients != nullptr) parts_.back().coefficients.emplace(columns(args.dtype));
       if (SizeOf(args.output()) != SizeOf(args.dtype)) parts_.back().longer.emplace(columns(args.output()));
@@ -235,33 +193,32 @@ class ColumnsScan {
     }
     part->num_rows = PartItems(args_.num_items, part_rows_, index);
     const uint64_t at = PlaceOf(index) * SizeOf(args_.dtype);
-    part->items.Load(Advance(args_.in, at), part->num_rows, args_.num_arrays);
+    part->items.Load(Advance(args_.in, at), part->num_rows);
     if (part->coefficients) {
-      part->coefficients->Load(Advance(args_.coefficients, at), part->num_rows, args_.num_arrays);
+      part->coefficients->Load(Advance(args_.coefficients, at), part->num_rows);
     }
     return part;
   }
 
   void Reduce(Part* part) const {
-    for (uint64_t column = 0; column < strip_.num_columns; ++column) {
+    for (uint64_t column = 0; column < args_.num_arrays; ++column) {
       functions_.reduce(At(*part, column, nullptr), ValuesOf(*part, column));
     }
   }
 
   // Needs: it was reduced, and is whole.
   void Add(const Part& part) {
-    for (uint64_t column = 0; column < strip_.num_columns; ++column) {
+    for (uint64_t column = 0; column < args_.num_arrays; ++column) {
       functions_.add(ValuesOf(part, column), NumValues(args_, part_rows_), prefixes_[column].data());
     }
   }
 
   void Finish(uint64_t index, Part* part, Prefixes* prefixes) {
     Columns& results = part->longer ? *part->longer : part->items;
-    for (uint64_t column = 0; column < strip_.num_columns; ++column) {
+    for (uint64_t column = 0; column < args_.num_arrays; ++column) {
       functions_.scan(At(*part, column, results.Column(column)), (*prefixes)[column].data());
     }
-    results.Store(Advance(args_.out, PlaceOf(index) * SizeOf(args_.output())), part->num_rows, args_.num_arrays,
-                  stream_);
+    results.Store(Advance(args_.out, PlaceOf(index) * SizeOf(args_.output())), part->num_rows, stream_);
     const absl::MutexLock lock(&mutex_);
     free_.push_back(part);
   }
@@ -271,7 +228,7 @@ class ColumnsScan {
     const uint64_t behind = index * part_rows_;
     const uint64_t first_row =
         args_.reverse ? args_.num_items - behind - PartItems(args_.num_items, part_rows_, index) : behind;
-    return first_row * args_.num_arrays + strip_.first_column;
+    return first_row * args_.num_arrays;
   }
   // For a column. The longest values are those of a recurrence of f64, a Step.
   uint64_t ValuesBytes() const { return NumValues(args_, part_rows_) * sizeof(Step<double>); }
@@ -289,7 +246,6 @@ class ColumnsScan {
   }
 
   const ScanArgs& args_;
-  const Strip strip_;
   const ScanFunctions& functions_;
   const uint64_t part_rows_;
   const uint64_t num_parts_;
@@ -305,41 +261,35 @@ class ColumnsScan {
 bool AreFewColumns(const ScanArgs& args) { return AreFew(args); }
 bool AreFewColumns(const ReduceArgs& args) { return AreFew(args); }
 
-void ScanFewColumns(const Kernels& kernels, const ScanArgs& args) {
-  ForStripsOf(args, [&](Strip strip) { ColumnsScan(kernels, args, strip).Run(); });
-}
+void ScanFewColumns(const Kernels& kernels, const ScanArgs& args) { ColumnsScan(kernels, args).Run(); }
 
 void ReduceFewColumns(const Kernels& kernels, const ReduceArgs& args) {
   const ScanFunctions& functions = kernels.Scan(args.dtype, args.output(), args.op, args.precision);
   const uint64_t value_bytes = CarryBytes(args.output(), args.op, args.precision);
   const uint64_t part_rows = PartRows(args), num_parts = NumParts(args.num_items, part_rows);
-  // Values of a strip's columns, one column after the other, each in the order of its parts.
+  // Values of the columns, one column after the other, each in the order of its parts.
   const uint64_t num_values = IsOrdered(args.output(), args.op) ? NumParts(args.num_items, kTileItems) : num_parts;
-  const auto values = std::make_unique_for_overwrite<std::byte[]>(StripOf(args) * num_values * value_bytes);
-  ForStripsOf(args, [&](Strip strip) {
-    const auto reduce = [&](uint64_t part) {
-      const uint64_t num_rows = PartItems(args.num_items, part_rows, part);
-      const uint64_t at = part * part_rows * args.num_arrays + strip.first_column;
-      Columns columns(kernels, args.dtype, num_rows, strip.num_columns);
-      columns.Load(Advance(args.in, at * SizeOf(args.dtype)), num_rows, args.num_arrays);
-      for (uint64_t column = 0; column < strip.num_columns; ++column) {
-        const std::byte* const in = columns.Column(column);
-        const uint64_t value = column * num_values + part * NumValues(args, part_rows);
-        functions.reduce({.in = in, .out = nullptr, .num_items = num_rows, .next = in},
-                         values.get() + value * value_bytes);
-      }
-    };
-    if (ThreadsOf(args) > 1) {
-      ParallelFor(num_parts, reduce);
-    } else {
-      for (uint64_t part = 0; part < num_parts; ++part) reduce(part);
+  const auto values = std::make_unique_for_overwrite<std::byte[]>(args.num_arrays * num_values * value_bytes);
+  const auto reduce = [&](uint64_t part) {
+    const uint64_t num_rows = PartItems(args.num_items, part_rows, part);
+    Columns columns(kernels, args.dtype, num_rows, args.num_arrays);
+    columns.Load(Advance(args.in, part * part_rows * args.num_arrays * SizeOf(args.dtype)), num_rows);
+    for (uint64_t column = 0; column < args.num_arrays; ++column) {
+      const std::byte* const in = columns.Column(column);
+      const uint64_t at = column * num_values + part * NumValues(args, part_rows);
+      functions.reduce({.in = in, .out = nullptr, .num_items = num_rows, .next = in}, values.get() + at * value_bytes);
     }
-    for (uint64_t column = 0; column < strip.num_columns; ++column) {
-      ReduceArgs one = args;
-      one.values = Advance(args.values, (strip.first_column + column) * SizeOf(args.output()));
-      FoldToValue(kernels, one, values.get() + column * num_values * value_bytes, num_values);
-    }
-  });
+  };
+  if (ThreadsOf(args) > 1) {
+    ParallelFor(num_parts, reduce);
+  } else {
+    for (uint64_t part = 0; part < num_parts; ++part) reduce(part);
+  }
+  for (uint64_t column = 0; column < args.num_arrays; ++column) {
+    ReduceArgs one = args;
+    one.values = Advance(args.values, column * SizeOf(args.output()));
+    FoldToValue(kernels, one, values.get() + column * num_values * value_bytes, num_values);
+  }
 }
 
 }  // namespace prefixd::cpu

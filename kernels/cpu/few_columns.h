@@ -1,20 +1,14 @@
 // Scans and reduces down a few long columns, which don't fill vectors, or are too few for threads of their own: parts
 // of the rows are made columns in the second-level cache, and threads take one part after the other, as of one array.
-// More columns than have room there are cut in strips, one after the other.
 #ifndef PREFIXD_KERNELS_CPU_FEW_COLUMNS_H_
 #define PREFIXD_KERNELS_CPU_FEW_COLUMNS_H_
 
-#include "kernels/cpu/caches.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/device.h"
 
 namespace prefixd::cpu {
 
-// What a strip has of a row, at least, where columns are cut in strips for cores. Memory often brings two lines where
-// one is asked for.
-inline constexpr uint64_t kMinStripRowBytes = 2 * kLineBytes;
-
-// Whether columns are long, and few: for vectors, or for the threads that there are.
+// Whether columns are few and long.
 bool AreFewColumns(const ScanArgs& args);
 bool AreFewColumns(const ReduceArgs& args);
 

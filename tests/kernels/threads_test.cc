@@ -22,7 +22,6 @@ namespace prefixd {
 namespace {
 
 constexpr int kNumThreads = 4;
-constexpr int kMaxThreads = 12;
 // Enough for all threads, and some parts more.
 constexpr size_t kArrayBytes = 36 * cpu::kPartBytes;
 
@@ -42,11 +41,14 @@ class ThreadsTest : public testing::Test {
   // As many items of such a size as an array holds, less a few.
   uint64_t NumItems(size_t item_bytes) { return kArrayBytes / item_bytes - Below(cpu::kPartBytes / item_bytes); }
 
+  // Columns of which no row has more than 512 bytes, often very few.
+  uint64_t FewColumns(size_t item_bytes) { return 2 + Below(Coin() ? 7 : 512 / item_bytes - 1); }
+
   // Runs `work`, which leaves its results in *results and what else comes out in *rest, on one thread and on several.
   void Compare(const std::string& what, std::vector<std::byte>* results, std::vector<std::byte>* rest,
-               const std::function<absl::Status()>& work, int several = kNumThreads) {
+               const std::function<absl::Status()>& work) {
     std::vector<std::byte> one_results, one_rest;
-    for (const int num_threads : {1, several}) {
+    for (const int num_threads : {1, kNumThreads}) {
       results->assign(results->size(), std::byte{0xa5});
       tbb::task_arena arena(num_threads);
       ASSERT_EQ(arena.execute(cpu::Concurrency), num_threads);
@@ -63,7 +65,7 @@ class ThreadsTest : public testing::Test {
 
   const unsigned seed_ = std::random_device()();
   std::mt19937_64 random_{seed_};
-  const tbb::global_control allowed_{tbb::global_control::max_allowed_parallelism, kMaxThreads};
+  const tbb::global_control allowed_{tbb::global_control::max_allowed_parallelism, kNumThreads};
   std::vector<std::byte> items_ = std::vector<std::byte>(kArrayBytes);
   std::unique_ptr<Device> device_ = *OpenDevice("cpu");
   std::unique_ptr<Lane> lane_ = *device_->CreateLane();
@@ -157,7 +159,7 @@ TEST_F(ThreadsTest, ScanOfFewColumns) {
     if (Coin() && IsWideSum(dtype, out_dtype, op)) args.precision = Precision::kWide;
     args.kind = Coin() ? ScanKind::kInclusive : ScanKind::kExclusive;
     args.reverse = Coin();
-    args.num_arrays = 2 + Below(7);
+    args.num_arrays = FewColumns(std::max(SizeOf(dtype), SizeOf(out_dtype)));
     args.order = BatchOrder::kInterleaved;
     args.num_items = NumItems(std::max(SizeOf(dtype), SizeOf(out_dtype))) / args.num_arrays;
     args.init = Neutral(op, out_dtype);
@@ -183,7 +185,7 @@ TEST_F(ThreadsTest, ReduceOfFewColumns) {
     args.out_dtype = out_dtype;
     args.op = op;
     if (Coin() && IsWideSum(dtype, out_dtype, op)) args.precision = Precision::kWide;
-    args.num_arrays = 2 + Below(7);
+    args.num_arrays = FewColumns(std::max(SizeOf(dtype), SizeOf(out_dtype)));
     args.order = BatchOrder::kInterleaved;
     args.num_items = NumItems(SizeOf(dtype)) / args.num_arrays;
     args.init = {Neutral(op, args.StateDType()), ReduceState::kNothing};
@@ -194,61 +196,6 @@ TEST_F(ThreadsTest, ReduceOfFewColumns) {
                    args.precision == Precision::kWide ? " wide" : ""),
             &results, &none, [&] { return lane_->Reduce(args); });
   });
-}
-
-// Columns that fill vectors, but are fewer strips than there are threads: these share the rows of each strip.
-TEST_F(ThreadsTest, ColumnsOfFewStrips) {
-  std::vector<std::byte> items(6 * kArrayBytes);
-  for (size_t i = 0; i < items.size(); i += items_.size()) std::memcpy(&items[i], items_.data(), items_.size());
-  struct Form {
-    DType dtype, out_dtype;
-    Op op;
-    Precision precision = Precision::kNative;
-  };
-  for (const Form& form : {Form{DType::kF32, DType::kF32, Op::kSum},
-                           {DType::kI32, DType::kI32, Op::kSum},
-                           {DType::kU8, DType::kU8, Op::kMax},
-                           {DType::kU8, DType::kU64, Op::kSum},
-                           {DType::kF16, DType::kF16, Op::kSum},
-                           {DType::kF32, DType::kF32, Op::kLogAddExp},
-                           {DType::kF64, DType::kF64, Op::kSum, Precision::kWide},
-                           {DType::kF64, DType::kF64, Op::kLinearRecurrence}}) {
-    const size_t in_bytes = SizeOf(form.dtype), out_bytes = SizeOf(form.out_dtype);
-    ScanArgs scan = {.dtype = form.dtype, .out_dtype = form.out_dtype, .op = form.op, .precision = form.precision};
-    scan.kind = Coin() ? ScanKind::kInclusive : ScanKind::kExclusive;
-    scan.reverse = Coin();
-    scan.num_arrays = 256 / out_bytes + 1 + Below(128 / out_bytes);
-    scan.order = BatchOrder::kInterleaved;
-    scan.num_items = items.size() / out_bytes / scan.num_arrays;
-    scan.init = Neutral(form.op, form.out_dtype);
-    if (!IsTested(form.dtype)) continue;
-    if (form.op == Op::kLinearRecurrence) scan.coefficients = items.data();
-    const bool in_place = in_bytes == out_bytes && Coin();
-    std::vector<std::byte> results(items.size()), none;
-    scan.in = in_place ? results.data() : items.data();
-    scan.out = results.data();
-    const std::string what = StrCat(scan.num_arrays, " columns ", Name(form.dtype), " to ", Name(form.out_dtype), " ",
-                                    Name(form.op), form.precision == Precision::kWide ? " wide" : "");
-    Compare(
-        StrCat("scan of ", what, " reverse ", scan.reverse, " in place ", in_place, " ", Name(scan.kind)), &results,
-        &none,
-        [&] {
-          if (in_place) std::memcpy(results.data(), items.data(), results.size());
-          return lane_->Scan(scan);
-        },
-        kMaxThreads);
-    if (form.op == Op::kLinearRecurrence) continue;
-    ReduceArgs reduce = {.dtype = form.dtype, .out_dtype = form.out_dtype, .op = form.op, .precision = form.precision};
-    reduce.in = items.data();
-    reduce.num_items = scan.num_items;
-    reduce.num_arrays = scan.num_arrays;
-    reduce.order = BatchOrder::kInterleaved;
-    reduce.init = {Neutral(form.op, reduce.StateDType()), ReduceState::kNothing};
-    results.resize(reduce.num_arrays * out_bytes);
-    reduce.values = results.data();
-    Compare(
-        StrCat("reduce of ", what), &results, &none, [&] { return lane_->Reduce(reduce); }, kMaxThreads);
-  }
 }
 
 // Rows that are longer than a part, of which each is a thread's.
