@@ -133,6 +133,7 @@ class ColumnsScan {
   // ever for one that has not got its memory.
   struct Part {
     uint64_t num_rows;
+    bool is_last;
     Columns items;
     std::optional<Columns> coefficients;
     std::optional<Columns> longer;  // Results that don't fit into the places of the items.
@@ -150,6 +151,7 @@ class ColumnsScan {
     const auto columns = [&](DType dtype) { return Columns(kernels, dtype, part_rows_, args.num_arrays); };
     for (int thread = 0; thread < ThreadsOf(args); ++thread) {
       parts_.push_back({.num_rows = 0,
+                        .is_last = false,
                         .items = columns(args.dtype),
                         .coefficients = {},
                         .longer = {},
@@ -164,15 +166,15 @@ class ColumnsScan {
   void Run() {
     const auto reduce = [&](uint64_t index) {
       Part* const part = Load(index);
-      if (index + 1 < num_parts_) Reduce(part);  // Nothing comes behind the last.
+      if (!part->is_last) Reduce(part);  // Nothing comes behind it.
       return part;
     };
-    // What stands before a part is in prefixes_, and of one that waits in the part.
+    // What stands before a part is in prefixes_; a part that was reduced keeps it for itself.
     struct Nothing {
     } nothing;
     const auto add = [&](Part* part, Nothing* /*prefix*/) {
       std::copy(prefixes_.begin(), prefixes_.end(), part->before.begin());
-      if (part->num_rows == part_rows_) Add(*part);
+      if (!part->is_last) Add(*part);
     };
     const auto finish = [&](uint64_t index, Nothing /*before*/, Part* part, uint64_t /*next*/) {
       Finish(index, part, &part->before);
@@ -192,11 +194,10 @@ class ColumnsScan {
       free_.pop_back();
     }
     part->num_rows = PartItems(args_.num_items, part_rows_, index);
+    part->is_last = index + 1 == num_parts_;
     const uint64_t at = PlaceOf(index) * SizeOf(args_.dtype);
     part->items.Load(Advance(args_.in, at), part->num_rows);
-    if (part->coefficients) {
-      part->coefficients->Load(Advance(args_.coefficients, at), part->num_rows);
-    }
+    if (part->coefficients) part->coefficients->Load(Advance(args_.coefficients, at), part->num_rows);
     return part;
   }
 
@@ -206,7 +207,7 @@ class ColumnsScan {
     }
   }
 
-  // Needs: it was reduced, and is whole.
+  // Needs: it was reduced.
   void Add(const Part& part) {
     for (uint64_t column = 0; column < args_.num_arrays; ++column) {
       functions_.add(ValuesOf(part, column), NumValues(args_, part_rows_), prefixes_[column].data());
