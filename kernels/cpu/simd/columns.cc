@@ -358,12 +358,12 @@ PREFIXD_INLINE void ReduceRun(const Rows<In, Out>& rows, uint64_t first_row, int
   ForColumns<T>(
       num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
         using V = typename decltype(type)::Type;
-        decltype(O::Load(V())) run;
-        for (int row = 0; row < (kIsLast ? num_rows : kRunItems); ++row) {
+        auto run = O::Load(GetAs<V, T>(rows.in + column));
+        __builtin_prefetch(rows.in + column + kRowsAhead * rows.pitch);
+        for (int row = 1; row < (kIsLast ? num_rows : kRunItems); ++row) {
           const In* const in = rows.in + row * rows.pitch + column;
           __builtin_prefetch(in + kRowsAhead * rows.pitch);
-          const auto item = O::Load(GetAs<V, T>(in));
-          run = row == 0 ? item : O::Of(run, item);
+          run = O::Of(run, O::Load(GetAs<V, T>(in)));
         }
         if constexpr (kIsLast) {
           const auto leaf =
