@@ -1,6 +1,7 @@
 #include "kernels/cpu/few_columns.h"
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <cstddef>
 #include <cstring>
@@ -8,8 +9,6 @@
 #include <optional>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "kernels/args/check.h"
 #include "kernels/cpu/any_prefix.h"
 #include "kernels/cpu/arrays.h"
@@ -160,7 +159,7 @@ class ColumnsScan {
       if (args.coefficients != nullptr) parts_.back().coefficients.emplace(columns(args.dtype));
       if (SizeOf(args.output()) != SizeOf(args.dtype)) parts_.back().longer.emplace(columns(args.output()));
     }
-    for (Part& part : parts_) free_.push_back(&part);
+    is_taken_ = std::vector<std::atomic<bool>>(parts_.size());
   }
 
   void Run() {
@@ -187,12 +186,7 @@ class ColumnsScan {
 
  private:
   Part* Load(uint64_t index) {
-    Part* part = nullptr;
-    {
-      const absl::MutexLock lock(&mutex_);
-      part = free_.back();  // There is one for each thread.
-      free_.pop_back();
-    }
+    Part* const part = Take();
     part->num_rows = PartItems(args_.num_items, part_rows_, index);
     part->is_last = index + 1 == num_parts_;
     const uint64_t at = PlaceOf(index) * SizeOf(args_.dtype);
@@ -220,8 +214,14 @@ class ColumnsScan {
       functions_.scan(At(*part, column, results.Column(column)), (*prefixes)[column].data());
     }
     results.Store(Advance(args_.out, PlaceOf(index) * SizeOf(args_.output())), part->num_rows, stream_);
-    const absl::MutexLock lock(&mutex_);
-    free_.push_back(part);
+    is_taken_[part - parts_.data()].store(false, std::memory_order_release);
+  }
+
+  // There is one for each thread, so one is free.
+  Part* Take() {
+    for (size_t i = 0;; i = (i + 1) % parts_.size()) {
+      if (!is_taken_[i].exchange(true, std::memory_order_acquire)) return &parts_[i];
+    }
   }
 
   // The part's first item in the matrix.
@@ -253,8 +253,7 @@ class ColumnsScan {
   const bool stream_;
   Prefixes prefixes_;  // Owned by the part whose turn it is.
   std::vector<Part> parts_;
-  absl::Mutex mutex_;
-  std::vector<Part*> free_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::atomic<bool>> is_taken_;
 };
 
 }  // namespace
