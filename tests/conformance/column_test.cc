@@ -2,6 +2,7 @@
 // and nothing is written outside the matrix.
 #include <algorithm>
 
+#include "kernels/association.h"
 #include "tests/conformance/harness.h"
 
 namespace prefixd::conformance {
@@ -104,7 +105,9 @@ TEST_P(ColumnScanTest, AsAlone) {
             ASSERT_TRUE(d_items.IsUntouched());
           }
           const StageTimes times = lane().TakeStageTimes();
-          EXPECT_LE(times.launches, 3u);  // A device may cut few long columns in tiles.
+          // A card cuts few long columns in tiles: three launches.
+          const bool may_be_cut = GetParam().device != "cpu" && matrix.num_rows > 2 * kTileItems;
+          EXPECT_LE(times.launches, may_be_cut ? 3u : 1u);
           EXPECT_EQ(times.num_bytes, items.size() * (sizeof(T) + sizeof(Out)));
           ASSERT_TRUE(d_alone.Read(&alone));
           ASSERT_TRUE(SameItems(ByColumn(together, matrix), alone, matrix));

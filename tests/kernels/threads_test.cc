@@ -63,6 +63,30 @@ class ThreadsTest : public testing::Test {
     EXPECT_TRUE(*rest == one_rest) << what << ", seed " << seed_;
   }
 
+  // Any precision in which these are combined.
+  Precision AnyPrecision(DType dtype, DType out_dtype, Op op) {
+    return IsWideSum(dtype, out_dtype, op) && Coin() ? Precision::kWide : Precision::kNative;
+  }
+
+  // Compares such a scan of items_, of any kind and direction, in place or not. rest: what it writes beside its
+  // results.
+  void CompareScan(ScanArgs args, std::vector<std::byte>* rest) {
+    args.kind = Coin() ? ScanKind::kInclusive : ScanKind::kExclusive;
+    args.reverse = Coin();
+    args.init = Neutral(args.op, args.output());
+    std::vector<std::byte> results(args.num_items * args.num_arrays * SizeOf(args.output()));
+    const bool in_place = args.dtype == args.output() && Coin();
+    args.in = in_place ? results.data() : items_.data();
+    args.out = results.data();
+    Compare(StrCat("scan of ", args.num_arrays, " arrays of ", Name(args.dtype), " to ", Name(args.output()), " ",
+                   Name(args.op), args.IsWide() ? " wide" : "", args.reverse ? " reverse" : "",
+                   in_place ? " in place " : " ", Name(args.kind)),
+            &results, rest, [&] {
+              if (in_place) std::memcpy(results.data(), items_.data(), results.size());
+              return lane_->Scan(args);
+            });
+  }
+
   const unsigned seed_ = std::random_device()();
   std::mt19937_64 random_{seed_};
   const tbb::global_control allowed_{tbb::global_control::max_allowed_parallelism, kNumThreads};
@@ -105,25 +129,12 @@ void ForEveryType(F f) {
 TEST_F(ThreadsTest, Scan) {
   ForEveryCombination(Primitive::kScan, [&](DType dtype, DType out_dtype, Op op) {
     std::vector<std::byte> carry(CarryBytes(out_dtype, op, Precision::kNative));
-    ScanArgs args;
-    args.dtype = dtype;
-    args.out_dtype = out_dtype;
-    args.op = op;
-    args.kind = Coin() ? ScanKind::kInclusive : ScanKind::kExclusive;
-    args.reverse = Coin();
-    args.num_items = NumItems(std::max(SizeOf(dtype), SizeOf(out_dtype)));
-    args.init = Neutral(op, out_dtype);
-    args.carry_out = carry.data();
-    std::vector<std::byte> results(args.num_items * SizeOf(out_dtype));
-    const bool in_place = dtype == out_dtype && Coin();
-    args.in = in_place ? results.data() : items_.data();
-    args.out = results.data();
-    Compare(StrCat("scan ", Name(dtype), " to ", Name(out_dtype), " ", Name(op), " reverse ", args.reverse,
-                   " in place ", in_place, " ", Name(args.kind)),
-            &results, &carry, [&] {
-              if (in_place) std::memcpy(results.data(), items_.data(), results.size());
-              return lane_->Scan(args);
-            });
+    CompareScan({.dtype = dtype,
+                 .out_dtype = out_dtype,
+                 .op = op,
+                 .num_items = NumItems(std::max(SizeOf(dtype), SizeOf(out_dtype))),
+                 .carry_out = carry.data()},
+                &carry);
   });
 }
 
@@ -152,29 +163,18 @@ TEST_F(ThreadsTest, Reduce) {
 // Columns that are too few for threads of their own, which share the rows.
 TEST_F(ThreadsTest, ScanOfFewColumns) {
   ForEveryCombination(Primitive::kScan, [&](DType dtype, DType out_dtype, Op op) {
-    ScanArgs args;
-    args.dtype = dtype;
-    args.out_dtype = out_dtype;
-    args.op = op;
-    if (Coin() && IsWideSum(dtype, out_dtype, op)) args.precision = Precision::kWide;
-    args.kind = Coin() ? ScanKind::kInclusive : ScanKind::kExclusive;
-    args.reverse = Coin();
-    args.num_arrays = FewColumns(std::max(SizeOf(dtype), SizeOf(out_dtype)));
-    args.order = BatchOrder::kInterleaved;
-    args.num_items = NumItems(std::max(SizeOf(dtype), SizeOf(out_dtype))) / args.num_arrays;
-    args.init = Neutral(op, out_dtype);
-    if (op == Op::kLinearRecurrence) args.coefficients = items_.data();
-    std::vector<std::byte> results(args.num_items * args.num_arrays * SizeOf(out_dtype)), none;
-    const bool in_place = dtype == out_dtype && Coin();
-    args.in = in_place ? results.data() : items_.data();
-    args.out = results.data();
-    Compare(StrCat("scan of ", args.num_arrays, " columns ", Name(dtype), " to ", Name(out_dtype), " ", Name(op),
-                   args.precision == Precision::kWide ? " wide" : "", " reverse ", args.reverse, " in place ", in_place,
-                   " ", Name(args.kind)),
-            &results, &none, [&] {
-              if (in_place) std::memcpy(results.data(), items_.data(), results.size());
-              return lane_->Scan(args);
-            });
+    const size_t item_bytes = std::max(SizeOf(dtype), SizeOf(out_dtype));
+    const uint64_t num_columns = FewColumns(item_bytes);
+    std::vector<std::byte> no_carry;
+    CompareScan({.dtype = dtype,
+                 .out_dtype = out_dtype,
+                 .op = op,
+                 .precision = AnyPrecision(dtype, out_dtype, op),
+                 .num_items = NumItems(item_bytes) / num_columns,
+                 .num_arrays = num_columns,
+                 .order = BatchOrder::kInterleaved,
+                 .coefficients = op == Op::kLinearRecurrence ? items_.data() : nullptr},
+                &no_carry);
   });
 }
 
@@ -184,7 +184,7 @@ TEST_F(ThreadsTest, ReduceOfFewColumns) {
     args.dtype = dtype;
     args.out_dtype = out_dtype;
     args.op = op;
-    if (Coin() && IsWideSum(dtype, out_dtype, op)) args.precision = Precision::kWide;
+    args.precision = AnyPrecision(dtype, out_dtype, op);
     args.num_arrays = FewColumns(std::max(SizeOf(dtype), SizeOf(out_dtype)));
     args.order = BatchOrder::kInterleaved;
     args.num_items = NumItems(SizeOf(dtype)) / args.num_arrays;
