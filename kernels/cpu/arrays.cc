@@ -166,10 +166,4 @@ void ReduceArrays(const Kernels& kernels, const ReduceArgs& args, uint64_t first
   }
 }
 
-void SubtractInit(const Kernels& kernels, const DifferenceArgs& args, uint64_t item) {
-  const uint64_t at = item * SizeOf(args.dtype);
-  kernels.differences->of[static_cast<int>(args.dtype)](Advance(args.in, at), Advance(args.out, at), /*num_items=*/1,
-                                                        &args.init.bits, args.reverse, /*stream=*/false);
-}
-
 }  // namespace prefixd::cpu

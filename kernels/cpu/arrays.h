@@ -46,9 +46,6 @@ void ScanArrays(const Kernels& kernels, const ScanArgs& args, uint64_t first_arr
 // Needs:   args.values too.
 void ReduceArrays(const Kernels& kernels, const ReduceArgs& args, uint64_t first_array, uint64_t num_arrays);
 
-// The difference of an item that has no neighbour.
-void SubtractInit(const Kernels& kernels, const DifferenceArgs& args, uint64_t item);
-
 }  // namespace prefixd::cpu
 
 #endif  // PREFIXD_KERNELS_CPU_ARRAYS_H_

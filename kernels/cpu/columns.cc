@@ -26,12 +26,12 @@ void ForStrips(uint64_t num_strips, uint64_t num_bytes, const RunStrip& run) {
   for (uint64_t strip = 0; strip < num_strips; ++strip) run(strip);
 }
 
-// Columns of a strip: StripColumns, or so many that all threads have as much to do.
+// Columns of a strip: as many as have room, or fewer, so that all threads have as many strips; but no less than two
+// lines of the cache in a row, which memory often brings where one is asked for.
 template <class Args>
 uint64_t EvenStripColumns(const Args& args, uint64_t num_bytes) {
   const uint64_t most = StripColumns(args.dtype, args.output());
   if (num_bytes < kMinParallelBytes) return most;
-  // Memory often brings two lines where one is asked for.
   const uint64_t least = 2 * kLineBytes / std::max(SizeOf(args.dtype), SizeOf(args.output()));
   const uint64_t num_threads = Concurrency();
   const uint64_t num_strips = NumParts(NumParts(args.num_arrays, most), num_threads) * num_threads;

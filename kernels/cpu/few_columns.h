@@ -1,5 +1,7 @@
 // Scans and reduces down a few long columns, which don't fill vectors, or are too few for threads of their own: parts
 // of the rows are made columns in the second-level cache, and threads take one part after the other, as of one array.
+//
+// Threads: those of parallel.h. A thread has buffers of its own, some mebibytes; a call returns when all is written.
 #ifndef PREFIXD_KERNELS_CPU_FEW_COLUMNS_H_
 #define PREFIXD_KERNELS_CPU_FEW_COLUMNS_H_
 

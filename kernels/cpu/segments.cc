@@ -67,10 +67,14 @@ Work RunSegmentDifference(const Kernels& kernels, const DifferenceArgs& args) {
   DifferenceArgs whole = args;
   whole.num_arrays = 1;
   Work work = RunDifference(kernels, whole);
+  // The items that have no neighbour in their segment.
+  const auto subtract_init = kernels.differences->of_edges[static_cast<int>(args.dtype)];
   ForArrays(args.num_arrays, kPartBytes / sizeof(*args.offsets), [&](uint64_t first, uint64_t count) {
     for (uint64_t segment = first; segment < first + count; ++segment) {
       const uint64_t begin = args.offsets[segment], end = args.offsets[segment + 1];
-      if (begin < end) SubtractInit(kernels, args, args.reverse ? end - 1 : begin);
+      if (begin == end) continue;
+      const uint64_t at = (args.reverse ? end - 1 : begin) * SizeOf(args.dtype);
+      subtract_init(Advance(args.in, at), Advance(args.out, at), /*num_items=*/1, /*pitch=*/1, &args.init.bits);
     }
   });
   work.num_bytes = NumBytes(args);
