@@ -162,7 +162,7 @@ cudaError_t ForRows(const ScanArgs& args, LaunchRow launch) {
 inline bool AreColumnTiles(const ScanArgs& args) {
   constexpr uint64_t kMaxRowBytes = uint64_t{32} << 10;
   return args.num_arrays > 1 && args.order == BatchOrder::kInterleaved && args.op != Op::kLinearRecurrence &&
-         args.num_arrays < kMaxRowBytes / SizeOf(args.dtype) && args.num_items > 2 * kTileItems;
+         args.num_arrays < kMaxRowBytes / SizeOf(args.dtype) && args.num_items > uint64_t{2} * kTileItems;
 }
 // Kernels that a call enqueues. Those for segments are several, of which some find nothing to do.
 inline uint64_t NumLaunches(const ScanArgs& args, const LaunchContext& context) {
