@@ -10,6 +10,7 @@
 #include "kernels/args/check.h"
 #include "kernels/cpu/any_prefix.h"
 #include "kernels/cpu/caches.h"
+#include "kernels/cpu/column_tiles.h"
 #include "kernels/cpu/few_columns.h"
 #include "kernels/cpu/glue.h"
 
@@ -174,6 +175,10 @@ Work RunColumnScan(const Kernels& kernels, const ScanArgs& args) {
     ScanFewColumns(kernels, args);
     return {.launches = 1, .num_bytes = num_bytes};
   }
+  if (AreColumnTiles(args)) {
+    ScanColumnTiles(kernels, args);
+    return {.launches = 1, .num_bytes = num_bytes};
+  }
   if (args.IsWide() || args.op == Op::kLinearRecurrence) {
     ForTileStrips(args, num_bytes, [&](const Strip& strip) { ScanStrip(kernels, args, strip); });
     return {.launches = 1, .num_bytes = num_bytes};
@@ -209,6 +214,10 @@ Work RunColumnReduce(const Kernels& kernels, const ReduceArgs& args) {
   const uint64_t num_bytes = (args.num_items * in_bytes + out_bytes) * num_columns;
   if (AreFewColumns(args)) {
     ReduceFewColumns(kernels, args);
+    return {.launches = 1, .num_bytes = num_bytes};
+  }
+  if (AreColumnTiles(args)) {
+    ReduceColumnTiles(kernels, args);
     return {.launches = 1, .num_bytes = num_bytes};
   }
   if (args.IsWide()) {

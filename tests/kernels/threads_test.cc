@@ -30,7 +30,9 @@ class ThreadsTest : public testing::Test {
   ThreadsTest() {
     RecordProperty("seed", std::to_string(seed_));
     for (size_t i = 0; i < items_.size(); i += 4) {
-      const auto random = static_cast<uint32_t>(random_() >> 7);
+      // Floats below 2, whose sums show their order; and few that may be infinite, or a NaN.
+      const uint32_t mask = Below(uint64_t{1} << 16) == 0 ? ~uint32_t{0} : 0xbfffbfff;
+      const uint32_t random = static_cast<uint32_t>(random_() >> 7) & mask;
       std::memcpy(&items_[i], &random, sizeof(random));
     }
   }
@@ -43,6 +45,18 @@ class ThreadsTest : public testing::Test {
 
   // Columns of which no row has more than 512 bytes, often very few.
   uint64_t FewColumns(size_t item_bytes) { return 2 + Below(Coin() ? 7 : 512 / item_bytes - 1); }
+
+  // Columns of rows of up to a kibibyte, too long for those above.
+  uint64_t TiledColumns(size_t item_bytes) { return 512 / item_bytes + 1 + Below(511 / item_bytes); }
+  // Rows of so many tiles and some more, of which items_ has enough then.
+  uint64_t TiledRows(uint64_t num_tiles, uint64_t row_bytes) {
+    const uint64_t num_rows = num_tiles * kTileItems + Below(kTileItems);
+    const size_t num_bytes = items_.size();
+    items_.resize(std::max<size_t>(num_bytes, num_rows * row_bytes));
+    // Random ones again, at other places in their tiles.
+    for (size_t i = num_bytes; i < items_.size(); ++i) items_[i] = items_[i - num_bytes + 8];
+    return num_rows;
+  }
 
   // Runs `work`, which leaves its results in *results and what else comes out in *rest, on one thread and on several.
   void Compare(const std::string& what, std::vector<std::byte>* results, std::vector<std::byte>* rest,
@@ -85,6 +99,18 @@ class ThreadsTest : public testing::Test {
               if (in_place) std::memcpy(results.data(), items_.data(), results.size());
               return lane_->Scan(args);
             });
+  }
+
+  // Compares such a reduce of columns of items_.
+  void CompareReduceOfColumns(ReduceArgs args) {
+    args.order = BatchOrder::kInterleaved;
+    args.init = {Neutral(args.op, args.StateDType()), ReduceState::kNothing};
+    args.in = items_.data();
+    std::vector<std::byte> results(args.num_arrays * SizeOf(args.output())), none;
+    args.values = results.data();
+    Compare(StrCat("reduce of ", args.num_arrays, " columns ", Name(args.dtype), " to ", Name(args.output()), " ",
+                   Name(args.op), args.IsWide() ? " wide" : ""),
+            &results, &none, [&] { return lane_->Reduce(args); });
   }
 
   const unsigned seed_ = std::random_device()();
@@ -178,23 +204,39 @@ TEST_F(ThreadsTest, ScanOfFewColumns) {
   });
 }
 
+// Columns of which threads share the rows by tiles, in up to two groups where the order matters.
+TEST_F(ThreadsTest, ScanOfColumnTiles) {
+  ForEveryCombination(Primitive::kScan, [&](DType dtype, DType out_dtype, Op op) {
+    const size_t item_bytes = std::max(SizeOf(dtype), SizeOf(out_dtype));
+    const uint64_t num_columns = TiledColumns(item_bytes), num_tiles = IsOrdered(out_dtype, op) && Coin() ? 34 : 9;
+    std::vector<std::byte> no_carry;
+    CompareScan({.dtype = dtype,
+                 .out_dtype = out_dtype,
+                 .op = op,
+                 .num_items = TiledRows(num_tiles, num_columns * item_bytes),
+                 .num_arrays = num_columns,
+                 .order = BatchOrder::kInterleaved,
+                 .coefficients = op == Op::kLinearRecurrence ? items_.data() : nullptr},
+                &no_carry);
+  });
+}
+
+TEST_F(ThreadsTest, ReduceOfColumnTiles) {
+  ForEveryCombination(Primitive::kReduce, [&](DType dtype, DType out_dtype, Op op) {
+    ReduceArgs args = {.dtype = dtype, .out_dtype = out_dtype, .op = op};
+    args.num_arrays = TiledColumns(std::max(SizeOf(dtype), SizeOf(out_dtype)));
+    args.num_items = TiledRows(IsOrdered(out_dtype, op) && Coin() ? 34 : 9, args.num_arrays * SizeOf(dtype));
+    CompareReduceOfColumns(args);
+  });
+}
+
 TEST_F(ThreadsTest, ReduceOfFewColumns) {
   ForEveryCombination(Primitive::kReduce, [&](DType dtype, DType out_dtype, Op op) {
-    ReduceArgs args;
-    args.dtype = dtype;
-    args.out_dtype = out_dtype;
-    args.op = op;
+    ReduceArgs args = {.dtype = dtype, .out_dtype = out_dtype, .op = op};
     args.precision = AnyPrecision(dtype, out_dtype, op);
     args.num_arrays = FewColumns(std::max(SizeOf(dtype), SizeOf(out_dtype)));
-    args.order = BatchOrder::kInterleaved;
     args.num_items = NumItems(SizeOf(dtype)) / args.num_arrays;
-    args.init = {Neutral(op, args.StateDType()), ReduceState::kNothing};
-    args.in = items_.data();
-    std::vector<std::byte> results(args.num_arrays * SizeOf(out_dtype)), none;
-    args.values = results.data();
-    Compare(StrCat("reduce of ", args.num_arrays, " columns ", Name(dtype), " to ", Name(out_dtype), " ", Name(op),
-                   args.precision == Precision::kWide ? " wide" : ""),
-            &results, &none, [&] { return lane_->Reduce(args); });
+    CompareReduceOfColumns(args);
   });
 }
 

@@ -194,8 +194,16 @@ template <class In, class Out, Op kOp, bool kExclusive>
 PREFIXD_INLINE void ScanUnordered(const ColumnPart& part) {
   using T = Accumulator<Out>;
   using Key = typename decltype(KeysOf<kOp, T>())::Key;
+  const auto keys = KeysOf<kOp, T>();
   Key before[kMaxColumns<T>];
-  SetAll(before, part.num_columns, KeysOf<kOp, T>().KeyOf(BitsOf<Key>(part.start)));
+  SetAll(before, part.num_columns, keys.KeyOf(BitsOf<Key>(part.start)));
+  if (part.starts != nullptr) {
+    ForColumns<Key>(
+        part.num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
+          using V = typename decltype(type)::Type;
+          Put(before + column, keys.KeyOf(GetAs<V, T>(static_cast<const T*>(part.starts->last) + column)));
+        });
+  }
   ForRuns<In, Out>(
       part, [&](Rows<In, Out> rows, uint64_t /*row*/, int num_rows) __attribute__((always_inline)) {
         if (num_rows == kRunItems) {
@@ -334,6 +342,15 @@ PREFIXD_INLINE void Begin(const ColumnPart& part, Before<T, Item>* before) {
   before->groups.SetAll(part.num_columns, start);
   for (Slots<Item>* const slots : {&before->tiles, &before->leaves, &before->runs}) {
     slots->tree.SetAll(part.num_columns, O::kNeutral);
+  }
+  if constexpr (std::is_same_v<Item, T>) {
+    if (part.starts == nullptr) return;
+    const auto copy = [&](const void* from, ItemRow<T>* to) __attribute__((always_inline)) {
+      __builtin_memcpy(to->items, from, part.num_columns * sizeof(T));
+    };
+    copy(part.starts->last, &before->last);
+    copy(part.starts->groups, &before->groups);
+    copy(part.starts->tiles, &before->tiles.tree);
   }
 }
 

@@ -111,6 +111,13 @@ constexpr uint64_t StripColumns(DType dtype, DType out_dtype) {
   return kStripBytes / (in_bytes > item_bytes ? in_bytes : item_bytes);
 }
 
+// What stands before a tile of columns: for each, of the type in which elements combine, a member of a Prefix.
+struct ColumnStarts {
+  const void* last;
+  const void* groups;  // Ordered; so is the next.
+  const void* tiles;   // The tree of those of the group so far.
+};
+
 // Columns, StripColumns of them at most, that are scanned, or reduced, by themselves. In a scan in may be out,
 // if their elements have the same size.
 struct ColumnPart {
@@ -122,6 +129,8 @@ struct ColumnPart {
   bool exclusive;
   bool stream = false;  // A scan's results go past the caches, line by line.
   const void* start;    // Its type is that in which elements combine: AccumulatorOf.
+  // In a scan that begins with a later tile, not by log_add_exp. Null: start, in every column.
+  const ColumnStarts* starts = nullptr;
 };
 struct ColumnTable {
   void (*scan[kNumDTypes][kNumDTypes][kNumOps])(const ColumnPart& part);
