@@ -204,6 +204,26 @@ absl::Status CudaLane::CopyOnDevice(void* d_dst, const void* d_src, size_t size_
   return Timed(Stage::kKernel, {.num_bytes = 2 * size_bytes}, kCall, copy);
 }
 
+// Needs: CastsFirst.
+cudaError_t LaunchCastAndScan(const ScanArgs& args, LaunchContext* context) {
+  if (args.num_items > 0) {
+    const uint64_t num_items = args.offsets != nullptr ? args.num_items : args.num_items * args.num_arrays;
+    const MapArgs cast = {.op = MapOp::kCast,
+                          .dtype = args.dtype,
+                          .cast_dtype = args.output(),
+                          .a = {},
+                          .b = {},
+                          .in = args.in,
+                          .out = args.out,
+                          .num_items = num_items};
+    if (const cudaError_t error = LaunchMap(cast, context); error != cudaSuccess) return error;
+  }
+  return VisitDType(args.output(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return LaunchScan<T, T>(ScanOfCast(args), context);
+  });
+}
+
 absl::Status CudaLane::ScanWithIndices(const ScanArgs& args) {
   PREFIXD_RETURN_IF_ERROR(Validate(args));
   PREFIXD_ASSIGN_OR_RETURN(const Algorithm algorithm,
@@ -247,6 +267,7 @@ absl::Status CudaLane::Scan(const ScanArgs& args) {
       return args.dtype == DType::kF32 ? LaunchRecurrence<float>(args, &context_)
                                        : LaunchRecurrence<double>(args, &context_);
     }
+    if (CastsFirst(args)) return LaunchCastAndScan(args, &context_);
     return VisitOutput(args.dtype, args.output(), [&](auto in, auto out) {
       return LaunchScan<typename decltype(in)::type, typename decltype(out)::type>(args, &context_);
     });

@@ -164,8 +164,19 @@ inline bool AreColumnTiles(const ScanArgs& args) {
   return args.num_arrays > 1 && args.order == BatchOrder::kInterleaved && args.op != Op::kLinearRecurrence &&
          args.num_arrays < kMaxRowBytes / SizeOf(args.dtype) && args.num_items > uint64_t{2} * kTileItems;
 }
+// Whether elements are cast to the wider type of the results first, into out, and scanned there. Sums have kernels from
+// each type to each; for the other operators these would be half of all scan kernels, for results that nobody needs
+// wide.
+inline bool CastsFirst(const ScanArgs& args) { return args.output() != args.dtype && args.op != Op::kSum; }
+// The second step, of the same type.
+inline ScanArgs ScanOfCast(ScanArgs args) {
+  args.dtype = args.output();
+  args.in = args.out;
+  return args;
+}
 // Kernels that a call enqueues. Those for segments are several, of which some find nothing to do.
 inline uint64_t NumLaunches(const ScanArgs& args, const LaunchContext& context) {
+  if (CastsFirst(args)) return (args.num_items > 0 ? 1 : 0) + NumLaunches(ScanOfCast(args), context);
   if (AreColumnTiles(args)) return 3;
   if (AreLongRows(args, context)) return args.num_arrays;
   if (args.offsets == nullptr || args.op == Op::kLinearRecurrence) return 1;
@@ -191,6 +202,7 @@ inline uint64_t NumLaunches(const ReduceArgs& args) {
 }
 
 // Each enqueues NumLaunches kernels, or one. Needs: Validate(args) was OK, the lane's device is current.
+// A scan that is not CastsFirst.
 template <class In, class Out>
 cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context);
 // A scan by a linear recurrence.

@@ -87,15 +87,15 @@ cudaError_t LaunchScanOf(const ScanArgs& args, LaunchContext* context) {
 
 template <class In, class Out>
 cudaError_t LaunchScan(const ScanArgs& args, LaunchContext* context) {
-  return VisitOp<Out>(args.op, [&](auto tag) {
-    constexpr Op kOp = decltype(tag)::kValue;
-    if constexpr (std::is_same_v<In, Out>) {
+  if constexpr (!std::is_same_v<In, Out>) {
+    return LaunchScanOf<In, Out, Op::kSum>(args, context);
+  } else {
+    return VisitOp<Out>(args.op, [&](auto tag) {
+      constexpr Op kOp = decltype(tag)::kValue;
       using T = WrappingType<Out, kOp>;
       return LaunchScanOf<T, T, kOp>(args, context);
-    } else {
-      return LaunchScanOf<In, Out, kOp>(args, context);
-    }
-  });
+    });
+  }
 }
 
 }  // namespace prefixd::cuda

@@ -29,10 +29,9 @@ inline constexpr Served kKahanServes = {[](DType dtype, DType out_dtype, Op op) 
 
 inline constexpr Served kCubServes = {
     [](DType dtype, DType out_dtype, Op op) {
-      return (op == Op::kSum && !IsNarrowFloat(dtype)) || (op != Op::kLogAddExp && KeepsWideType(dtype, out_dtype));
+      return (op == Op::kSum && !IsNarrowFloat(dtype)) || kTextbooksServe(dtype, out_dtype, op);
     },
-    "sum of all types but f16 and bf16 to all outputs, and other operators but log_add_exp of 4- and 8-byte types to "
-    "the same type"};
+    "sum of all types but f16 and bf16 to all outputs, min and max of 4- and 8-byte types to the same type"};
 
 inline constexpr Served kCubCompactsServe = {[](DType dtype, DType, Op) { return !IsNarrowFloat(dtype); },
                                              "all types but f16 and bf16"};

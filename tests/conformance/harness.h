@@ -154,6 +154,10 @@ struct OpParam {
   DType out_dtype = DType::kI32;
   Op op = Op::kSum;
 };
+// A card casts elements to a wider type of the results by a launch of its own, but for sums.
+inline uint64_t CastLaunches(const OpParam& param) {
+  return param.device != "cpu" && param.dtype != param.out_dtype && param.op != Op::kSum ? 1 : 0;
+}
 struct DTypeParam {
   std::string device;
   DType dtype = DType::kI32;

@@ -1,8 +1,8 @@
 // The common parts of CUB's algorithms: our operators under the names by which CUB knows them, iterators that load and
 // store as operators.cuh says, and memory for CUB to work in.
 //
-// CUB joins elements in an order of its own. Integers, min and max have the same bits as ours; floating-point sums and
-// products share only our rules for NaN, -0.0 and overflow.
+// CUB joins elements in an order of its own. Integers, min and max have the same bits as ours; floating-point sums
+// share only our rules for NaN, -0.0 and overflow.
 #ifndef PREFIXD_KERNELS_YARDSTICKS_CUB_CUB_PARTS_CUH_
 #define PREFIXD_KERNELS_YARDSTICKS_CUB_CUB_PARTS_CUH_
 
@@ -33,18 +33,11 @@ template <Op kOp, class Item>
 auto CubOperator() {
   if constexpr (kOp == Op::kSum) {
     return ::cuda::std::plus<Item>();
-  } else if constexpr (kOp == Op::kProd) {
-    return ::cuda::std::multiplies<Item>();
   } else if constexpr (kOp == Op::kMin) {
     return ::cuda::minimum<Item>();
-  } else if constexpr (kOp == Op::kMax) {
-    return ::cuda::maximum<Item>();
-  } else if constexpr (kOp == Op::kAnd) {
-    return ::cuda::std::bit_and<Item>();
-  } else if constexpr (kOp == Op::kOr) {
-    return ::cuda::std::bit_or<Item>();
   } else {
-    return ::cuda::std::bit_xor<Item>();
+    static_assert(kOp == Op::kMax);
+    return ::cuda::maximum<Item>();
   }
 }
 
