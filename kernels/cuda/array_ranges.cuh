@@ -1,10 +1,11 @@
 // Arrays of any lengths that follow each other, as blocks share them: segments, or the rows of a matrix.
 //
-// All elements are cut into ranges, and a block, or a warp, has a range: the tiles of arrays that begin in it. So it
-// has about as many elements as any other, whatever the lengths. A block brings them to shared memory. There arrays of
-// up to a tile are worked on, short ones by a thread and others by a warp. Of the arrays of several tiles one has at
-// most one tile that begins in a range, and at most two have any: one that began before, and the last that begins here.
-// Ranges are taken by ticket, so that a tile waits only for those of earlier ranges (look_back.cuh).
+// All elements are cut into ranges, and a block, or a warp (warp_ranges.cuh), has a range: the tiles of arrays that
+// begin in it. So it has about as many elements as any other, whatever the lengths. A block brings them to shared
+// memory. There arrays of up to a tile are worked on, short ones by a thread and others by a warp. Of the arrays of
+// several tiles one has at most one tile that begins in a range, and at most two have any: one that began before, and
+// the last that begins here. Ranges are taken by ticket, so that a tile waits only for those of earlier ranges
+// (look_back.cuh).
 #ifndef PREFIXD_KERNELS_CUDA_ARRAY_RANGES_CUH_
 #define PREFIXD_KERNELS_CUDA_ARRAY_RANGES_CUH_
 
@@ -60,9 +61,17 @@ struct ArrayView {
   }
 };
 
-// Sets view->ranges, if there are offsets, by a launch of its own. They are there until the context's scratch memory is
-// used again.
-cudaError_t FindRanges(uint64_t range_items, uint32_t num_ranges, LaunchContext* context, ArrayView* view);
+// What arrays without elements come to, and where the values of arrays are. Null: nowhere.
+struct EmptyArrays {
+  void* values = nullptr;
+  DType dtype = DType::kI8;
+  Value value = {};
+};
+
+// Sets view->ranges, if there are offsets, and writes the values of empty arrays, by a launch of its own. The ranges
+// are there until the context's scratch memory is used again.
+cudaError_t FindRanges(uint64_t range_items, uint32_t num_ranges, const EmptyArrays& empty, LaunchContext* context,
+                       ArrayView* view);
 
 // A tile of an array of several.
 struct SplitTile {
@@ -127,9 +136,9 @@ ArrayView ViewOf(const Args& args) {
 // The number of ranges, at least one; where they begin; and memory for states.
 template <class Item>
 cudaError_t PrepareRanges(uint64_t range_items, LaunchContext* context, ArrayView* view, uint32_t* num_ranges,
-                          TileStates* states) {
+                          TileStates* states, const EmptyArrays& empty = {}) {
   cudaError_t error = CountTiles(view->num_items, range_items, num_ranges);
-  if (error == cudaSuccess) error = FindRanges(range_items, *num_ranges, context, view);
+  if (error == cudaSuccess) error = FindRanges(range_items, *num_ranges, empty, context, view);
   if (error != cudaSuccess) return error;
   void* d_words = nullptr;
   const uint64_t num_words = ArrayStates::Count(view->num_items) * kStateWords<Item>;
@@ -161,7 +170,7 @@ inline __device__ ArrayBounds BoundsOf(const ArrayView& view, const Range& range
 
 // The first array behind the chunk's. From so many on, arrays without elements that follow each other are passed over:
 // all of them begin in one range. Who has a result for them has written it before.
-inline constexpr uint64_t kSkippedArrays = kFilledArrays;
+inline constexpr uint64_t kSkippedArrays = uint64_t{1} << 14;
 inline __device__ uint64_t NextChunk(const ArrayView& view, const Range& range, uint64_t chunk,
                                      uint64_t chunk_arrays = kRangeThreads) {
   const uint64_t next = chunk + chunk_arrays;
@@ -262,13 +271,12 @@ struct RangeItems {
     for (int i = done + thread; i < end; i += kRangeThreads) to[i] = items[i];
   }
 
-  // For the arrays that begin in the range and have no more than a tile: calls empty(array), but for those that
-  // NextChunk passes over; or by_thread(items, num_items, array), from one thread; or by_warp(items, num_items, array),
-  // from a warp. bounds: BoundsOf the first chunk, which are asked for before the range is loaded. Called by all
-  // threads, which meet in between and afterwards.
-  template <class Empty, class ByThread, class ByWarp>
-  __device__ void ForArrays(const ArrayView& view, const Range& range, ArrayBounds bounds, Empty empty,
-                            ByThread by_thread, ByWarp by_warp) {
+  // For the arrays that begin in the range and have no more than a tile, but some: calls by_thread(items, num_items,
+  // array), from one thread; or by_warp(items, num_items, array), from a warp. bounds: BoundsOf the first chunk, which
+  // are asked for before the range is loaded. Called by all threads, which meet in between and afterwards.
+  template <class ByThread, class ByWarp>
+  __device__ void ForArrays(const ArrayView& view, const Range& range, ArrayBounds bounds, ByThread by_thread,
+                            ByWarp by_warp) {
     for (uint64_t chunk = range.first_array; chunk < range.end_array; chunk = NextChunk(view, range, chunk)) {
       if (chunk > range.first_array) {
         bounds = BoundsOf(view, range, chunk);
@@ -278,7 +286,7 @@ struct RangeItems {
       const uint64_t array = chunk + threadIdx.x;
       const uint64_t num_items = bounds.end - bounds.begin;
       if (num_items == 0) {
-        if (array < range.end_array) empty(array);
+        // Nothing is to be done.
       } else if (num_items <= kMaxThreadItems) {
         by_thread(items + Place(range, bounds.begin), static_cast<int>(num_items), array);
       } else if (num_items <= kTileItems) {

@@ -33,24 +33,6 @@ struct ArrayReduceParams {
   int slots_of_warp;     // For rows and segments.
 };
 
-template <class In, class Out>
-__device__ void StoreBits(const ArrayReduceParams<In, Out>& p, uint64_t array, uint64_t bits) {
-  unsigned char* const to = p.values + array * p.value_bytes;
-  switch (p.value_bytes) {
-    case 1:
-      *to = static_cast<unsigned char>(bits);
-      break;
-    case 2:
-      *reinterpret_cast<uint16_t*>(to) = static_cast<uint16_t>(bits);
-      break;
-    case 4:
-      *reinterpret_cast<uint32_t*>(to) = static_cast<uint32_t>(bits);
-      break;
-    default:
-      *reinterpret_cast<uint64_t*>(to) = bits;
-  }
-}
-
 // Writes what an array of this value, joined with the start, comes to. Needs: it has elements.
 template <Op kOp, class In, class Out, class Item>
 __device__ void StoreValue(const ArrayReduceParams<In, Out>& p, uint64_t array, Item item) {
@@ -61,9 +43,11 @@ __device__ void StoreValue(const ArrayReduceParams<In, Out>& p, uint64_t array, 
     value = StateBehind<kOp>(p.each, p.each.init, item, 0).value;
   }
   if constexpr (kIsNarrowFloat<In>) {
-    if (p.value_bytes == sizeof(In)) return StoreBits(p, array, In(ValueAs<float>(value)).bits);
+    if (p.value_bytes == sizeof(In)) {
+      return StoreBits(p.values, p.value_bytes, array, In(ValueAs<float>(value)).bits);
+    }
   }
-  StoreBits(p, array, value.bits);
+  StoreBits(p.values, p.value_bytes, array, value.bits);
 }
 
 // The number of the block: that in the grid, or the ticket that it takes where blocks wait for others. Called by all

@@ -1,5 +1,5 @@
-// Copies to shared memory that a thread starts and waits for later, in words of 16 bytes; before sm_80 they end at
-// once. Addresses in shared memory are numbers of 32 bits here, of which a kernel can keep many.
+// Copies to shared memory that a thread starts and waits for later, in words of 4, 8 or 16 bytes; before sm_80 they end
+// at once. Addresses in shared memory are numbers of 32 bits here, of which a kernel can keep many.
 #ifndef PREFIXD_KERNELS_CUDA_ASYNC_COPY_CUH_
 #define PREFIXD_KERNELS_CUDA_ASYNC_COPY_CUH_
 
@@ -28,6 +28,28 @@ inline __device__ void CopyWord(SharedAddress to, const unsigned char* from) {
 #else
   const uint4 v = *reinterpret_cast<const uint4*>(from);
   asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+#endif
+}
+// A word of T's size, if it exists; the offsets are in bytes. The condition is within: else the compiler computes the
+// addresses of many words again for each.
+template <class T, uint32_t kToOffset, uint32_t kFromOffset>
+__device__ void CopyWordIf(bool exists, SharedAddress to, const unsigned char* from) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile(
+      "{\n.reg .pred exists;\nsetp.ne.b32 exists, %2, 0;\n"
+      "@exists cp.async.ca.shared.global [%0 + %3], [%1 + %4], %5;\n}" ::"r"(to),
+      "l"(from), "r"(static_cast<int>(exists)), "n"(kToOffset), "n"(kFromOffset), "n"(sizeof(T))
+      : "memory");
+#else
+  if (!exists) return;
+  if constexpr (sizeof(T) == 4) {
+    const auto word = *reinterpret_cast<const uint32_t*>(from + kFromOffset);
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + kToOffset), "r"(word) : "memory");
+  } else {
+    const auto word = *reinterpret_cast<const uint64_t*>(from + kFromOffset);
+    asm volatile("st.shared.u64 [%0], %1;" ::"r"(to + kToOffset), "l"(word) : "memory");
+  }
 #endif
 }
 // Bytes, at once.

@@ -113,34 +113,28 @@ cudaError_t Launch(void (*kernel)(const Params), uint32_t num_blocks, uint32_t t
 // Whether arrays that have so many items together are so short, on average, that most lanes of a warp would have
 // nothing of one.
 inline bool AreShort(uint64_t all_items, uint64_t num_arrays) { return all_items / num_arrays < 64; }
-// From here on segments that blocks or warps share by ranges get the value of an empty one by a launch of their own.
-inline constexpr uint64_t kFilledArrays = uint64_t{1} << 14;
 // Whether bulk asynchronous copies may begin there.
 inline constexpr int kBulkAlignment = 16;
 inline bool IsBulkAligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % kBulkAlignment == 0; }
-// Shared memory of a block of the ring for segments, whatever the type.
-inline constexpr size_t kRingSegmentBytes = size_t{226} << 10;
-// Whether ring_segment_scan.cuh scans these segments, or rows as such. Arrays that are shorter on average are better
-// off in blocks that share them out to threads. Those in between take one of its warps so long that the others have to
-// wait.
-inline bool RingScansSegments(const ScanArgs& args, const LaunchContext& context) {
-  constexpr uint64_t kMinBytes = uint64_t{256} << 10;
-  constexpr uint64_t kMaxMeanItems = 1024;
-  constexpr uint64_t kMinMeanItemsOfLong = 16'384;
+// The operators that range_scan.cuh has kernels for: those by which callers scan segments. For the others
+// segment_scan.cuh does.
+constexpr bool HasRangeScan(Op op) { return op == Op::kSum || op == Op::kWideSum || op == Op::kMin || op == Op::kMax; }
+// Whether range_scan.cuh scans these segments, or rows as such. Few short arrays are better off in blocks, of which all
+// warps share a range.
+inline bool RangesScan(const ScanArgs& args) {
+  constexpr uint64_t kMinMeanItemsOfFew = 1024;
+  constexpr uint64_t kMinBytes = uint64_t{64} << 20;
   const uint64_t all_items = args.offsets != nullptr ? args.num_items : args.num_items * args.num_arrays;
-  const uint64_t mean_items = all_items / args.num_arrays;
-  const bool is_suited =
-      !AreShort(all_items, args.num_arrays) && (mean_items < kMaxMeanItems || mean_items >= kMinMeanItemsOfLong);
-  return is_suited && !args.reverse && args.dtype == args.output() && all_items * SizeOf(args.dtype) >= kMinBytes &&
-         IsBulkAligned(args.in) && IsBulkAligned(args.out) && IsBulkAligned(args.offsets) &&
-         context.bulk_shared_bytes >= kRingSegmentBytes;
+  const bool is_suited = all_items / args.num_arrays >= kMinMeanItemsOfFew ||
+                         (!AreShort(all_items, args.num_arrays) && all_items * SizeOf(args.dtype) >= kMinBytes);
+  return is_suited && !args.reverse && HasRangeScan(args.op) && args.dtype == args.output();
 }
 // Whether rows are so long that each is scanned by a launch of its own, as an array by itself: the ring is faster then,
-// though it begins and ends once for each. What segment_scan.cuh does with reverse rows, and ring_segment_scan.cuh with
-// bytes, is slower; and a recurrence has nothing else but a block for each row.
+// though it begins and ends once for each. What segment_scan.cuh does with reverse rows, and range_scan.cuh with bytes,
+// is slower; and a recurrence has nothing else but a block for each row.
 inline bool AreLongRows(const ScanArgs& args, const LaunchContext& context) {
   if (args.num_arrays < 2 || args.offsets != nullptr || args.order != BatchOrder::kOneByOne ||
-      context.bulk_shared_bytes < kRingSegmentBytes) {
+      context.bulk_shared_bytes == 0) {
     return false;
   }
   constexpr uint64_t kFewRows = 32;
@@ -180,25 +174,22 @@ inline uint64_t NumLaunches(const ScanArgs& args, const LaunchContext& context) 
   if (AreColumnTiles(args)) return 3;
   if (AreLongRows(args, context)) return args.num_arrays;
   if (args.offsets == nullptr || args.op == Op::kLinearRecurrence) return 1;
-  if (RingScansSegments(args, context)) return 2;
+  if (RangesScan(args)) return 2;
   return AreShort(args.num_items, args.num_arrays) ? 2 : 3;
 }
 // Whether range_reduce.cuh reduces these segments, or rows. It takes longer to begin than to reduce few, and nothing is
-// faster than row_reduce.cuh where warps have whole tiles that are aligned.
+// faster than row_reduce.cuh where rows are aligned.
 inline bool RangesReduce(const ReduceArgs& args) {
   constexpr uint64_t kMinBytes = uint64_t{16} << 20;
-  constexpr uint64_t kMaxMeanItems = 16'384;
   if (args.values == nullptr || args.order != BatchOrder::kOneByOne) return false;
   const bool has_offsets = args.offsets != nullptr;
   const uint64_t all_items = has_offsets ? args.num_items : args.num_items * args.num_arrays;
   if (all_items * SizeOf(args.dtype) < kMinBytes || AreShort(all_items, args.num_arrays)) return false;
-  if (SizeOf(args.dtype) < 4) return true;
-  if (has_offsets) return all_items / args.num_arrays < kMaxMeanItems;
+  if (has_offsets || SizeOf(args.dtype) < 4) return true;
   return !IsBulkAligned(args.in) || args.num_items * SizeOf(args.dtype) % kBulkAlignment != 0;
 }
 inline uint64_t NumLaunches(const ReduceArgs& args) {
-  if (args.offsets == nullptr || !(AreShort(args.num_items, args.num_arrays) || RangesReduce(args))) return 1;
-  return args.num_arrays < kFilledArrays ? 2 : 3;
+  return args.offsets != nullptr && (AreShort(args.num_items, args.num_arrays) || RangesReduce(args)) ? 2 : 1;
 }
 
 // Each enqueues NumLaunches kernels, or one. Needs: Validate(args) was OK, the lane's device is current.

@@ -1,11 +1,10 @@
 // Reduce of segments, or of rows that begin anywhere, to a value each.
 //
-// A warp has a range (array_ranges.cuh), and works alone. It reduces leaf by leaf, whatever array a leaf is of: so a
-// warp is never without work for an array being short, and what it needs for each array it needs in a lane. Some leaves
-// are worked on at once, each by a few lanes of which each has runs that follow each other. They come to shared memory
-// in whole words, while the leaves before are worked on; a lane moves its items to where they belong.
-// Traffic: reads n and the offsets, writes a value for each array. One launch; for segments another finds the ranges;
-// and very many of them get the value of none first: all may be empty, and begin in one range.
+// A warp has a range (array_ranges.cuh), and works alone. It reduces leaf by leaf, whatever array a leaf is of
+// (leaf_loads.cuh): so a warp is never without work for an array being short, and what it needs for each array it needs
+// in a lane.
+// Traffic: reads n and the offsets, the offsets twice, writes a value for each array. One launch; for segments another
+// finds the ranges, and writes the values of empty ones.
 #ifndef PREFIXD_KERNELS_CUDA_RANGE_REDUCE_CUH_
 #define PREFIXD_KERNELS_CUDA_RANGE_REDUCE_CUH_
 
@@ -16,13 +15,12 @@
 #include "kernels/cuda/array_ranges.cuh"
 #include "kernels/cuda/array_reduce.cuh"
 #include "kernels/cuda/async_copy.cuh"
-#include "kernels/cuda/glue.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/leaf_loads.cuh"
 #include "kernels/cuda/operators.cuh"
 #include "kernels/cuda/reduce_parts.cuh"
-#include "kernels/cuda/select.cuh"
 #include "kernels/cuda/warp_join.cuh"
+#include "kernels/cuda/warp_ranges.cuh"
 
 namespace prefixd::cuda {
 
@@ -33,10 +31,10 @@ struct RangeReduceParams {
   uint32_t num_ranges;
 };
 
-inline constexpr int kRangeReduceThreads = 256;
+inline constexpr int kRangeReduceThreads = 128;
 inline constexpr int kRangeReduceWarps = kRangeReduceThreads / kWarpThreads;
 template <class Item>
-inline constexpr int kRangeReduceBlocks = sizeof(Item) > 8 ? 2 : 3;  // On a multiprocessor, as registers suffice.
+inline constexpr int kRangeReduceBlocks = sizeof(Item) > 8 ? 4 : 5;  // On a multiprocessor, as registers suffice.
 
 template <class In, class Out, Op kOp>
 class RangeReduce {
@@ -44,49 +42,27 @@ class RangeReduce {
   using Operator = Operator<kOp, Out>;
   using Item = typename Operator::Item;
   using Shape = LeafShape<In>;
-  static constexpr size_t kSharedBytes = size_t{kRangeReduceWarps} * Shape::kWarpBytes;
+  static constexpr size_t kSharedBytes = size_t{kRangeReduceWarps} * Shape::kStepBytes;
 
   __device__ RangeReduce(const RangeReduceParams<In, Out>& p, const unsigned char* s_bytes)
       : p_(p),
-        s_steps_(SharedAddressOf(s_bytes) + WarpOfBlock() * Shape::kWarpBytes),
+        s_leaves_(SharedAddressOf(s_bytes) + WarpOfBlock() * Shape::kStepBytes),
         states_(p.arrays.each.states),
         epoch_(states_.Epoch()),
         start_(FoldStart<kOp>(p.arrays.each, p.arrays.each.init)),
         neutral_(Operator::Load(p.arrays.each.neutral)) {}
 
-  // The next range is taken, and looked up, while the warp works on one. Progress: as in look_back.cuh, for a warp
-  // works on its ranges in their order.
   __device__ void Run() {
-    uint32_t number = Take();
-    RangeBegin begins = BeginsOf(number);
-    while (number < p_.num_ranges) {
-      const Range range = RangeOf(number, begins);
-      number = Take();
-      begins = BeginsOf(number);
-      // First: other warps wait for their values.
-      if (range.has_last) ReduceTile(range.last);
-      if (range.has_earlier) ReduceTile(range.earlier);
-      for (uint64_t array = range.first_array; array < range.end_array;) array = ReduceArrays(range, array);
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) states_.Leave();
+    const WarpRanges ranges(p_.view, states_, p_.num_ranges, kRangeItems<In>);
+    ranges.ForEach([&](const SplitTile& tile) { ReduceTile(tile); },
+                   [&](const Range& range) {
+                     for (uint64_t array = range.first_array; array < range.end_array;) {
+                       array = ReduceArrays(range, array);
+                     }
+                   });
   }
 
  private:
-  __device__ uint32_t Take() const { return ShuffleFrom(LaneOfWarp() == 0 ? states_.TakeTile() : 0, 0); }
-  // Where the range begins, in lane 0, and the one behind it, in lane 1.
-  __device__ RangeBegin BeginsOf(uint32_t number) const {
-    if (LaneOfWarp() > 1 || number >= p_.num_ranges) return {};
-    return p_.view.BeginOfRange(number + LaneOfWarp(), kRangeItems<In>);
-  }
-  __device__ Range RangeOf(uint32_t number, const RangeBegin& begins) const {
-    const auto from = [&](int lane) {
-      return RangeBegin{ShuffleFrom(begins.array, lane), ShuffleFrom(begins.begin, lane),
-                        ShuffleFrom(begins.before, lane)};
-    };
-    return {p_.view, number, p_.num_ranges, kRangeItems<In>, from(0), from(1)};
-  }
-
   __device__ void ReduceTile(const SplitTile& tile) const {
     const int num_items = tile.NumItems();
     const int begin = LaneOfWarp() * kLeafItems;
@@ -101,44 +77,17 @@ class RangeReduce {
     if (LaneOfWarp() == 0) StoreValue<kOp>(p_.arrays, tile.array, array);
   }
 
-  // Arrays of up to a tile, from the first on: as many as have 32 leaves together. Returns the one behind them. Lane l
-  // has array l, and leaf l.
+  // Arrays of up to a tile, from the first on: as many as have 32 leaves together. Returns the one behind them.
   __device__ uint64_t ReduceArrays(const Range& range, uint64_t first_array) const {
-    const uint64_t array = first_array + LaneOfWarp();
-    ArrayBounds bounds = {};
-    if (array < range.end_array) bounds = {p_.view.Begin(array), p_.view.Begin(array + 1)};
-    const uint64_t length = bounds.end - bounds.begin;
-    const int num_items = length <= kTileItems ? static_cast<int>(length) : 0;
-    const int num_leaves = (num_items + kLeafItems - 1) / kLeafItems;
-    const auto end_leaf = static_cast<int>(WarpTrees<CountSum>(static_cast<uint32_t>(num_leaves)));
-    const int first_leaf = end_leaf - num_leaves;
-    const int num_arrays = __popc(__ballot_sync(kAllLanes, end_leaf <= kWarpThreads));
-    const bool is_mine = LaneOfWarp() < num_arrays && array < range.end_array;
-    if (is_mine && length == 0 && p_.arrays.num_arrays < kFilledArrays) {
-      StoreBits(p_.arrays, array, p_.arrays.empty.bits);
+    const WarpLeaves of(p_.view, range, first_array);
+    if (of.all_leaves > 0) {
+      const Item leaves = LeafValues(p_.arrays.each.in + range.begin, of.leaf, of.all_leaves);
+      const Item value = Join(leaves, of.first_leaf, of.num_leaves);
+      if (of.num_leaves > 0) {
+        StoreValue<kOp>(p_.arrays, first_array + LaneOfWarp(), Operator::Combine(start_, value));
+      }
     }
-    const int all_leaves = ShuffleFrom(end_leaf, num_arrays - 1);
-    if (all_leaves > 0) {
-      const int owner = OwnerOf(first_leaf, num_arrays);
-      const int begin = (LaneOfWarp() - ShuffleFrom(first_leaf, owner)) * kLeafItems;
-      Leaf leaf = {ShuffleFrom(static_cast<int>(bounds.begin - range.begin), owner) + begin,
-                   min(ShuffleFrom(num_items, owner) - begin, kLeafItems)};
-      if (LaneOfWarp() >= all_leaves) leaf = {};
-      const Item leaves = LeafValues(p_.arrays.each.in + range.begin, leaf, all_leaves);
-      const Item value = Join(leaves, first_leaf, is_mine ? num_leaves : 0);
-      if (is_mine && num_items > 0) StoreValue<kOp>(p_.arrays, array, Operator::Combine(start_, value));
-    }
-    return NextChunk(p_.view, range, first_array, num_arrays);
-  }
-  // The lane whose array has the leaf with the lane's number.
-  static __device__ int OwnerOf(int first_leaf, int num_arrays) {
-    int owner = 0;
-#pragma unroll
-    for (int step = kWarpThreads / 2; step > 0; step /= 2) {
-      const int leaf = ShuffleFrom(first_leaf, owner + step);
-      if (owner + step < num_arrays && leaf <= LaneOfWarp()) owner += step;
-    }
-    return owner;
+    return NextChunk(p_.view, range, first_array, of.num_arrays);
   }
   // The value of the lane's array, if it has any leaves.
   __device__ Item Join(Item leaves, int first_leaf, int num_leaves) const {
@@ -162,77 +111,40 @@ class RangeReduce {
   // Lane l gets the value of the leaf that it knows of; neutral behind num_leaves.
   __device__ Item LeafValues(const In* in, const Leaf& leaf, int num_leaves) const {
     const LeafLoads<In> loads(in, leaf, p_.arrays.each.in + p_.view.num_items);
+    const int last_run = LastSlot(leaf.num_items, kRunItems);
     Item values = neutral_;
-    uint32_t step = 0;  // 0 or kStepBytes.
-    __syncwarp();       // All lanes have read what was there before.
-    loads.Copy(0, s_steps_);
-    CommitCopies();
     for (int first = 0; first < num_leaves; first += Shape::kLeaves) {
-      const uint32_t next_step = step ^ Shape::kStepBytes;
-      if (first + Shape::kLeaves < num_leaves) loads.Copy(first + Shape::kLeaves, s_steps_ + next_step);
+      __syncwarp();  // All lanes have read what was there before.
+      loads.Copy(first, num_leaves, s_leaves_);
       CommitCopies();
-      WaitForCopies<1>();
-      const int mine = first + LaneOfWarp() / Shape::kLanes;
-      const Item value = LeafValue(s_steps_ + step, loads.Begin(mine), loads.End(mine), loads.is_shifted());
-      const auto place = static_cast<uint32_t>(LaneOfWarp() - first);
-      const Item placed = ShuffleFrom(value, static_cast<int>(place) * Shape::kLanes);
-      if (place < Shape::kLeaves) values = placed;
-      step = next_step;
-      __syncwarp();
+      WaitForCopies<0>();
+      const int mine = first + Shape::LeafOfLane(), part = Shape::PartOfLane();
+      const SharedAddress s_part =
+          PlaceOf(Shape::LeafOfLane(), part * Shape::kLaneItems, ShuffleFrom(loads.begin(), mine));
+      Item tree = TreeOfRuns<Operator, In, Shape::kLaneRuns>(
+          s_part, ShuffleFrom(last_run, mine) - part * Shape::kLaneRuns, neutral_);
+#pragma unroll
+      for (int width = 1; width < Shape::kLanes; width *= 2) {
+        const Item other = ShuffleFrom(tree, LaneOfWarp() ^ width);
+        tree = CombineNeighbours<Operator>((part & width) != 0, tree, other);
+      }
+      const int place = LaneOfWarp() - first;
+      const Item before = ShuffleFrom(tree, place * Shape::kLanes);
+      if (place >= 0 && place < Shape::kLeaves && leaf.num_items > 0) {
+        const int begin = last_run * kRunItems;
+        const SharedAddress s_run = PlaceOf(place, begin, loads.begin());
+        values = Operator::Combine(before, ValueOfRun<Operator, In>(s_run, leaf.num_items - begin));
+      }
     }
     return values;
   }
-  // The value of the leaf that the lane has a part of. The others of its lanes get it too.
-  __device__ Item LeafValue(SharedAddress s_step, int begin, int end, bool is_shifted) const {
-    constexpr int kLaneRuns = Shape::kLaneRuns;
-    In items[Shape::kLaneItems];
-    LoadLeafItems(s_step, begin, is_shifted, items);
-    const int num_items = (end - begin) / static_cast<int>(sizeof(In));
-    const int lane = LaneOfWarp() % Shape::kLanes;
-    const int last = LastSlot(num_items, kRunItems);
-    Item runs[kLaneRuns];
-#pragma unroll
-    for (int r = 0; r < kLaneRuns; ++r) {
-      Item run = Operator::Load(items[r * kRunItems]);
-#pragma unroll
-      for (int k = 1; k < kRunItems; ++k) run = Operator::Combine(run, Operator::Load(items[r * kRunItems + k]));
-      runs[r] = lane * kLaneRuns + r < last ? run : neutral_;
-    }
-    const Item last_run = LastRun(items, last % kLaneRuns, num_items - last * kRunItems);
-#pragma unroll
-    for (int width = 1; width < kLaneRuns; width *= 2) {
-#pragma unroll
-      for (int r = 0; r < kLaneRuns; r += 2 * width) runs[r] = Operator::Combine(runs[r], runs[r + width]);
-    }
-    Item value = runs[0];
-#pragma unroll
-    for (int width = 1; width < Shape::kLanes; width *= 2) {
-      const Item other = ShuffleFrom(value, LaneOfWarp() ^ width);
-      value = CombineNeighbours<Operator>((lane & width) != 0, value, other);
-    }
-    return Operator::Combine(value, ShuffleFrom(last_run, LaneOfWarp() - lane + last / kLaneRuns));
-  }
-  // The lane's r-th run, of which num_items exist. The selections are such that items stay in registers.
-  __device__ Item LastRun(const In (&items)[Shape::kLaneItems], int r, int num_items) const {
-    In run[kRunItems];
-#pragma unroll
-    for (int k = 0; k < kRunItems; ++k) {
-      run[k] = r % 2 != 0 ? items[kRunItems + k] : items[k];
-      if constexpr (Shape::kLaneRuns == 4) {
-        const In upper = r % 2 != 0 ? items[3 * kRunItems + k] : items[2 * kRunItems + k];
-        if (r >= 2) run[k] = upper;
-      }
-    }
-    Item value = num_items > 0 ? Operator::Load(run[0]) : neutral_;
-#pragma unroll
-    for (int k = 1; k < kRunItems; ++k) {
-      if (k < num_items) value = Operator::Combine(value, Operator::Load(run[k]));
-    }
-    return value;
+  // Where an item of a leaf is. begin: the leaf's first byte in its first word.
+  __device__ SharedAddress PlaceOf(int leaf, int item, uint32_t begin) const {
+    return s_leaves_ + Shape::PlaceOfItem(leaf, item) + begin;
   }
 
   const RangeReduceParams<In, Out>& p_;
-  const SharedAddress s_steps_;  // The warp's two.
+  const SharedAddress s_leaves_;  // The warp's.
   const TileStates& states_;
   const uint32_t epoch_;
   const Item start_;
@@ -252,13 +164,9 @@ cudaError_t LaunchRangeReduce(const ReduceArgs& args, LaunchContext* context) {
   using Item = typename Operator<kOp, Out>::Item;
   RangeReduceParams<In, Out> params = {
       .arrays = ArrayParamsOf<In, Out, kOp>(args), .view = ViewOf(args), .num_ranges = 0};
-  cudaError_t error =
-      PrepareRanges<Item>(kRangeItems<In>, context, &params.view, &params.num_ranges, &params.arrays.each.states);
-  if (error == cudaSuccess && args.num_arrays >= kFilledArrays && args.offsets != nullptr) {
-    error = LaunchFill(
-        {.dtype = args.output(), .value = params.arrays.empty, .out = args.values, .num_items = args.num_arrays},
-        context);
-  }
+  const cudaError_t error =
+      PrepareRanges<Item>(kRangeItems<In>, context, &params.view, &params.num_ranges, &params.arrays.each.states,
+                          {args.values, args.output(), params.arrays.empty});
   if (error != cudaSuccess) return error;
   const auto num_blocks =
       std::min<uint32_t>(params.num_ranges, kRangeReduceBlocks<Item> * context->num_multiprocessors);

@@ -32,8 +32,6 @@ struct Barrier {
     ::cuda::ptx::mbarrier_arrive_expect_tx(::cuda::ptx::sem_release, ::cuda::ptx::scope_cta, ::cuda::ptx::space_shared,
                                            &word, num_bytes);
   }
-  // Whether the phase of this parity has ended, as Wait finds it.
-  __device__ bool HasEnded(uint32_t parity) { return ::cuda::ptx::mbarrier_test_wait_parity(&word, parity); }
   // Waits until the phase of this parity has ended; what came before its arrivals is visible then. Any thread may wait.
   __device__ void Wait(uint32_t parity) {
     while (!::cuda::ptx::mbarrier_try_wait_parity(&word, parity)) {

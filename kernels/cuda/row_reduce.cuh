@@ -223,7 +223,7 @@ __device__ void LeaveValues(const ArrayReduceParams<In, Out>& p, const Slot* slo
   if (LaneOfWarp() < kSlotsAtOnce) mine = slots[LaneOfWarp()];
   if (mine.num_tiles == 1) {
     mine.num_items > 0 ? StoreValue<kOp>(p, mine.array, Operator::Combine(start, value))
-                       : StoreBits(p, mine.array, p.empty.bits);
+                       : StoreBits(p.values, p.value_bytes, mine.array, p.empty.bits);
   }
   if (!p.is_split) return;
   const uint32_t epoch = p.each.states.Epoch();

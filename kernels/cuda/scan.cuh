@@ -12,9 +12,9 @@
 #include "kernels/cuda/column_tiles.cuh"
 #include "kernels/cuda/direct_scan.cuh"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/range_scan.cuh"
 #include "kernels/cuda/ring_anywhere.cuh"
 #include "kernels/cuda/ring_scan.cuh"
-#include "kernels/cuda/ring_segment_scan.cuh"
 #include "kernels/cuda/row_scan.cuh"
 #include "kernels/cuda/segment_scan.cuh"
 #include "kernels/cuda/tile_scan.cuh"
@@ -37,8 +37,8 @@ template <class In, class Out, Op kOp>
 cudaError_t LaunchSegmentScanOf(const ScanArgs& args, LaunchContext* context) {
   if (args.num_items == 0) return cudaSuccess;
   SegmentScanParams<In, Out> params = SegmentScanParamsOf<In, Out, kOp>(args);
-  if constexpr (std::is_same_v<In, Out>) {
-    if (RingScansSegments(args, *context)) return LaunchRingSegmentScan<In, kOp>(params, context);
+  if constexpr (std::is_same_v<In, Out> && HasRangeScan(kOp)) {
+    if (RangesScan(args)) return LaunchRangeScan<In, kOp>(params, context);
   }
   return LaunchSegmentScan<In, Out, kOp>(args, params, context);
 }

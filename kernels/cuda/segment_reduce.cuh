@@ -2,8 +2,7 @@
 //
 // A block has a range (array_ranges.cuh), and reduces what begins there in shared memory. Who has the last tile of an
 // array of several waits for the values of the others. Longer segments: range_reduce.cuh, row_reduce.cuh.
-// Traffic: reads n and the offsets, writes a value for each array. Two launches; or three for very many arrays, of
-// which all may be empty and begin in one range: they get the value of none first.
+// Traffic: reads n and the offsets, the offsets twice, writes a value for each array. Two launches.
 #ifndef PREFIXD_KERNELS_CUDA_SEGMENT_REDUCE_CUH_
 #define PREFIXD_KERNELS_CUDA_SEGMENT_REDUCE_CUH_
 
@@ -63,9 +62,6 @@ class SegmentReduce {
     if (range.has_earlier) ReduceTile(range, range.earlier);
     s_.range.ForArrays(
         p_.view, range, bounds,
-        [&](uint64_t array) {
-          if (p_.arrays.num_arrays < kFilledArrays) StoreBits(p_.arrays, array, p_.arrays.empty.bits);
-        },
         [&](const In* items, int num_items, uint64_t array) {
           StoreValue<kOp>(p_.arrays, array, OfThread(items, num_items));
         },
@@ -169,13 +165,9 @@ cudaError_t LaunchSegmentReduce(const ReduceArgs& args, LaunchContext* context) 
   using Reduce = SegmentReduce<In, Out, kOp>;
   SegmentReduceParams<In, Out> params = {
       .arrays = ArrayParamsOf<In, Out, kOp>(args), .view = ViewOf(args), .num_ranges = 0};
-  cudaError_t error = PrepareRanges<typename Reduce::Item>(kRangeItems<In>, context, &params.view, &params.num_ranges,
-                                                           &params.arrays.each.states);
-  if (error == cudaSuccess && args.num_arrays >= kFilledArrays) {
-    error = LaunchFill(
-        {.dtype = args.output(), .value = params.arrays.empty, .out = args.values, .num_items = args.num_arrays},
-        context);
-  }
+  const cudaError_t error = PrepareRanges<typename Reduce::Item>(kRangeItems<In>, context, &params.view,
+                                                                 &params.num_ranges, &params.arrays.each.states,
+                                                                 {args.values, args.output(), params.arrays.empty});
   if (error != cudaSuccess) return error;
   params.view.aligned = reinterpret_cast<uintptr_t>(args.in) % 16 == 0;
   return Launch(SegmentReduceKernel<In, Out, kOp>, params.num_ranges, kRangeThreads, context->stream, params,

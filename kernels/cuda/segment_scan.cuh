@@ -33,7 +33,6 @@ struct SegmentScanParams {
   const In* in;
   Out* out;  // May be in.
   uint32_t num_ranges;
-  uint32_t num_tiles;  // The number of tickets, where they are for several ranges.
   Out init;
   Out neutral;
   bool exclusive;
@@ -217,7 +216,7 @@ class SegmentScan {
   template <bool kExclusive>
   __device__ void ScanArrays(const Range& range, ArrayBounds bounds) {
     s_.range.ForArrays(
-        p_.view, range, bounds, [](uint64_t /*array*/) {},
+        p_.view, range, bounds,
         [&](Out* items, int num_items, uint64_t /*array*/) {
           ScanShortArray<Operator, kExclusive>(items, items, num_items, start_, neutral_);
         },
@@ -320,7 +319,6 @@ SegmentScanParams<In, Out> SegmentScanParamsOf(const ScanArgs& args) {
                                        .in = static_cast<const In*>(args.in),
                                        .out = static_cast<Out*>(args.out),
                                        .num_ranges = 0,
-                                       .num_tiles = 0,
                                        .init = args.init.As<Out>(),
                                        .neutral = NeutralOf<kOp, Out>(),
                                        .exclusive = args.kind == ScanKind::kExclusive,

@@ -102,6 +102,24 @@ inline __device__ int LastSlot(int num_valid, int slot_items) {
   return num_valid <= 0 ? 0 : min((num_valid - 1) / slot_items, kJoinSlots - 1);
 }
 
+// Writes an item of an array of items of so many bytes.
+inline __device__ void StoreBits(unsigned char* items, int item_bytes, uint64_t index, uint64_t bits) {
+  unsigned char* const to = items + index * item_bytes;
+  switch (item_bytes) {
+    case 1:
+      *to = static_cast<unsigned char>(bits);
+      break;
+    case 2:
+      *reinterpret_cast<uint16_t*>(to) = static_cast<uint16_t>(bits);
+      break;
+    case 4:
+      *reinterpret_cast<uint32_t*>(to) = static_cast<uint32_t>(bits);
+      break;
+    default:
+      *reinterpret_cast<uint64_t*>(to) = bits;
+  }
+}
+
 }  // namespace prefixd::cuda
 
 #endif  // PREFIXD_KERNELS_CUDA_TILE_IO_CUH_

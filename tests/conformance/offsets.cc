@@ -129,7 +129,8 @@ std::vector<uint64_t> MakeOffsets(Lengths lengths, size_t item_bytes, Random& ra
       offsets.Add(Around(kManyArrays, random), dwarf);
       break;
     case Lengths::kGiant:
-      offsets.Add(random.Below(3000), dwarf);
+      // So few that the mean is that of long ones, or so many that it is not.
+      offsets.Add(random.Below(random.OneIn(2) ? 100 : 3000), dwarf);
       // So long that threads of a CPU share it.
       offsets.InsertLong(item_bytes == 8 && random.OneIn(8) ? 8 * kGroup + random.Below(kTile)
                                                             : Around((1 + random.Below(2)) * kGroup, random));

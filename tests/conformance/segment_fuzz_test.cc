@@ -236,6 +236,20 @@ std::vector<OpParam> EveryScan(const std::string& device) {
 TEST_P(SegmentScanFuzzTest, AsAlone) {
   Fuzz([&](Segments& segments) { segments.Scan(GetParam()); });
 }
+// So many that a card has other kernels for them, though they are short on average.
+TEST_P(SegmentScanFuzzTest, ManyBytes) {
+  if (device().info().direct_bytes == DeviceInfo::kHostMemory) GTEST_SKIP() << "A CPU has one way for all.";
+  if (SmallSizesOnly() || !random().OneIn(6)) GTEST_SKIP() << "Others take their share.";
+  constexpr uint64_t kManyBytes = uint64_t{65} << 20;
+  std::vector<uint64_t> offsets = {0};
+  while (offsets.back() * SizeOf(GetParam().dtype) < kManyBytes) {
+    constexpr uint64_t kLengths[] = {0, 1, 127, 128, 129, 512, 513, 1024, 4096};
+    const bool is_any = !random().OneIn(8);
+    offsets.push_back(offsets.back() + (is_any ? random().Below(700) : kLengths[random().Below(std::size(kLengths))]));
+  }
+  DeviceArray<uint64_t> d_offsets(lane(), offsets);
+  Segments(lane(), random(), offsets, d_offsets.data()).Scan(GetParam());
+}
 PREFIXD_ON_EVERY_DEVICE(SegmentScanFuzzTest, EveryScan);
 
 TEST_P(SegmentReduceFuzzTest, AsAlone) {
