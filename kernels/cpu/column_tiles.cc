@@ -16,13 +16,15 @@ namespace {
 
 // Strips of a thread that are wider are faster: they read once.
 constexpr uint64_t kMaxThreadRowBytes = 4 * kLineBytes;
+// Rows that are shorter, or a little longer, leave most of a vector empty (few_columns.h).
+constexpr uint64_t kMinRowBytes = 2 * kLineBytes;
 
 template <class Args>
 bool AreTiles(const Args& args) {
   if (args.IsWide() || args.op == Op::kLinearRecurrence || args.op == Op::kLogAddExp) return false;
   const auto num_threads = static_cast<uint64_t>(Concurrency());
   const uint64_t row_bytes = args.num_arrays * std::max(SizeOf(args.dtype), SizeOf(args.output()));
-  return num_threads > 1 && row_bytes < num_threads * kMaxThreadRowBytes &&
+  return num_threads > 1 && row_bytes >= kMinRowBytes && row_bytes < num_threads * kMaxThreadRowBytes &&
          NumParts(args.num_items, kTileItems) >= 2 * num_threads;
 }
 

@@ -171,12 +171,12 @@ Work RunColumnScan(const Kernels& kernels, const ScanArgs& args) {
   const uint64_t num_columns = args.num_arrays;
   const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
   const uint64_t num_bytes = args.num_items * num_columns * ItemBytes(args);
-  if (AreFewColumns(args)) {
-    ScanFewColumns(kernels, args);
-    return {.launches = 1, .num_bytes = num_bytes};
-  }
   if (AreColumnTiles(args)) {
     ScanColumnTiles(kernels, args);
+    return {.launches = 1, .num_bytes = num_bytes};
+  }
+  if (AreFewColumns(args)) {
+    ScanFewColumns(kernels, args);
     return {.launches = 1, .num_bytes = num_bytes};
   }
   if (args.IsWide() || args.op == Op::kLinearRecurrence) {
@@ -212,12 +212,12 @@ Work RunColumnReduce(const Kernels& kernels, const ReduceArgs& args) {
   const uint64_t num_columns = args.num_arrays;
   const size_t in_bytes = SizeOf(args.dtype), out_bytes = SizeOf(args.output());
   const uint64_t num_bytes = (args.num_items * in_bytes + out_bytes) * num_columns;
-  if (AreFewColumns(args)) {
-    ReduceFewColumns(kernels, args);
-    return {.launches = 1, .num_bytes = num_bytes};
-  }
   if (AreColumnTiles(args)) {
     ReduceColumnTiles(kernels, args);
+    return {.launches = 1, .num_bytes = num_bytes};
+  }
+  if (AreFewColumns(args)) {
+    ReduceFewColumns(kernels, args);
     return {.launches = 1, .num_bytes = num_bytes};
   }
   if (args.IsWide()) {

@@ -341,9 +341,9 @@ TEST(CodecTest, CapabilitiesLeaveOutWhatAnAlgorithmDoesNotServe) {
   for (const v1::Capability& capability : response.capabilities()) {
     num_cub += capability.algorithm().strategy() == v1::STRATEGY_CUB ? 1 : 0;
   }
-  // Sums of 21 pairs of dtypes; of four 4- and 8-byte integers six more ops, of two floating-point types three; compact
-  // of ten dtypes. What f16 and bf16 have, and linear recurrences of two dtypes, are the default's alone.
-  EXPECT_EQ(num_cub, 2 * (21 + 4 * 6 + 2 * 3) + 10);
+  // Sums of 21 pairs of dtypes; min and max of six 4- and 8-byte types; compact of ten dtypes. What f16 and bf16 have,
+  // and linear recurrences of two dtypes, are the default's alone.
+  EXPECT_EQ(num_cub, 2 * (21 + 6 * 2) + 10);
   EXPECT_EQ(response.capabilities_size() - num_cub, 2 * (25 * 4 + 18 * 3 + 7) + 12 + 2);
 }
 
