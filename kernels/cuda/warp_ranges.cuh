@@ -69,7 +69,7 @@ struct WarpLeaves {
   int num_arrays;     // So many lanes have an array; those of longer ones, and of none, have no leaves.
   int num_leaves;     // The lane's array's,
   int first_leaf;     // and the lane that has its first one.
-  int all_leaves;     // Of all arrays.
+  int all_leaves;     // All arrays have so many.
   Leaf leaf;          // The lane's, from where the range begins.
   int leaf_of_array;  // Its number in its array.
 
