@@ -282,7 +282,7 @@ class LifeTest(unittest.TestCase):
                 alice.delete(names[0])
                 self.assertEqual(refusal(alice.get, names[0])[1], "ARRAY_EXPIRED")
                 self.assertEqual(refusal(bob.get, names[0])[1], "ARRAY_UNKNOWN")
-            self.assertIn('method="CreateArray"', server.log())
+            server.wait_for_log('method="CreateArray"')
         with Server() as server, Arrays(server.address) as one, Arrays(server.address) as other:
             name = one.create(np.int32, 4).name
             self.assertEqual(other.read(place(name)).size, 4)
@@ -292,6 +292,7 @@ class LifeTest(unittest.TestCase):
     def test_what_a_killed_caller_had_comes_back(self):
         with Server("--log-lines-per-second", "0") as server:
             rounds = int(os.environ.get("PREFIXD_KILLED_CALLERS", "3"))
+            server.wait_for_log(", device ")
             # In one of them at least a program was under way, and not just between two. It takes some milliseconds.
             num_items = 1 << (18 if ", device cpu " in server.log() else 26)
             was_cut = r'method="Run" .*status="CANCELLED"'

@@ -185,7 +185,7 @@ for reply in primitives_pb2_grpc.PrefixServiceStub(grpc.insecure_channel({addres
             process.wait()
             process.stdout.close()
             wait_until(lambda: requests_in_flight(channel) == 0)
-            wait_until(lambda: "method=" in server.log())
+            server.wait_for_log("method=")
             self.assertIn('status="CANCELLED"', server.log())
             stub = primitives_pb2_grpc.PrefixServiceStub(channel)
             stub.Scan(scan_request(np.ones(1, np.int32)))

@@ -162,7 +162,7 @@ class CallersLimitsTest(unittest.TestCase):
             self.refusal(lambda: scan(channel, "alice"), "CALLER_REQUESTS", "alice")
             self.limits.unlink()
             server.process.send_signal(signal.SIGHUP)
-            wait_until(lambda: "No such file" in server.log())
+            server.wait_for_log("No such file")
             self.refusal(lambda: scan(channel, "alice"), "CALLER_REQUESTS", "alice")
             self.reload(server, "alice requests=2\n")
             wait_until(lambda: not self.is_refused(channel))

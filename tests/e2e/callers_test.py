@@ -104,7 +104,7 @@ class CallersTest(unittest.TestCase):
                 self.assertFalse(is_served(TOKENS["bob"]))
                 self.tokens.write_text("alice in-plain-text\n")
                 server.process.send_signal(signal.SIGHUP)
-                wait_until(lambda: "the tokens stay as they are" in server.log())
+                server.wait_for_log("the tokens stay as they are")
                 self.assertNotIn("in-plain-text", server.log())
                 self.assertTrue(is_served("new"))
 

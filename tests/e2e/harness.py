@@ -63,11 +63,19 @@ class Server:
             stderr=self._log, env=server_environment(env))
         wait_until(lambda: port_file.exists() or self.process.poll() is not None)
         if not port_file.exists():
-            raise RuntimeError(f"prefixd did not start: {self.log()}")
+            log = self.log()
+            self._log.close()
+            self._folder.cleanup()
+            raise RuntimeError(f"prefixd did not start: {log}")
         self.address = f"127.0.0.1:{port_file.read_text().strip()}"
 
     def log(self):
+        """What is written so far. A thread of the server writes it, so it can be behind what a caller has seen; all of
+        it is there once the server has stopped."""
         return self.log_path.read_text()
+
+    def wait_for_log(self, text):
+        wait_until(lambda: text in self.log(), f"{text!r} in the log")
 
     def memory_kib(self, peak=False):
         return memory_kib(self.process.pid, peak)
@@ -99,11 +107,11 @@ class Server:
             raise AssertionError(f"prefixd exited with {code}:\n{log}")
 
 
-def wait_until(condition):
+def wait_until(condition, what="what was waited for"):
     end = time.monotonic() + LIMIT_SECONDS
     while not condition():
         if time.monotonic() > end:
-            raise AssertionError("what was waited for did not happen")
+            raise AssertionError(f"{what}: it did not happen in {LIMIT_SECONDS} s")
         time.sleep(0.01)  # Until the next look: another process tells nobody.
 
 

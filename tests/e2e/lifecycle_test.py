@@ -10,7 +10,7 @@ import unittest
 
 import numpy as np
 
-from harness import BIN_DIR, LIMIT_SECONDS, Server, grpc, server_environment, wait_until
+from harness import BIN_DIR, LIMIT_SECONDS, Server, grpc, server_environment
 
 from grpc.health.v1 import health_pb2, health_pb2_grpc
 from prefixd.v1 import primitives_pb2_grpc
@@ -125,7 +125,7 @@ class LifecycleTest(unittest.TestCase):
             replies = primitives_pb2_grpc.PrefixServiceStub(channel).StreamScan(chunks(), timeout=LIMIT_SECONDS)
             next(replies)
             server.process.send_signal(signal.SIGTERM)
-            wait_until(lambda: "draining" in server.log())
+            server.wait_for_log("draining")
             server.process.send_signal(signal.SIGHUP)
             time.sleep(0.5)  # In which it could be cut off.
             go_on.set()
@@ -144,7 +144,7 @@ class LifecycleTest(unittest.TestCase):
             stream = stub.StreamScan(requests())
             next(stream)
             server.process.send_signal(signal.SIGTERM)
-            wait_until(lambda: "draining" in server.log())
+            server.wait_for_log("draining")
             server.process.send_signal(signal.SIGTERM)
             self.assertEqual(server.process.wait(LIMIT_SECONDS), 0)
             end.set()

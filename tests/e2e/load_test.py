@@ -130,7 +130,7 @@ class LoadTest(LoadTestCase):
                 total = load["total"]
                 self.assert_consistent(total)
                 self.assertAlmostEqual(total["bytes_per_second"] * load["seconds"] / total["requests"], 2 * 4 * 400000)
-                self.assertIn(f'method="{method}"', self.server.log())
+                self.server.wait_for_log(f'method="{method}"')
 
     def test_wire_sends_the_same_to_the_echo(self):
         result = self.ctl_json("wire", "--callers", "2", "--mix", MIX, *QUICK)
@@ -204,7 +204,7 @@ class LoadTest(LoadTestCase):
         with Server() as server:
             process = self.start("--json", "load", "--callers", "3", "--seconds", "3600", "--warmup-seconds", "0",
                                  server=server)
-            wait_until(lambda: 'method="Scan"' in server.log())
+            server.wait_for_log('method="Scan"')
             server.process.send_signal(signal.SIGSTOP)
             try:
                 time.sleep(1)  # So long it hangs.
@@ -219,7 +219,7 @@ class LoadTest(LoadTestCase):
     def test_a_server_that_goes_away_ends_it(self):
         with Server() as server:
             process = self.start("load", "--callers", "2,4", "--seconds", "3", server=server)
-            wait_until(lambda: 'method="Scan"' in server.log())
+            server.wait_for_log('method="Scan"')
             self.assertEqual(server.stop(), 0)
             out, errors = process.communicate(timeout=LIMIT_SECONDS)
         self.assertEqual(process.returncode, 1)

@@ -60,7 +60,7 @@ class LogTest(unittest.TestCase):
                     request.request_id = f"a\n{forged}"
                     with self.assertRaises(grpc.RpcError):
                         stub.Scan(request)
-                wait_until(lambda: "REQUEST_ID" in server.log())
+                server.wait_for_log("REQUEST_ID")
                 server.stop()
                 log = pathlib.Path(server.log_path).read_bytes()
                 self.assertEqual(set(log) - set(range(0x20, 0x7f)), {0x0a})
@@ -115,7 +115,7 @@ class LogTest(unittest.TestCase):
                 wait_until(lambda: not is_logged())
                 level.write_text("louder")
                 hang_up()
-                wait_until(lambda: "the log level stays: --log-level-file" in server.log())
+                server.wait_for_log("the log level stays: --log-level-file")
                 self.assertFalse(is_logged())
                 level.write_text(" debug\n")
                 hang_up()

@@ -219,7 +219,7 @@ class MetricsTest(unittest.TestCase):
             call = primitives_pb2_grpc.PrefixServiceStub(channel).StreamScan(then_wait(request, held))
             next(call)
             server.process.send_signal(signal.SIGTERM)
-            wait_until(lambda: "draining" in server.log())
+            server.wait_for_log("draining")
             self.assertEqual(server.value("prefixd_requests_in_flight"), 1)
             held.set_result(None)
             list(call)
@@ -316,21 +316,23 @@ class MetricsTest(unittest.TestCase):
         with MeteredServer(listen="[::1]:0") as server:
             self.assertEqual(server.scraped[0], "::1")
             self.assertIn("prefixd_lanes ", server.page())
+            server.stop()
             self.assertNotIn("not loopback", server.log())
 
     def test_another_address_than_loopback_is_warned_of(self):
         with MeteredServer(listen="0.0.0.0:0") as server:
-            wait_until(lambda: "not loopback: whoever connects reads them" in server.log())
+            server.wait_for_log("not loopback: whoever connects reads them")
 
     def test_without_the_flag_there_are_none(self):
         with Server() as server:
-            self.assertNotIn("metrics", server.log())
             table = pathlib.Path(f"/proc/{server.process.pid}/net/tcp").read_text()
             inodes = {os.readlink(file) for file in pathlib.Path(f"/proc/{server.process.pid}/fd").iterdir()
                       if os.path.lexists(file)}
             listening = [line for line in table.splitlines()[1:]
                          if line.split()[3] == "0A" and f"socket:[{line.split()[9]}]" in inodes]
             self.assertEqual(len(listening), 1)
+            server.stop()
+            self.assertNotIn("metrics", server.log())
 
 
 if __name__ == "__main__":

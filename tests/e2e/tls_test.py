@@ -93,6 +93,7 @@ class TlsTest(unittest.TestCase):
         for flags, said in (([], "nothing is encrypted"), (self.pair.server_flags(), "callers are not authenticated"),
                             (self.pair.server_flags(self.authority), None)):
             with self.subTest(said=said), Server("--listen", "0.0.0.0:0", *flags) as server:
+                server.stop()
                 if said:
                     self.assertIn(said, server.log())
                 else:
@@ -199,7 +200,7 @@ class ReloadTest(unittest.TestCase):
                                in server.log())
                 self.live.key.unlink()
                 self.live.key.mkdir()
-                wait_until(lambda: "is no ordinary file" in server.log())
+                server.wait_for_log("is no ordinary file")
                 self.live.key.rmdir()
                 time.sleep(1.5)  # For gRPC to look, which it does once a second.
                 self.assertEqual(shown_certificate(server), first)

@@ -86,7 +86,7 @@ class UsersTest(unittest.TestCase):
             ours.sendall(raw_http2.PREFACE + raw_http2.frame(raw_http2.SETTINGS) +
                          raw_http2.header_frames(1, raw_http2.headers("/prefixd.v1.PrefixService/Scan")) +
                          raw_http2.frame(raw_http2.DATA, raw_http2.END_STREAM, 1))
-            wait_until(lambda: '"method":"Scan"' in server.log())
+            server.wait_for_log('"method":"Scan"')
             self.assertEqual([line["caller"] for line in self.requests(server)], [f"uid:{os.geteuid()}"])
 
     def test_users_of_an_address_for_administrators(self):

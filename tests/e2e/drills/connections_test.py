@@ -14,7 +14,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from drills.front import COMMAND, HOSTILE_HOST, served  # noqa: E402
 from drills.honest import Drill, Honest  # noqa: E402
-from harness import LIMIT_SECONDS, Server, wait_until  # noqa: E402
+from harness import LIMIT_SECONDS, Server  # noqa: E402
 
 DESCRIPTORS = 1024
 IDLE = 1100
@@ -62,7 +62,7 @@ class ConnectionsDrill(Drill):
                     with contextlib.suppress(ConnectionResetError):  # It was refused before connect had returned.
                         idle.append(socket.create_connection((host, int(port)), source_address=source))
                 if not COMMAND:  # Which refuses them before they get to the server.
-                    wait_until(lambda: "was refused" in server.log())
+                    server.wait_for_log("was refused")
                 with Honest(self.socket) as late:
                     time.sleep(1)  # For callers to be served meanwhile.
                 self.assertLess(len(os.listdir(f"/proc/{server.process.pid}/fd")), DESCRIPTORS)
@@ -82,7 +82,7 @@ class ConnectionsDrill(Drill):
                 for _ in range(64):
                     with contextlib.suppress(ConnectionResetError):  # It was refused before connect had returned.
                         held.enter_context(socket.create_connection((host, int(port)), source_address=(source, 0)))
-            wait_until(lambda: "a connection of 127.0.0.67 was refused" in place.server.log())
+            place.server.wait_for_log("a connection of 127.0.0.67 was refused")
             with Honest(place.address) as late:
                 time.sleep(0.2)  # For it to be served meanwhile.
             self.assertEqual(late.failures, 0, late.errors)

@@ -75,7 +75,7 @@ class HaproxyLimitsTest(haproxy_test.HaproxyCase):
                 connection.sendall(frame(HEADERS, END_HEADERS, 1, headers(path)) + frame(DATA, 0, 1, request))
                 large = raw_http2.message(haproxy_test.chunk(np.ones(1 << 14, np.int32)).SerializeToString())
                 self.send_as_allowed(connection, 1, large * 300)
-                wait_until(lambda: "REPLY_TIMEOUT" in server.log())
+                server.wait_for_log("REPLY_TIMEOUT")
 
     def test_small_replies_that_are_not_read_are_given_up(self):
         """By HAProxy, which holds them: prefixd charges the caller until then."""

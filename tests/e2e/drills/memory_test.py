@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from drills.front import COMMAND, served  # noqa: E402
 from drills.holding import HoldingDrill, RawCalls  # noqa: E402
 from foreign_client_test import scan_request  # noqa: E402
-from harness import Server, wait_until  # noqa: E402
+from harness import Server  # noqa: E402
 
 ADDRESS_SPACE = 900_000 * 1024
 STREAMS = 200
@@ -30,7 +30,7 @@ class MemoryDrill(HoldingDrill):
                 return calls
             calls = self.assert_others_are_served(place, hold)
             if not COMMAND:  # Which takes no more from a connection than it can pass on: they wait there.
-                wait_until(lambda: 'status="RESOURCE_EXHAUSTED"' in place.server.log())
+                place.server.wait_for_log('status="RESOURCE_EXHAUSTED"')
             self.assertIsNone(place.server.process.poll(), place.server.log())
             for call in calls:
                 call.close()

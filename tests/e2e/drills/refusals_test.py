@@ -130,7 +130,7 @@ class RefusalsDrill(unittest.TestCase):
               end=" ", flush=True)
         self.assertLess(peak_kib - rest_kib, MAX_GROWTH_KIB)
         self.assertGreater(server.value("prefixd_connections_ended_total"), 0)
-        self.assertIn("calls were refused, and it does not read it", server.log())
+        server.wait_for_log("calls were refused, and it does not read it")
         self.assertEqual(set(readers.ends), {refusal})
 
     def test_refusals_that_another_address_does_not_read(self):

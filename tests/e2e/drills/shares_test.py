@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from drills.front import COMMAND, channel, served  # noqa: E402
 from drills.holding import TIMEOUTS, HoldingDrill, RawCalls  # noqa: E402
 from foreign_client_test import scan_request  # noqa: E402
-from harness import grpc, temporary_folder, wait_until  # noqa: E402
+from harness import grpc, temporary_folder  # noqa: E402
 from prefixd.v1 import primitives_pb2, primitives_pb2_grpc  # noqa: E402
 
 
@@ -28,7 +28,7 @@ class SharesDrill(HoldingDrill):
                 return calls
             calls = self.assert_others_are_served(place, hold)
             self.assert_all_comes_back(place)
-            self.assertIn("REPLY_TIMEOUT", place.server.log())
+            place.server.wait_for_log("REPLY_TIMEOUT")
             for call in calls:
                 call.close()
 
@@ -53,7 +53,7 @@ class SharesDrill(HoldingDrill):
                     calls.open("/prefixd.v1.PrefixService/StreamScan", spec, ends=False)
                 return calls
             calls = self.assert_others_are_served(place, hold)
-            wait_until(lambda: "MESSAGE_TIMEOUT" in place.server.log())
+            place.server.wait_for_log("MESSAGE_TIMEOUT")
             self.assert_all_comes_back(place)
             calls.close()
 

@@ -10,7 +10,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from drills.front import channel, served  # noqa: E402
 from drills.holding import TIMEOUTS, HoldingDrill, RawCalls  # noqa: E402
-from harness import grpc, wait_until  # noqa: E402
+from harness import grpc  # noqa: E402
 from grpc.health.v1 import health_pb2, health_pb2_grpc  # noqa: E402
 
 
@@ -23,7 +23,7 @@ class SilenceDrill(HoldingDrill):
                     calls[i % len(calls)].open("/prefixd.v1.PrefixService/StreamScan")
                 return calls
             calls = self.assert_others_are_served(place, hold)
-            wait_until(lambda: "FIRST_MESSAGE_TIMEOUT" in place.server.log())
+            place.server.wait_for_log("FIRST_MESSAGE_TIMEOUT")
             self.assert_all_comes_back(place)
             for call in calls:
                 call.close()
@@ -43,7 +43,7 @@ class SilenceDrill(HoldingDrill):
             # share. What is left is charged: 20 KiB each, half of the requests' places and some hundred questions.
             calls = self.assert_others_are_served(place, hold, least_bytes=400 * 20 * 1024, max_growth_kib=256 * 1024)
             self.assert_all_comes_back(place)
-            wait_until(lambda: "FIRST_MESSAGE_TIMEOUT" in place.server.log())
+            place.server.wait_for_log("FIRST_MESSAGE_TIMEOUT")
             for call in calls:
                 call.close()
 
