@@ -42,7 +42,7 @@ class Tiles {
         num_tiles_(NumParts(args.num_items, kTileItems)) {}
 
   uint64_t num_tiles() const { return num_tiles_; }
-  DType item() const { return item_; }
+  DType ItemType() const { return item_; }
 
   // Calls run(tile, part), which has rows, columns and elements, for each strip of the first num_tiles tiles.
   template <class Run>
@@ -62,7 +62,7 @@ class Tiles {
     });
   }
 
-  // The values of the first num_tiles tiles, of item(): a row for each.
+  // The values of the first num_tiles tiles, of ItemType(): a row for each.
   std::unique_ptr<std::byte[]> Reduce(uint64_t num_tiles) const {
     const uint64_t row_bytes = args_.num_arrays * SizeOf(item_);
     auto values = std::make_unique_for_overwrite<std::byte[]>(num_tiles * row_bytes);
@@ -118,8 +118,8 @@ class TilePrefix {
  public:
   TilePrefix(T start, T neutral) : neutral_(neutral), prefix_(PrefixOf(start, neutral)) {}
 
-  T last() const { return prefix_.last; }
-  T groups() const { return prefix_.groups; }
+  T Last() const { return prefix_.last; }
+  T Groups() const { return prefix_.groups; }
   // The later slots are in the smaller blocks. Neutral ones change nothing.
   template <class Combine>
   T Tree(Combine combine) const {
@@ -159,7 +159,7 @@ void ScanColumnTiles(const Kernels& kernels, const ScanArgs& args) {
       kernels.columns->scan[static_cast<int>(args.dtype)][static_cast<int>(args.output())][static_cast<int>(args.op)];
   const uint64_t num_columns = args.num_arrays, num_tiles = tiles.num_tiles();
   const auto values = tiles.Reduce(num_tiles - 1);
-  VisitTiles(tiles.item(), args.op, [&](auto combine, auto item) {
+  VisitTiles(tiles.ItemType(), args.op, [&](auto combine, auto item) {
     using T = decltype(item);
     const T neutral = Neutral(args.op, kDTypeOf<T>).template As<T>();
     const T start = ToAccumulator(args.init, args.output()).template As<T>();
@@ -168,8 +168,8 @@ void ScanColumnTiles(const Kernels& kernels, const ScanArgs& args) {
     const auto* value = reinterpret_cast<const T*>(values.get());
     for (uint64_t i = 0; i < num_tiles * num_columns; ++i) {
       TilePrefix<T>& prefix = before[i % num_columns];
-      last[i] = Canonical(prefix.last());
-      groups[i] = prefix.groups();
+      last[i] = Canonical(prefix.Last());
+      groups[i] = prefix.Groups();
       trees[i] = prefix.Tree(combine);
       if (i + num_columns < num_tiles * num_columns) prefix.Add(*value++, combine);
     }
@@ -190,7 +190,7 @@ void ScanColumnTiles(const Kernels& kernels, const ScanArgs& args) {
 void ReduceColumnTiles(const Kernels& kernels, const ReduceArgs& args) {
   const Tiles<ReduceArgs> tiles(kernels, args, /*reverse=*/false);
   const auto values = tiles.Reduce(tiles.num_tiles());
-  VisitTiles(tiles.item(), args.op, [&](auto combine, auto item) {
+  VisitTiles(tiles.ItemType(), args.op, [&](auto combine, auto item) {
     using T = decltype(item);
     const T neutral = Neutral(args.op, kDTypeOf<T>).template As<T>();
     std::vector<TilePrefix<T>> before(args.num_arrays, TilePrefix<T>(args.init.value.As<T>(), neutral));
@@ -201,7 +201,7 @@ void ReduceColumnTiles(const Kernels& kernels, const ReduceArgs& args) {
     VisitDType(args.output(), [&](auto out_tag) {
       using Out = typename decltype(out_tag)::type;
       auto* out = static_cast<Out*>(args.values);
-      for (const TilePrefix<T>& prefix : before) *out++ = Out(Canonical(prefix.last()));
+      for (const TilePrefix<T>& prefix : before) *out++ = Out(Canonical(prefix.Last()));
     });
   });
 }
