@@ -1,10 +1,12 @@
-// What stands before an item of a scan, of whatever type.
+// What stands before an item of a scan or reduce, of whatever type.
 #ifndef PREFIXD_KERNELS_CPU_ANY_PREFIX_H_
 #define PREFIXD_KERNELS_CPU_ANY_PREFIX_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
+#include "kernels/args/reduce.h"
 #include "kernels/args/scan.h"
 #include "kernels/cpu/operators.h"
 #include "kernels/cpu/simd/kernels.h"
@@ -13,21 +15,34 @@
 
 namespace prefixd::cpu {
 
-// A Prefix of what a scan's items combine to.
+// A Prefix of what items combine to.
 class AnyPrefix {
  public:
+  // The bytes of what items combine to, as ScanFunctions has values.
+  template <class Args>
+  static size_t ItemBytes(const Args& args) {
+    size_t bytes = 0;
+    Visit(args, [&](auto form) { bytes = sizeof(typename decltype(form)::Item); });
+    return bytes;
+  }
+
   // What stands before the first item: carry_in, or init.
   static AnyPrefix Before(const ScanArgs& args) {
-    AnyPrefix any;
-    any.Visit(args, [&](auto form) {
-      using T = typename decltype(form)::Carry;
-      T carry = form.CarryOf(args.init);
-      if (args.carry_in != nullptr) std::memcpy(&carry, args.carry_in, sizeof(T));
-      const auto prefix = PrefixOf(form.ItemOf(carry), form.Neutral(args));
-      static_assert(sizeof(prefix) <= sizeof(any.bytes_));
-      std::memcpy(any.bytes_, &prefix, sizeof(prefix));
+    return Of(args, [&](auto form) {
+      auto carry = form.CarryOf(args.init);
+      if (args.carry_in != nullptr) std::memcpy(&carry, args.carry_in, sizeof(carry));
+      return form.ItemOf(carry);
     });
-    return any;
+  }
+  // That of a reduce: init.
+  static AnyPrefix Before(const ReduceArgs& args) {
+    const ReduceState start = StartOf(args);
+    return Of(args, [&](auto form) { return form.ItemOf(start); });
+  }
+  // What changes nothing.
+  template <class Args>
+  static AnyPrefix Neutral(const Args& args) {
+    return Of(args, [&](auto form) { return form.Neutral(args); });
   }
 
   // Writes the value of all items so far, as a carry: CarryBytes.
@@ -40,19 +55,24 @@ class AnyPrefix {
     });
   }
 
-  // For ScanFunctions.
+  // For ScanFunctions and ColumnPart.
   void* data() { return bytes_; }
+  const void* data() const { return bytes_; }
 
  private:
-  // Items and carries, by the kind of scan.
+  // Items and carries, by the kind of scan. ItemOf: also that of a reduce's state.
   template <class Out>
   struct Native {
     using Item = Accumulator<Out>;
     using Carry = Item;
     static Item CarryOf(Value init) { return static_cast<Item>(init.As<Out>()); }
     static Item ItemOf(Item carry) { return carry; }
+    static Item ItemOf(const ReduceState& state) { return state.value.As<Item>(); }
     static Item ToCarry(Item item) { return Canonical(item); }
-    static Item Neutral(const ScanArgs& args) { return prefixd::Neutral(args.op, kDTypeOf<Item>).template As<Item>(); }
+    template <class Args>
+    static Item Neutral(const Args& args) {
+      return prefixd::Neutral(args.op, kDTypeOf<Item>).template As<Item>();
+    }
   };
   template <class T>
   struct Recurrence {
@@ -60,8 +80,12 @@ class AnyPrefix {
     using Carry = T;
     static T CarryOf(Value init) { return init.As<T>(); }
     static Item ItemOf(T carry) { return {T(1), carry}; }
+    static Item ItemOf(const ReduceState& state) { return {T(1), state.value.As<T>()}; }
     static T ToCarry(Item item) { return Canonical(item.term); }
-    static Item Neutral(const ScanArgs& args) { return {T(1), prefixd::Neutral(args.op, args.output()).As<T>()}; }
+    template <class Args>
+    static Item Neutral(const Args& args) {
+      return {T(1), prefixd::Neutral(args.op, args.output()).template As<T>()};
+    }
   };
   template <class Out>
   struct LogSum {
@@ -70,28 +94,53 @@ class AnyPrefix {
     using Carry = Item;
     static Item CarryOf(Value init) { return Function::Load(init.As<Out>()); }
     static Item ItemOf(Item carry) { return carry; }
+    static Item ItemOf(const ReduceState& state) { return ScaledOf<Accumulator<Out>>(state); }
     static Item ToCarry(Item item) { return Settled(item); }
-    static Item Neutral(const ScanArgs& args) { return CarryOf(prefixd::Neutral(args.op, args.output())); }
+    template <class Args>
+    static Item Neutral(const Args& args) {
+      return CarryOf(prefixd::Neutral(args.op, args.output()));
+    }
   };
   struct WideSingle {
     using Item = double;
     using Carry = double;
     static double CarryOf(Value init) { return init.As<float>(); }
     static double ItemOf(double carry) { return carry; }
+    static double ItemOf(const ReduceState& state) { return state.value.As<double>(); }
     static double ToCarry(double item) { return Canonical(item); }
-    static double Neutral(const ScanArgs&) { return -0.0; }
+    template <class Args>
+    static double Neutral(const Args&) {
+      return -0.0;
+    }
   };
   struct WideDouble {
     using Item = Compensated<double>;
     using Carry = Item;
     static Item CarryOf(Value init) { return CompensatedOf(init.As<double>()); }
     static Item ItemOf(Item carry) { return carry; }
+    static Item ItemOf(const ReduceState& state) { return {state.value.As<double>(), state.second}; }
     static Item ToCarry(Item item) { return Settled(item); }
-    static Item Neutral(const ScanArgs&) { return CompensatedOf(-0.0); }
+    template <class Args>
+    static Item Neutral(const Args&) {
+      return CompensatedOf(-0.0);
+    }
   };
 
-  template <class F>
-  static void Visit(const ScanArgs& args, F&& f) {
+  // That behind start(form), an item.
+  template <class Args, class Start>
+  static AnyPrefix Of(const Args& args, const Start& start) {
+    AnyPrefix any;
+    Visit(args, [&](auto form) {
+      using Item = typename decltype(form)::Item;
+      const Prefix<Item> prefix = PrefixOf<Item>(start(form), form.Neutral(args));
+      static_assert(sizeof(prefix) <= sizeof(any.bytes_));
+      std::memcpy(any.bytes_, &prefix, sizeof(prefix));
+    });
+    return any;
+  }
+
+  template <class Args, class F>
+  static void Visit(const Args& args, F&& f) {
     if (args.IsWide()) return args.dtype == DType::kF32 ? f(WideSingle()) : f(WideDouble());
     VisitDType(args.output(), [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -107,6 +156,18 @@ class AnyPrefix {
 
   alignas(Prefix<Step<double>>) std::byte bytes_[sizeof(Prefix<Step<double>>)];
 };
+
+// The most columns of a strip.
+template <class Args>
+uint64_t MostStripColumns(const Args& args) {
+  return StripColumns(SizeOf(args.dtype), AnyPrefix::ItemBytes(args));
+}
+// As many as are half a strip, if their items are as long as elements. Then the rest of a strip's state stays in the
+// first-level cache too.
+template <class Args>
+uint64_t HalfStripColumns(const Args& args) {
+  return std::min(MostStripColumns(args), StripColumns(SizeOf(args.dtype), SizeOf(AccumulatorOf(args.output()))) / 2);
+}
 
 }  // namespace prefixd::cpu
 

@@ -10,13 +10,12 @@
 
 namespace prefixd::cpu {
 
-// Whether that is what they are. Not of wide sums, recurrences and log_add_exp, whose tiles have no values of one
-// element.
+// Whether that is what they are.
 bool AreColumnTiles(const ScanArgs& args);
 bool AreColumnTiles(const ReduceArgs& args);
 
 // Needs:   Validate(args) is OK; interleaved arrays; AreColumnTiles(args).
-// Cost:    reads n twice, writes n; four items for each tile of a column; all cores.
+// Cost:    reads n twice, writes n; an item and an AnyPrefix for each tile of a column; all cores.
 void ScanColumnTiles(const Kernels& kernels, const ScanArgs& args);
 // Cost:    reads n; an item for each tile of a column; all cores. Needs: args.values too.
 void ReduceColumnTiles(const Kernels& kernels, const ReduceArgs& args);

@@ -10,8 +10,7 @@ namespace prefixd::cpu {
 
 // Needs:   Validate(args) is OK; several arrays.
 // Cost:    reads n, writes n; all cores. A core has a strip of columns, of two lines of the cache or more in a row; or
-//          some rows (few_columns.h, column_tiles.h). Strips of wide sums and recurrences are of 256 bytes where
-//          columns are tiles or longer, and are transposed in the cache.
+//          some rows (few_columns.h, column_tiles.h).
 Work RunColumnScan(const Kernels& kernels, const ScanArgs& args);
 // Cost:    reads n, writes a value for each column. Cores as above. Needs: args.values, and items.
 Work RunColumnReduce(const Kernels& kernels, const ReduceArgs& args);

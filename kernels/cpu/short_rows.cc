@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/args/check.h"
+#include "kernels/cpu/any_prefix.h"
 #include "kernels/cpu/arrays.h"
 #include "kernels/cpu/caches.h"
 
@@ -16,7 +17,7 @@ constexpr uint64_t kStripBufferBytes = uint64_t{8} << 10;
 constexpr uint64_t kMaxStripBytes = uint64_t{25} << 10;
 // The fewest rows of a strip are kMaxBlockItems; the shortest are of one item, and become a block of 16 bytes.
 static_assert(kMaxBlockItems * (kMaxShortRowItems + 1) * sizeof(double) <= kMaxStripBytes);
-static_assert(kStripBufferBytes + kStripBytes * 16 <= kMaxStripBytes);
+static_assert(kStripBufferBytes + kStripBytes / 2 * 16 <= kMaxStripBytes);
 
 // Short rows as columns: strips of them that stay in the first-level cache.
 class Strips {
@@ -63,7 +64,7 @@ void ScanRows(const Kernels& kernels, const ScanArgs& args, const Strips& strips
   alignas(64) std::byte elements[kMaxStripBytes];
   alignas(64) std::byte results[kMaxStripBytes];
   alignas(64) std::byte out[kPassingBytes + kMaxStripBytes];
-  const Value start = ToAccumulator(args.init, args.output());
+  const AnyPrefix before = AnyPrefix::Before(args);
   // Rows that may be read: those that another thread scans in their place may not.
   const uint64_t end_row = args.in == args.out ? first_row + num_rows : args.num_arrays;
   for (uint64_t done = 0; done < num_rows; done += strips.StripRows()) {
@@ -72,14 +73,14 @@ void ScanRows(const Kernels& kernels, const ScanArgs& args, const Strips& strips
                      end_row - first_row - done - count, elements, results);
     const uint64_t begin = args.reverse ? (length - 1) * padded : 0;
     const auto pitch = static_cast<int64_t>(padded);
-    kernels.columns->scan[static_cast<int>(args.dtype)][static_cast<int>(args.output())][static_cast<int>(args.op)](
-        {.in = elements + begin * in_bytes,
-         .out = results + begin * out_bytes,
-         .num_rows = length,
-         .num_columns = padded,
-         .pitch = args.reverse ? -pitch : pitch,
-         .exclusive = args.kind == ScanKind::kExclusive,
-         .start = &start.bits});
+    kernels.Columns(args.dtype, args.output(), args.op)
+        .scan({.in = elements + begin * in_bytes,
+               .out = results + begin * out_bytes,
+               .num_rows = length,
+               .num_columns = padded,
+               .pitch = args.reverse ? -pitch : pitch,
+               .exclusive = args.kind == ScanKind::kExclusive,
+               .before = before.data()});
     kernels.transposes->to_rows[static_cast<int>(args.output())](
         {.in = results, .out = out + done * length * out_bytes, .num_rows = padded, .length = length, .pitch = padded});
   }
@@ -97,29 +98,28 @@ void ReduceRows(const Kernels& kernels, const ReduceArgs& args, const Strips& st
   alignas(64) std::byte scratch[kMaxStripBytes];
   strips.ToColumns(args.dtype, ArrayOf(args, first_row).in, num_rows, args.num_arrays - first_row - num_rows, elements,
                    scratch);
-  kernels.columns->reduce[static_cast<int>(args.dtype)][static_cast<int>(args.output())][static_cast<int>(args.op)](
-      {.in = elements,
-       .out = ArrayOf(args, first_row).values,
-       .num_rows = args.num_items,
-       .num_columns = num_rows,
-       .pitch = static_cast<int64_t>(Strips::Padded(num_rows)),
-       .exclusive = false,
-       .start = &args.init.value.bits});
+  const AnyPrefix before = AnyPrefix::Before(args);
+  kernels.Columns(args.dtype, args.output(), args.op)
+      .reduce({.in = elements,
+               .out = ArrayOf(args, first_row).values,
+               .num_rows = args.num_items,
+               .num_columns = num_rows,
+               .pitch = static_cast<int64_t>(Strips::Padded(num_rows)),
+               .before = before.data()});
 }
 
 }  // namespace
 
 void ScanShortRows(const Kernels& kernels, const ScanArgs& args) {
   const size_t out_bytes = SizeOf(args.output());
-  const Strips strips(kernels, args.num_items, std::max(SizeOf(args.dtype), out_bytes),
-                      StripColumns(args.dtype, args.output()));
+  const Strips strips(kernels, args.num_items, std::max(SizeOf(args.dtype), out_bytes), HalfStripColumns(args));
   ForArrays(args.num_arrays, strips.RowsOf(kPassingBytes, out_bytes),
             [&](uint64_t first_row, uint64_t num_rows) { ScanRows(kernels, args, strips, first_row, num_rows); });
 }
 
 void ReduceShortRows(const Kernels& kernels, const ReduceArgs& args) {
   const Strips strips(kernels, args.num_items, std::max(SizeOf(args.dtype), SizeOf(args.output())),
-                      StripColumns(args.dtype, args.output()));
+                      HalfStripColumns(args));
   ForArrays(args.num_arrays, strips.StripRows(),
             [&](uint64_t first_row, uint64_t num_rows) { ReduceRows(kernels, args, strips, first_row, num_rows); });
 }

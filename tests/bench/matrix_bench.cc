@@ -1,7 +1,7 @@
 // Scans, reduces and differences along both axes of a matrix, and scans and reduces of segments, beside the device copy
 // of as many bytes, on any device:
 //
-//   matrix_bench [DEVICE] [LOG2_ITEMS] [TYPE]      default auto 28, and all; a TYPE leaves segments out
+//   matrix_bench [DEVICE] [LOG2_ITEMS] [TYPE [COLUMNS]]      default auto 28, and all; a TYPE leaves segments out
 //
 // Each figure is the median of seven runs by the device's clock, as a share of the copy in the same process: of as many
 // bytes as are read and written. A reduce writes next to nothing, and may be faster than that.
@@ -65,8 +65,11 @@ class Bench {
     const int64_t whole_ns = MedianNs(*lane_, [&] { return lane_->Scan(scan); });
     std::printf("\n%s: copy %.1f us, scan of one array %.3f\n", std::string(Name(dtype)).c_str(),
                 static_cast<double>(copy_ns) / 1e3, Share(copy_ns, whole_ns));
-    std::printf("%12s %12s %8s %8s %8s %8s %8s %8s\n", "rows", "columns", "scan 1", "scan 0", "reduce 1", "reduce 0",
+    std::printf("%12s %12s %8s %8s %8s %8s %8s %8s", "rows", "columns", "scan 1", "scan 0", "reduce 1", "reduce 0",
                 "diff 1", "diff 0");
+    const bool is_float = dtype == DType::kF32 || dtype == DType::kF64;
+    if (is_float) std::printf(" %8s %8s %8s %8s", "wide 1", "wide 0", "recur 1", "recur 0");
+    std::printf("\n");
     for (const uint64_t columns : row_lengths) {
       if (columns > num_items_) continue;
       const uint64_t rows = num_items_ / columns;
@@ -79,6 +82,7 @@ class Bench {
       DifferenceArgs difference = {.dtype = dtype, .in = in_.data(), .out = out_.data()};
       PrintBoth(difference, rows, columns, copy_ns,
                 [&](const DifferenceArgs& args) { return lane_->Difference(args); });
+      if (is_float) RunFloats(scan, rows, columns, copy_ns);
       std::printf("\n");
       std::fflush(stdout);
     }
@@ -110,6 +114,22 @@ class Bench {
   }
 
  private:
+  // Wide sums; and recurrences with a coefficient for each item, which read half as much again as a copy moves.
+  void RunFloats(ScanArgs scan, uint64_t rows, uint64_t columns, int64_t copy_ns) {
+    const auto run = [&](const ScanArgs& args) { return lane_->Scan(args); };
+    scan.precision = Precision::kWide;
+    PrintBoth(scan, rows, columns, copy_ns, run);
+    const Buffer coefficients = Require(lane_->Allocate(num_items_ * SizeOf(scan.dtype)));
+    const Value coefficient = scan.dtype == DType::kF32 ? Value::Of(0.99F) : Value::Of(0.99);
+    Require(
+        lane_->Fill({.dtype = scan.dtype, .value = coefficient, .out = coefficients.data(), .num_items = num_items_}));
+    scan.precision = Precision::kNative;
+    scan.op = Op::kLinearRecurrence;
+    scan.init = ScanStart(scan.op, scan.dtype, scan.kind);
+    scan.coefficients = coefficients.data();
+    PrintBoth(scan, rows, columns, copy_ns * 3 / 2, run);
+  }
+
   // A scan's, of the copy; and a reduce's, of half of it.
   std::pair<double, double> SharesOf(DType dtype, const std::vector<uint64_t>& offsets, int64_t copy_ns) {
     const size_t size_bytes = offsets.size() * sizeof(uint64_t);
@@ -164,10 +184,12 @@ int Main(int argc, char** argv) {
   Bench bench(*device, num_items);
   const std::string only = argc > 3 ? argv[3] : "";
   bool has_run = false;
+  std::vector<uint64_t> row_lengths = {2, 3, 4, 16, 20, 64, 100, 256, 300, 1024, 1 << 14, 1 << 17, num_items / 3};
+  if (argc > 4) row_lengths = {std::max<uint64_t>(1, std::strtoull(argv[4], nullptr, 10))};
   for (const DType dtype : {DType::kF32, DType::kF64, DType::kI32, DType::kI16, DType::kU8}) {
     if (!only.empty() && only != Name(dtype)) continue;
     has_run = true;
-    bench.Run(dtype, {2, 3, 4, 16, 20, 64, 100, 256, 300, 1024, 1 << 14, 1 << 17, num_items / 3});
+    bench.Run(dtype, row_lengths);
   }
   if (!has_run) {
     std::fprintf(stderr, "TYPE is %s: expected f32, f64, i32, i16 or u8\n", only.c_str());

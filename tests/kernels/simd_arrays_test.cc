@@ -171,11 +171,12 @@ TEST_P(SimdArraysTest, StreamsChangeNoBitOfAScanOfColumns) {
     for (int round = 0; round < 3; ++round) {
       const size_t size = SizeOf(c.out);
       const size_t num_rows = 1 + Below(300);
-      const size_t num_columns = 1 + Below(StripColumns(c.in, c.out));
+      const size_t num_columns = 1 + Below(StripColumns(SizeOf(c.in), SizeOf(AccumulatorOf(c.out))));
       const size_t pitch = num_columns + Below(64);  // What stands between the rows is other strips'.
       const bool reverse = Below(2) != 0;
       const auto in = Items(c.in, num_rows * pitch);
-      const Value start = Neutral(c.op, AccumulatorOf(c.out));
+      const Value neutral = Neutral(c.op, AccumulatorOf(c.out));
+      const auto before = Start(c.out, c.op, &neutral.bits);
       const size_t first = reverse ? (num_rows - 1) * pitch : 0;
       ColumnPart part = {.in = in.data() + first * SizeOf(c.in),
                          .out = nullptr,
@@ -183,13 +184,12 @@ TEST_P(SimdArraysTest, StreamsChangeNoBitOfAScanOfColumns) {
                          .num_columns = num_columns,
                          .pitch = reverse ? -static_cast<int64_t>(pitch) : static_cast<int64_t>(pitch),
                          .exclusive = Below(2) != 0,
-                         .start = &start.bits};
+                         .before = before.data()};
       Results results(((num_rows - 1) * pitch + num_columns) * size, Below(64 / size) * size);
       const auto scan = [&](bool stream) {
         part.stream = stream;
         part.out = results.data() + first * size;
-        GetParam().kernels->columns->scan[static_cast<int>(c.in)][static_cast<int>(c.out)][static_cast<int>(c.op)](
-            part);
+        GetParam().kernels->Columns(c.in, c.out, c.op).scan(part);
         return results.Take();
       };
       const std::vector<unsigned char> want = scan(false);

@@ -82,12 +82,16 @@ class ThreadsTest : public testing::Test {
     return IsWideSum(dtype, out_dtype, op) && Coin() ? Precision::kWide : Precision::kNative;
   }
 
+  // Those of a recurrence; or none, and it has one for all.
+  const void* Coefficients(Op op) { return op == Op::kLinearRecurrence && Coin() ? items_.data() : nullptr; }
+
   // Compares such a scan of items_, of any kind and direction, in place or not. rest: what it writes beside its
   // results.
   void CompareScan(ScanArgs args, std::vector<std::byte>* rest) {
     args.kind = Coin() ? ScanKind::kInclusive : ScanKind::kExclusive;
     args.reverse = Coin();
     args.init = Neutral(args.op, args.output());
+    args.coefficient = args.dtype == DType::kF32 ? Value::Of(0.75F) : Value::Of(0.75);
     std::vector<std::byte> results(args.num_items * args.num_arrays * SizeOf(args.output()));
     const bool in_place = args.dtype == args.output() && Coin();
     args.in = in_place ? results.data() : items_.data();
@@ -135,9 +139,10 @@ template <class F>
 void ForEveryCombination(Primitive primitive, F f) {
   for (int i = 0; i < kNumOps; ++i) {
     const Op op = static_cast<Op>(i);
-#define PREFIXD_CALL(name, type, out_name, out_type)                                       \
-  if (IsTested(DType::name) && IsSupported(primitive, DType::name, DType::out_name, op)) { \
-    f(DType::name, DType::out_name, op);                                                   \
+#define PREFIXD_CALL(name, type, out_name, out_type)                                          \
+  if (IsTested(DType::name) && (IsSupported(primitive, DType::name, DType::out_name, op) ||   \
+                                IsRecurrence(primitive, DType::name, DType::out_name, op))) { \
+    f(DType::name, DType::out_name, op);                                                      \
   }
     PREFIXD_FOR_EACH_OUTPUT(PREFIXD_CALL)
 #undef PREFIXD_CALL
@@ -159,6 +164,7 @@ TEST_F(ThreadsTest, Scan) {
                  .out_dtype = out_dtype,
                  .op = op,
                  .num_items = NumItems(std::max(SizeOf(dtype), SizeOf(out_dtype))),
+                 .coefficients = Coefficients(op),
                  .carry_out = carry.data()},
                 &carry);
   });
@@ -199,7 +205,7 @@ TEST_F(ThreadsTest, ScanOfFewColumns) {
                  .num_items = NumItems(item_bytes) / num_columns,
                  .num_arrays = num_columns,
                  .order = BatchOrder::kInterleaved,
-                 .coefficients = op == Op::kLinearRecurrence ? items_.data() : nullptr},
+                 .coefficients = Coefficients(op)},
                 &no_carry);
   });
 }
@@ -213,17 +219,19 @@ TEST_F(ThreadsTest, ScanOfColumnTiles) {
     CompareScan({.dtype = dtype,
                  .out_dtype = out_dtype,
                  .op = op,
+                 .precision = AnyPrecision(dtype, out_dtype, op),
                  .num_items = TiledRows(num_tiles, num_columns * item_bytes),
                  .num_arrays = num_columns,
                  .order = BatchOrder::kInterleaved,
-                 .coefficients = op == Op::kLinearRecurrence ? items_.data() : nullptr},
+                 .coefficients = Coefficients(op)},
                 &no_carry);
   });
 }
 
 TEST_F(ThreadsTest, ReduceOfColumnTiles) {
   ForEveryCombination(Primitive::kReduce, [&](DType dtype, DType out_dtype, Op op) {
-    ReduceArgs args = {.dtype = dtype, .out_dtype = out_dtype, .op = op};
+    ReduceArgs args = {
+        .dtype = dtype, .out_dtype = out_dtype, .op = op, .precision = AnyPrecision(dtype, out_dtype, op)};
     args.num_arrays = TiledColumns(std::max(SizeOf(dtype), SizeOf(out_dtype)));
     args.num_items = TiledRows(IsOrdered(out_dtype, op) && Coin() ? 34 : 9, args.num_arrays * SizeOf(dtype));
     CompareReduceOfColumns(args);

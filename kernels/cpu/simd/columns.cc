@@ -3,11 +3,15 @@
 // Columns that stand side by side are lanes side by side, so that everything is vertical. What stands before the next
 // row, kept for each column of a strip, stays in the first-level cache. Four rows, a run, are scanned together.
 #include "kernels/cpu/simd/canonical.h"
+#include "kernels/cpu/simd/compensated.h"
 #include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/each_scan.h"
 #include "kernels/cpu/simd/float_operators.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/lane_operators.h"
+#include "kernels/cpu/simd/pairs.h"
+#include "kernels/cpu/simd/prefix_trees.h"
+#include "kernels/cpu/simd/step.h"
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vector.h"
 
@@ -24,12 +28,41 @@ struct TypeOf {
   using Type = V;
 };
 
-// Calls body(TypeOf<V>, column) for vectors of columns, and for each column that is left.
-template <class T, class Body>
+// The state of a column has a place among those of the others: its own number, but for the last vector of columns. That
+// begins where it has all its lanes, within the one before it, and its columns' places follow those of the vectors
+// before. So some columns have two places, and are computed twice, to the same.
+template <class T>
+PREFIXD_INLINE bool HaveTwoPlaces(uint64_t num_columns) {
+  return num_columns > kLanes<T> && num_columns % kLanes<T> != 0;
+}
+template <class T>
+PREFIXD_INLINE uint64_t NumPlaces(uint64_t num_columns) {
+  return HaveTwoPlaces<T>(num_columns) ? num_columns - num_columns % kLanes<T> + kLanes<T> : num_columns;
+}
+template <class T>
+PREFIXD_INLINE uint64_t ColumnAt(uint64_t place, uint64_t num_columns) {
+  const bool is_last = HaveTwoPlaces<T>(num_columns) && place >= num_columns - num_columns % kLanes<T>;
+  return is_last ? num_columns - kLanes<T> + place % kLanes<T> : place;
+}
+
+// Calls body(TypeOf<V>, column, place) for vectors of columns, or for each column where they don't fill one. kInTwo: by
+// two calls, which is twice the code, and up to a sixth faster.
+template <class T, bool kInTwo, class Body>
 PREFIXD_INLINE void ForColumns(uint64_t num_columns, Body body) {
-  uint64_t column = 0;
-  for (; column + kLanes<T> <= num_columns; column += kLanes<T>) body(TypeOf<Vector<T>>(), column);
-  for (; column < num_columns; ++column) body(TypeOf<T>(), column);
+  constexpr uint64_t kL = kLanes<T>;
+  if (num_columns < kL) {
+    for (uint64_t column = 0; column < num_columns; ++column) body(TypeOf<T>(), column, column);
+    return;
+  }
+  uint64_t place = 0;
+  if constexpr (kInTwo) {
+    for (; place + kL <= num_columns; place += kL) body(TypeOf<Vector<T>>(), place, place);
+    if (place < num_columns) body(TypeOf<Vector<T>>(), num_columns - kL, place);
+  } else {
+    for (; place < num_columns; place += kL) {
+      body(TypeOf<Vector<T>>(), place + kL <= num_columns ? place : num_columns - kL, place);
+    }
+  }
 }
 
 template <class V, class T>
@@ -72,39 +105,42 @@ PREFIXD_INLINE void SetAll(T* to, uint64_t count, T value) {
   for (uint64_t i = 0; i < count; ++i) to[i] = value;
 }
 
-// An item for each column. V: T, or a vector of T.
+// An item for each place. V: T, or a vector of T.
 template <class Item>
 struct ItemRow {
   template <class V>
-  PREFIXD_INLINE V Get(uint64_t column) const {
-    return PREFIXD_ISA::Get<V>(items + column);
+  PREFIXD_INLINE V Get(uint64_t place) const {
+    return PREFIXD_ISA::Get<V>(items + place);
   }
   template <class V>
-  PREFIXD_INLINE void Put(uint64_t column, V item) {
-    PREFIXD_ISA::Put(items + column, item);
+  PREFIXD_INLINE void Put(uint64_t place, V item) {
+    PREFIXD_ISA::Put(items + place, item);
   }
   PREFIXD_INLINE void SetAll(uint64_t count, Item item) { PREFIXD_ISA::SetAll(items, count, item); }
 
   Item items[kMaxColumns<Item>];
 };
-template <class T>
-struct ItemRow<Scaled<T>> {
+template <template <class> class Pair, class T>
+requires kIsPair<Pair>
+struct ItemRow<Pair<T>> {
   template <class V>
-  PREFIXD_INLINE Scaled<V> Get(uint64_t column) const {
-    return {sums.template Get<V>(column), exponents.template Get<V>(column)};
+  PREFIXD_INLINE Pair<V> Get(uint64_t place) const {
+    return {firsts.template Get<V>(place), seconds.template Get<V>(place)};
   }
   template <class V>
-  PREFIXD_INLINE void Put(uint64_t column, Scaled<V> item) {
-    sums.Put(column, item.sum);
-    exponents.Put(column, item.exponent);
+  PREFIXD_INLINE void Put(uint64_t place, Pair<V> item) {
+    const auto [first, second] = item;
+    firsts.Put(place, first);
+    seconds.Put(place, second);
   }
-  PREFIXD_INLINE void SetAll(uint64_t count, Scaled<T> item) {
-    sums.SetAll(count, item.sum);
-    exponents.SetAll(count, item.exponent);
+  PREFIXD_INLINE void SetAll(uint64_t count, Pair<T> item) {
+    const auto [first, second] = item;
+    firsts.SetAll(count, first);
+    seconds.SetAll(count, second);
   }
 
-  ItemRow<T> sums;
-  ItemRow<T> exponents;
+  ItemRow<T> firsts;
+  ItemRow<T> seconds;
 };
 
 // An item in every lane.
@@ -112,25 +148,55 @@ template <class V, class T>
 PREFIXD_INLINE V InAll(T item) {
   return item - V{};  // - (+0) keeps a -0.
 }
-template <class V, class T>
-PREFIXD_INLINE Scaled<V> InAll(Scaled<T> item) {
-  return {InAll<V>(item.sum), InAll<V>(item.exponent)};
+template <class V, template <class> class Pair, class T>
+requires kIsPair<Pair> PREFIXD_INLINE Pair<V> InAll(Pair<T> item) {
+  const auto [first, second] = item;
+  return {InAll<V>(first), InAll<V>(second)};
 }
+
+// What O combines, and the type that results, and elements as they are converted, have on the way.
+template <class O>
+using ItemOf = std::remove_const_t<decltype(O::kNeutral)>;
+template <class Item>
+struct ElementOfItem {
+  using Type = Item;
+};
+template <template <class> class Pair, class T>
+requires kIsPair<Pair>
+struct ElementOfItem<Pair<T>> {
+  using Type = T;
+};
+template <class O>
+using ElementOf = typename ElementOfItem<ItemOf<O>>::Type;
 
 // The rows of a part, in the order of the scan.
 template <class In, class Out>
 struct Rows {
   explicit PREFIXD_INLINE Rows(const ColumnPart& part)
-      : in(static_cast<const In*>(part.in)), out(static_cast<Out*>(part.out)), pitch(part.pitch), out_pitch(pitch) {}
+      : in(static_cast<const In*>(part.in)),
+        out(static_cast<Out*>(part.out)),
+        pitch(part.pitch),
+        out_pitch(pitch),
+        coefficients(static_cast<const In*>(part.coefficients)),
+        coefficient_pitch(pitch) {}
   PREFIXD_INLINE void Skip(int num_rows) {
     in += num_rows * pitch;
     out += num_rows * out_pitch;
+    coefficients += num_rows * coefficient_pitch;
   }
   const In* in;
   Out* out;
   int64_t pitch;
   int64_t out_pitch;
+  const In* coefficients;  // A recurrence's.
+  int64_t coefficient_pitch;
 };
+
+template <class Item>
+PREFIXD_INLINE const Prefix<Item>& PrefixBefore(const ColumnPart& part, uint64_t column) {
+  return *reinterpret_cast<const Prefix<Item>*>(static_cast<const std::byte*>(part.before) +
+                                                column * part.before_bytes);
+}
 
 // Copies bytes, of which whole lines of the cache go past it.
 PREFIXD_INLINE void StreamLines(const uint8_t* from, uint8_t* to, uint64_t num_bytes) {
@@ -144,41 +210,55 @@ PREFIXD_INLINE void StreamLines(const uint8_t* from, uint8_t* to, uint64_t num_b
   __builtin_memcpy(to + i, from + i, num_bytes - i);
 }
 
-// Calls scan(rows, first_row, num_rows) for run after run of a part, of which the last may have fewer rows. Results
-// that go past the caches are made in the first-level cache, and move on from there line by line.
-template <class In, class Out, class ScanRows>
-PREFIXD_INLINE void ForRuns(const ColumnPart& part, ScanRows scan) {
-  Rows<In, Out> rows(part);
+// Calls scan(rows, first_row, num_rows) for run after run of a part, whose rows these are, of which the last run may
+// have fewer. T: that in which columns are computed. Results that go past the caches are made in the first-level cache,
+// and move on from there line by line; so are those that would replace items which a column's second place still needs.
+template <class T, class In, class Out, class ScanRows>
+PREFIXD_INLINE void ForRuns(const ColumnPart& part, Rows<In, Out> rows, ScanRows scan) {
   const uint64_t row_bytes = part.num_columns * sizeof(Out);
+  const bool made_apart = part.stream || (part.in == part.out && HaveTwoPlaces<T>(part.num_columns));
   alignas(64) Out block[kRunItems * kStripBytes / sizeof(Out)];
   for (uint64_t row = 0; row < part.num_rows; row += kRunItems, rows.Skip(kRunItems)) {
     const uint64_t left = part.num_rows - row;
     const int num_rows = left < kRunItems ? static_cast<int>(left) : kRunItems;
     Rows<In, Out> made = rows;
-    if (part.stream) {
+    if (made_apart) {
       made.out = block;
       made.out_pitch = static_cast<int64_t>(part.num_columns);
     }
     scan(made, row, num_rows);
-    for (int i = 0; part.stream && i < num_rows; ++i) {
+    for (int i = 0; made_apart && i < num_rows; ++i) {
       const auto* const from = reinterpret_cast<const uint8_t*>(block) + static_cast<uint64_t>(i) * row_bytes;
       auto* const to = reinterpret_cast<uint8_t*>(rows.out + i * rows.pitch);
-      StreamLines(from, to, row_bytes);
+      part.stream ? StreamLines(from, to, row_bytes) : static_cast<void>(__builtin_memcpy(to, from, row_bytes));
     }
   }
   if (part.stream) FinishStreaming();
 }
 
 // ---- Where every order gives the same bits -------------------------------------------------------------------------
+// Sets the key of what stands before each column.
+template <class T, class Keys, class Key>
+PREFIXD_INLINE void BeginUnordered(const ColumnPart& part, const Keys& keys, Key* before) {
+  const uint64_t num_places = NumPlaces<Key>(part.num_columns);
+  if (part.before_bytes == 0) {
+    return SetAll(before, num_places, keys.KeyOf(BitsOf<Key>(&PrefixBefore<T>(part, 0).last)));
+  }
+  for (uint64_t place = 0; place < num_places; ++place) {
+    const uint64_t column = ColumnAt<Key>(place, part.num_columns);
+    before[place] = keys.KeyOf(BitsOf<Key>(&PrefixBefore<T>(part, column).last));
+  }
+}
+
 template <class In, class Out, Op kOp, bool kExclusive, int kRows, class Key>
 PREFIXD_INLINE void ScanUnorderedRows(const Rows<In, Out>& rows, uint64_t num_columns, Key* before) {
   using O = decltype(OperatorOf<kOp>());
   using T = Accumulator<Out>;
   const auto keys = KeysOf<kOp, T>();
-  ForColumns<Key>(
-      num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
+  ForColumns<Key, kRows == kRunItems>(
+      num_columns, [&](auto type, uint64_t column, uint64_t place) __attribute__((always_inline)) {
         using V = typename decltype(type)::Type;
-        V key = Get<V>(before + column);
+        V key = Get<V>(before + place);
         for (int row = 0; row < kRows; ++row) {
           const In* const in = rows.in + row * rows.pitch + column;
           __builtin_prefetch(in + kRowsAhead * rows.pitch);
@@ -186,7 +266,7 @@ PREFIXD_INLINE void ScanUnorderedRows(const Rows<In, Out>& rows, uint64_t num_co
           PutAs<T>(rows.out + row * rows.out_pitch + column, keys.ElementOf(kExclusive ? key : next));
           key = next;
         }
-        Put(before + column, key);
+        Put(before + place, key);
       });
 }
 
@@ -196,16 +276,10 @@ PREFIXD_INLINE void ScanUnordered(const ColumnPart& part) {
   using Key = typename decltype(KeysOf<kOp, T>())::Key;
   const auto keys = KeysOf<kOp, T>();
   Key before[kMaxColumns<T>];
-  SetAll(before, part.num_columns, keys.KeyOf(BitsOf<Key>(part.start)));
-  if (part.starts != nullptr) {
-    ForColumns<Key>(
-        part.num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
-          using V = typename decltype(type)::Type;
-          Put(before + column, keys.KeyOf(GetAs<V, T>(static_cast<const T*>(part.starts->last) + column)));
-        });
-  }
-  ForRuns<In, Out>(
-      part, [&](Rows<In, Out> rows, uint64_t /*row*/, int num_rows) __attribute__((always_inline)) {
+  BeginUnordered<T>(part, keys, before);
+  ForRuns<Key>(
+      part,
+      Rows<In, Out>(part), [&](Rows<In, Out> rows, uint64_t /*row*/, int num_rows) __attribute__((always_inline)) {
         if (num_rows == kRunItems) {
           ScanUnorderedRows<In, Out, kOp, kExclusive, kRunItems>(rows, part.num_columns, before);
           return;
@@ -221,16 +295,16 @@ PREFIXD_INLINE void ReduceUnorderedRows(const Rows<In, Out>& rows, uint64_t num_
   using O = decltype(OperatorOf<kOp>());
   using T = Accumulator<Out>;
   const auto keys = KeysOf<kOp, T>();
-  ForColumns<Key>(
-      num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
+  ForColumns<Key, kRows == kRunItems>(
+      num_columns, [&](auto type, uint64_t column, uint64_t place) __attribute__((always_inline)) {
         using V = typename decltype(type)::Type;
-        V key = Get<V>(before + column);
+        V key = Get<V>(before + place);
         for (int row = 0; row < kRows; ++row) {
           const In* const in = rows.in + row * rows.pitch + column;
           __builtin_prefetch(in + kRowsAhead * rows.pitch);
           key = O::Of(key, keys.KeyOf(GetAs<V, T>(in)));
         }
-        Put(before + column, key);
+        Put(before + place, key);
       });
 }
 
@@ -240,7 +314,7 @@ PREFIXD_INLINE void ReduceUnordered(const ColumnPart& part) {
   using Key = typename decltype(KeysOf<kOp, T>())::Key;
   const auto keys = KeysOf<kOp, T>();
   Key before[kMaxColumns<T>];
-  SetAll(before, part.num_columns, keys.KeyOf(BitsOf<Key>(part.start)));
+  BeginUnordered<T>(part, keys, before);
   Rows<In, Out> rows(part);
   uint64_t left = part.num_rows;
   for (; left >= kRunItems; left -= kRunItems, rows.in += kRunItems * rows.pitch) {
@@ -249,10 +323,10 @@ PREFIXD_INLINE void ReduceUnordered(const ColumnPart& part) {
   for (; left > 0; --left, rows.in += rows.pitch) {
     ReduceUnorderedRows<In, Out, kOp, 1>(rows, part.num_columns, before);
   }
-  ForColumns<Key>(
-      part.num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
+  ForColumns<Key, false>(
+      part.num_columns, [&](auto type, uint64_t column, uint64_t place) __attribute__((always_inline)) {
         using V = typename decltype(type)::Type;
-        PutAs<T>(rows.out + column, keys.ElementOf(Get<V>(before + column)));
+        PutAs<T>(rows.out + column, keys.ElementOf(Get<V>(before + place)));
       });
 }
 
@@ -265,173 +339,231 @@ struct Slots {
 };
 
 template <class O, class V, class Item, class Slot>
-PREFIXD_INLINE void AddSlot(Slots<Item>* slots, uint32_t num_slots, uint64_t column, Slot slot) {
+PREFIXD_INLINE void AddSlot(Slots<Item>* slots, uint32_t num_slots, uint64_t place, Slot slot) {
   int level = 0;
-  for (uint32_t n = num_slots; n & 1; n >>= 1) slot = O::Of(slots->blocks[level++].template Get<V>(column), slot);
-  slots->blocks[level].Put(column, slot);
+  for (uint32_t n = num_slots; n & 1; n >>= 1) slot = O::Of(slots->blocks[level++].template Get<V>(place), slot);
+  slots->blocks[level].Put(place, slot);
   Slot tree = slot;
   for (uint32_t n = (num_slots + 1) >> ++level; n != 0; n >>= 1, ++level) {
-    if (n & 1) tree = O::Of(slots->blocks[level].template Get<V>(column), tree);
+    if (n & 1) tree = O::Of(slots->blocks[level].template Get<V>(place), tree);
   }
-  slots->tree.Put(column, tree);
+  slots->tree.Put(place, tree);
 }
 
-// What stands before the next row, for each column. T: a result, and an element as it is converted.
-template <class T, class Item>
+// What stands before the next row, for each column.
+template <class O>
 struct Before {
+  using T = ElementOf<O>;
+  using Item = ItemOf<O>;
+
   ItemRow<T> last;       // The value of all rows so far.
   ItemRow<Item> groups;  // That up to the group that is under way,
   Slots<Item> tiles;     // and the tiles of that group,
   Slots<Item> leaves;    // the leaves of its last tile,
   Slots<Item> runs;      // and the runs of its last leaf.
 };
-template <class T, class O>
-using BeforeOf = Before<T, std::remove_const_t<decltype(O::kNeutral)>>;
+
+// The item at this column of a row, so far behind the first of rows.
+template <class O, class V, class In, class Out>
+PREFIXD_INLINE auto LoadItem(const Rows<In, Out>& rows, int row, uint64_t column) {
+  using T = ElementOf<O>;
+  const In* const in = rows.in + row * rows.pitch + column;
+  __builtin_prefetch(in + kRowsAhead * rows.pitch);
+  if constexpr (std::is_same_v<O, Follow<T>>) {
+    const In* const coefficient = rows.coefficients + row * rows.coefficient_pitch + column;
+    __builtin_prefetch(coefficient + kRowsAhead * rows.coefficient_pitch);
+    return Step<V>{Get<V>(coefficient), Get<V>(in)};
+  } else {
+    return O::Load(GetAs<V, T>(in));
+  }
+}
 
 // Adds the run that begins at this row of the column.
-template <class O, class V, class T, class Item, class Slot>
-PREFIXD_INLINE void AddRun(Before<T, Item>* before, uint64_t row, uint64_t column, Slot slot) {
+template <class O, class V, class Slot>
+PREFIXD_INLINE void AddRun(Before<O>* before, uint64_t row, uint64_t place, Slot slot) {
   constexpr uint32_t kLast = kJoinSlots - 1;
-  const auto close = [&](Slots<Item> & slots) __attribute__((always_inline)) {
-    slot = O::Of(slots.tree.template Get<V>(column), slot);
-    slots.tree.Put(column, InAll<V>(O::kNeutral));
+  const auto close = [&](auto& slots) __attribute__((always_inline)) {
+    slot = O::Of(slots.tree.template Get<V>(place), slot);
+    slots.tree.Put(place, InAll<V>(O::kNeutral));
   };
   const auto run = static_cast<uint32_t>(row / kRunItems % kJoinSlots);
-  if (run < kLast) return AddSlot<O, V>(&before->runs, run, column, slot);
+  if (run < kLast) return AddSlot<O, V>(&before->runs, run, place, slot);
   close(before->runs);
   const auto leaf = static_cast<uint32_t>(row / kLeafItems % kJoinSlots);
-  if (leaf < kLast) return AddSlot<O, V>(&before->leaves, leaf, column, slot);
+  if (leaf < kLast) return AddSlot<O, V>(&before->leaves, leaf, place, slot);
   close(before->leaves);
   const auto tile = static_cast<uint32_t>(row / kTileItems % kJoinSlots);
-  if (tile < kLast) return AddSlot<O, V>(&before->tiles, tile, column, slot);
+  if (tile < kLast) return AddSlot<O, V>(&before->tiles, tile, place, slot);
   close(before->tiles);
-  before->groups.Put(column, O::Of(before->groups.template Get<V>(column), slot));
+  before->groups.Put(place, O::Of(before->groups.template Get<V>(place), slot));
 }
 
 // Scans a run, or what there is of it.
-template <class In, class Out, class O, bool kExclusive, bool kIsWhole, class T, class Item>
+template <class O, bool kExclusive, bool kIsWhole, class In, class Out>
 PREFIXD_INLINE void ScanRun(const Rows<In, Out>& rows, uint64_t first_row, int num_rows, uint64_t num_columns,
-                            Before<T, Item>* before) {
-  ForColumns<T>(
-      num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
+                            Before<O>* before) {
+  using T = ElementOf<O>;
+  ForColumns<T, kIsWhole>(
+      num_columns, [&](auto type, uint64_t column, uint64_t place) __attribute__((always_inline)) {
         using V = typename decltype(type)::Type;
-        const auto groups = before->groups.template Get<V>(column);
-        const auto tiles = before->tiles.tree.template Get<V>(column);
-        const auto leaves = before->leaves.tree.template Get<V>(column);
-        const auto runs = before->runs.tree.template Get<V>(column);
-        V last = before->last.template Get<V>(column);
+        const auto groups = before->groups.template Get<V>(place);
+        const auto tiles = before->tiles.tree.template Get<V>(place);
+        const auto leaves = before->leaves.tree.template Get<V>(place);
+        const auto runs = before->runs.tree.template Get<V>(place);
+        V last = before->last.template Get<V>(place);
         auto run = runs;
         for (int row = 0; row < (kIsWhole ? kRunItems : num_rows); ++row) {
-          const In* const in = rows.in + row * rows.pitch + column;
-          __builtin_prefetch(in + kRowsAhead * rows.pitch);
-          const auto item = O::Load(GetAs<V, T>(in));
+          const auto item = LoadItem<O, V>(rows, row, column);
           run = row == 0 ? item : O::Of(run, item);
           const V value = Canonical(O::ResultOf(O::Of(groups, O::Of(tiles, O::Of(leaves, O::Of(runs, run))))));
           PutAs<T>(rows.out + row * rows.out_pitch + column, kExclusive ? last : value);
           last = value;
         }
-        if constexpr (kExclusive) before->last.Put(column, last);
-        if constexpr (kIsWhole) AddRun<O, V>(before, first_row, column, run);
+        if constexpr (kExclusive) before->last.Put(place, last);
+        if constexpr (kIsWhole) AddRun<O, V>(before, first_row, place, run);
       });
 }
 
-template <class O, class T, class Item>
-PREFIXD_INLINE void Begin(const ColumnPart& part, Before<T, Item>* before) {
-  const Item start = O::Load(BitsOf<T>(part.start));
-  before->last.SetAll(part.num_columns, Canonical(O::ResultOf(start)));
-  before->groups.SetAll(part.num_columns, start);
-  for (Slots<Item>* const slots : {&before->tiles, &before->leaves, &before->runs}) {
-    slots->tree.SetAll(part.num_columns, O::kNeutral);
+template <class O>
+PREFIXD_INLINE void Begin(const ColumnPart& part, Before<O>* before) {
+  const auto last_of = [](const Prefix<ItemOf<O>>& prefix) { return Canonical(O::ResultOf(prefix.last)); };
+  const uint64_t num_places = NumPlaces<ElementOf<O>>(part.num_columns);
+  if (part.before_bytes == 0) {
+    const auto& prefix = PrefixBefore<ItemOf<O>>(part, 0);
+    before->last.SetAll(num_places, last_of(prefix));
+    before->groups.SetAll(num_places, prefix.groups);
+    before->tiles.tree.SetAll(num_places, TreeOf<O>(prefix.tiles));
+  } else {
+    for (uint64_t place = 0; place < num_places; ++place) {
+      const auto& prefix = PrefixBefore<ItemOf<O>>(part, ColumnAt<ElementOf<O>>(place, part.num_columns));
+      before->last.Put(place, last_of(prefix));
+      before->groups.Put(place, prefix.groups);
+      before->tiles.tree.Put(place, TreeOf<O>(prefix.tiles));
+    }
   }
-  if constexpr (std::is_same_v<Item, T>) {
-    if (part.starts == nullptr) return;
-    const auto copy = [&](const void* from, ItemRow<T>* to) __attribute__((always_inline)) {
-      __builtin_memcpy(to->items, from, part.num_columns * sizeof(T));
-    };
-    copy(part.starts->last, &before->last);
-    copy(part.starts->groups, &before->groups);
-    copy(part.starts->tiles, &before->tiles.tree);
-  }
+  before->leaves.tree.SetAll(num_places, O::kNeutral);
+  before->runs.tree.SetAll(num_places, O::kNeutral);
+}
+
+// Where all items have one coefficient, a row of it stands beside each row.
+template <class T, class Out>
+PREFIXD_INLINE void ShareCoefficient(const ColumnPart& part, ItemRow<T>* row, Rows<T, Out>* rows) {
+  if (part.coefficients != nullptr) return;
+  row->SetAll(part.num_columns, BitsOf<T>(part.coefficient));
+  rows->coefficients = row->items;
+  rows->coefficient_pitch = 0;
 }
 
 template <class In, class Out, class O, bool kExclusive>
 PREFIXD_INLINE void ScanOrdered(const ColumnPart& part) {
-  BeforeOf<Accumulator<Out>, O> before;
-  Begin<O>(part, &before);
-  ForRuns<In, Out>(
-      part, [&](const Rows<In, Out>& rows, uint64_t row, int num_rows) __attribute__((always_inline)) {
+  Before<O> before;
+  Begin(part, &before);
+  Rows<In, Out> rows(part);
+  ItemRow<ElementOf<O>> coefficients;
+  if constexpr (std::is_same_v<O, Follow<In>>) ShareCoefficient(part, &coefficients, &rows);
+  ForRuns<ElementOf<O>>(
+      part, rows, [&](const Rows<In, Out>& run, uint64_t row, int num_rows) __attribute__((always_inline)) {
         if (num_rows == kRunItems) {
-          ScanRun<In, Out, O, kExclusive, true>(rows, row, kRunItems, part.num_columns, &before);
+          ScanRun<O, kExclusive, true>(run, row, kRunItems, part.num_columns, &before);
         } else {
-          ScanRun<In, Out, O, kExclusive, false>(rows, row, num_rows, part.num_columns, &before);
+          ScanRun<O, kExclusive, false>(run, row, num_rows, part.num_columns, &before);
         }
       });
 }
 
-// Reduces the run that begins at first_row, or what there is of it. The last one of the column gives the results.
-template <class In, class Out, class O, bool kIsLast, class T, class Item>
+// Puts an item of each column, or the result of it.
+template <class O, class V, class Out, class Item>
+PREFIXD_INLINE void PutValue(Out* to, Item item) {
+  using T = ElementOf<O>;
+  if constexpr (!std::is_same_v<Out, ItemOf<O>> || std::is_same_v<Out, T>) {
+    PutAs<T>(to, Canonical(O::ResultOf(item)));
+  } else if constexpr (std::is_same_v<V, T>) {
+    *to = item;
+  } else {
+    for (int lane = 0; lane < kLanes<T>; ++lane) to[lane] = LaneAt(item, lane);
+  }
+}
+
+// Reduces the run that begins at first_row, or what there is of it. The last one of the column gives the values.
+template <class O, bool kIsLast, class In, class Out>
 PREFIXD_INLINE void ReduceRun(const Rows<In, Out>& rows, uint64_t first_row, int num_rows, uint64_t num_columns,
-                              Before<T, Item>* before) {
-  ForColumns<T>(
-      num_columns, [&](auto type, uint64_t column) __attribute__((always_inline)) {
+                              Before<O>* before) {
+  ForColumns<ElementOf<O>, !kIsLast>(
+      num_columns, [&](auto type, uint64_t column, uint64_t place) __attribute__((always_inline)) {
         using V = typename decltype(type)::Type;
-        auto run = O::Load(GetAs<V, T>(rows.in + column));
-        __builtin_prefetch(rows.in + column + kRowsAhead * rows.pitch);
+        auto run = LoadItem<O, V>(rows, 0, column);
         for (int row = 1; row < (kIsLast ? num_rows : kRunItems); ++row) {
-          const In* const in = rows.in + row * rows.pitch + column;
-          __builtin_prefetch(in + kRowsAhead * rows.pitch);
-          run = O::Of(run, O::Load(GetAs<V, T>(in)));
+          run = O::Of(run, LoadItem<O, V>(rows, row, column));
         }
         if constexpr (kIsLast) {
           const auto leaf =
-              O::Of(before->leaves.tree.template Get<V>(column), O::Of(before->runs.tree.template Get<V>(column), run));
-          const auto group = O::Of(before->tiles.tree.template Get<V>(column), leaf);
-          PutAs<T>(rows.out + column, Canonical(O::ResultOf(O::Of(before->groups.template Get<V>(column), group))));
+              O::Of(before->leaves.tree.template Get<V>(place), O::Of(before->runs.tree.template Get<V>(place), run));
+          const auto group = O::Of(before->tiles.tree.template Get<V>(place), leaf);
+          PutValue<O, V>(rows.out + column, O::Of(before->groups.template Get<V>(place), group));
         } else {
-          AddRun<O, V>(before, first_row, column, run);
+          AddRun<O, V>(before, first_row, place, run);
         }
       });
 }
 
+// Out: the item that O combines, or what its result is stored as.
 template <class In, class Out, class O>
 PREFIXD_INLINE void ReduceOrdered(const ColumnPart& part) {
-  BeforeOf<Accumulator<Out>, O> before;
-  Begin<O>(part, &before);
+  Before<O> before;
+  Begin(part, &before);
   Rows<In, Out> rows(part);
+  ItemRow<ElementOf<O>> coefficients;
+  if constexpr (std::is_same_v<O, Follow<In>>) ShareCoefficient(part, &coefficients, &rows);
   uint64_t row = 0;
-  for (; row + kRunItems < part.num_rows; row += kRunItems, rows.in += kRunItems * rows.pitch) {
-    ReduceRun<In, Out, O, false>(rows, row, kRunItems, part.num_columns, &before);
+  for (; row + kRunItems < part.num_rows; row += kRunItems) {
+    ReduceRun<O, false>(rows, row, kRunItems, part.num_columns, &before);
+    rows.in += kRunItems * rows.pitch;
+    rows.coefficients += kRunItems * rows.coefficient_pitch;
   }
-  ReduceRun<In, Out, O, true>(rows, row, static_cast<int>(part.num_rows - row), part.num_columns, &before);
+  ReduceRun<O, true>(rows, row, static_cast<int>(part.num_rows - row), part.num_columns, &before);
 }
 
 // ---- The table -----------------------------------------------------------------------------------------------------
-template <class In, class Out, Op kOp>
-void Scan(const ColumnPart& part) {
-  if constexpr (IsOrdered(kDTypeOf<Out>, kOp)) {
-    using O = decltype(FloatOperatorOf<kOp, Accumulator<Out>>());
-    part.exclusive ? ScanOrdered<In, Out, O, true>(part) : ScanOrdered<In, Out, O, false>(part);
-  } else {
-    part.exclusive ? ScanUnordered<In, Out, kOp, true>(part) : ScanUnordered<In, Out, kOp, false>(part);
-  }
+template <class In, class Out, class O>
+void ScanBy(const ColumnPart& part) {
+  part.exclusive ? ScanOrdered<In, Out, O, true>(part) : ScanOrdered<In, Out, O, false>(part);
+}
+template <class In, class Out, class O>
+void ReduceBy(const ColumnPart& part) {
+  ReduceOrdered<In, Out, O>(part);
 }
 
 template <class In, class Out, Op kOp>
+void Scan(const ColumnPart& part) {
+  part.exclusive ? ScanUnordered<In, Out, kOp, true>(part) : ScanUnordered<In, Out, kOp, false>(part);
+}
+template <class In, class Out, Op kOp>
 void Reduce(const ColumnPart& part) {
-  if constexpr (IsOrdered(kDTypeOf<Out>, kOp)) {
-    ReduceOrdered<In, Out, decltype(FloatOperatorOf<kOp, Accumulator<Out>>())>(part);
-  } else {
-    ReduceUnordered<In, Out, kOp>(part);
-  }
+  ReduceUnordered<In, Out, kOp>(part);
+}
+
+template <class In, class Out, class O>
+constexpr ColumnFunctions FunctionsBy() {
+  return {.scan = ScanBy<In, Out, O>, .reduce = ReduceBy<In, Out, O>, .reduce_items = ReduceBy<In, ItemOf<O>, O>};
 }
 
 constexpr ColumnTable MakeColumns() {
   ColumnTable table = {};
   ForEachScan([&]<class In, class Out, Op kOp>() {
     constexpr int kIn = static_cast<int>(kDTypeOf<In>), kResult = static_cast<int>(kDTypeOf<Out>);
-    table.scan[kIn][kResult][static_cast<int>(kOp)] = Scan<In, Out, kOp>;
-    table.reduce[kIn][kResult][static_cast<int>(kOp)] = Reduce<In, Out, kOp>;
+    using Item = Accumulator<Out>;
+    if constexpr (IsOrdered(kDTypeOf<Out>, kOp)) {
+      table.of[kIn][kResult][static_cast<int>(kOp)] = FunctionsBy<In, Out, decltype(FloatOperatorOf<kOp, Item>())>();
+    } else {
+      table.of[kIn][kResult][static_cast<int>(kOp)] = {
+          .scan = Scan<In, Out, kOp>, .reduce = Reduce<In, Out, kOp>, .reduce_items = Reduce<In, Item, kOp>};
+    }
   });
+  constexpr int kF32 = static_cast<int>(DType::kF32), kF64 = static_cast<int>(DType::kF64);
+  table.recurrences[kF32] = FunctionsBy<float, float, Follow<float>>();
+  table.recurrences[kF64] = FunctionsBy<double, double, Follow<double>>();
+  table.wide_sums[kF32] = FunctionsBy<float, float, Plus<double>>();
+  table.wide_sums[kF64] = FunctionsBy<double, double, AddPairs>();
   return table;
 }
 

@@ -105,18 +105,11 @@ struct WideSumTable {
 };
 
 // Columns of a matrix whose state while they are scanned takes a part of the first-level cache.
-inline constexpr uint64_t kStripBytes = 1024;
-constexpr uint64_t StripColumns(DType dtype, DType out_dtype) {
-  const size_t in_bytes = SizeOf(dtype), item_bytes = SizeOf(AccumulatorOf(out_dtype));
-  return kStripBytes / (in_bytes > item_bytes ? in_bytes : item_bytes);
+inline constexpr uint64_t kStripBytes = 2048;
+// element_bytes: of an element. item_bytes: of what items combine to.
+constexpr uint64_t StripColumns(size_t element_bytes, size_t item_bytes) {
+  return kStripBytes / (element_bytes > item_bytes ? element_bytes : item_bytes);
 }
-
-// What stands before a tile of columns: for each, of the type in which elements combine, a member of a Prefix.
-struct ColumnStarts {
-  const void* last;
-  const void* groups;  // Ordered; so is the next.
-  const void* tiles;   // The tree of those of the group so far.
-};
 
 // Columns, StripColumns of them at most, that are scanned, or reduced, by themselves. In a scan in may be out,
 // if their elements have the same size.
@@ -126,15 +119,24 @@ struct ColumnPart {
   uint64_t num_rows;
   uint64_t num_columns;
   int64_t pitch;  // Items from a row to the next in the order of the scan.
-  bool exclusive;
-  bool stream = false;  // A scan's results go past the caches, line by line.
-  const void* start;    // Its type is that in which elements combine: AccumulatorOf.
-  // In a scan that begins with a later tile, not by log_add_exp. Null: start, in every column.
-  const ColumnStarts* starts = nullptr;
+  bool exclusive = false;
+  bool stream = false;      // A scan's results go past the caches, line by line.
+  const void* before;       // What stands before the first column, a Prefix as ScanFunctions has it;
+  size_t before_bytes = 0;  // that before the next one stands so far behind it. 0: the same before all.
+  // A recurrence's: one for each item, with their pitch, or null, and one for all.
+  const void* coefficients = nullptr;
+  const void* coefficient = nullptr;
+};
+struct ColumnFunctions {
+  void (*scan)(const ColumnPart& part);
+  void (*reduce)(const ColumnPart& part);  // Not by a recurrence.
+  // The same, but out is a row of what items combine to, as ScanFunctions::reduce has values. Needs: part is a tile.
+  void (*reduce_items)(const ColumnPart& part);
 };
 struct ColumnTable {
-  void (*scan[kNumDTypes][kNumDTypes][kNumOps])(const ColumnPart& part);
-  void (*reduce[kNumDTypes][kNumDTypes][kNumOps])(const ColumnPart& part);
+  ColumnFunctions of[kNumDTypes][kNumDTypes][kNumOps];
+  ColumnFunctions recurrences[kNumDTypes];
+  ColumnFunctions wide_sums[kNumDTypes];
 };
 
 // The index of the first of the smallest or largest items (a NaN is either), of which there is at least one.
@@ -286,6 +288,11 @@ struct Kernels {
     if (op == Op::kLinearRecurrence) return recurrences->of[static_cast<int>(dtype)];
     const ScanTable& table = IsOrdered(out_dtype, op) ? *ordered_scans : *unordered_scans;
     return table.of[static_cast<int>(dtype)][static_cast<int>(out_dtype)][static_cast<int>(op)];
+  }
+  const ColumnFunctions& Columns(DType dtype, DType out_dtype, Op op, Precision precision = Precision::kNative) const {
+    if (precision == Precision::kWide) return columns->wide_sums[static_cast<int>(dtype)];
+    if (op == Op::kLinearRecurrence) return columns->recurrences[static_cast<int>(dtype)];
+    return columns->of[static_cast<int>(dtype)][static_cast<int>(out_dtype)][static_cast<int>(op)];
   }
 };
 

@@ -21,49 +21,13 @@
 #include "kernels/cpu/simd/canonical.h"
 #include "kernels/cpu/simd/compensated.h"
 #include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/simd/prefix_trees.h"
 #include "kernels/cpu/simd/quads.h"
 #include "kernels/cpu/simd/step.h"
 #include "kernels/cpu/simd/vector.h"
 
 namespace prefixd::cpu::PREFIXD_ISA {
 namespace {
-
-// ---- Trees of slots, on scalars ------------------------------------------------------------------------------------
-template <class O, class T>
-PREFIXD_INLINE PrefixTree<T> EmptyTree() {
-  return {.blocks = {O::kNeutral, O::kNeutral, O::kNeutral, O::kNeutral, O::kNeutral}, .num_slots = 0};
-}
-
-template <class O, class T>
-PREFIXD_INLINE void AddSlot(PrefixTree<T>* tree, T slot) {
-  int level = 0;
-  for (uint32_t n = tree->num_slots; n & 1; n >>= 1) {
-    slot = O::Of(tree->blocks[level], slot);
-    tree->blocks[level++] = O::kNeutral;
-  }
-  tree->blocks[level] = slot;
-  ++tree->num_slots;
-}
-
-// The tree of the slots that were added; neutral if there are none. Neutral blocks change nothing: no branch asks which
-// there are.
-template <class O, class T>
-PREFIXD_INLINE T TreeOf(const PrefixTree<T>& tree) {
-  const T* const b = tree.blocks;  // The later slots are in the smaller blocks.
-  return O::Of(b[4], O::Of(b[3], O::Of(b[2], O::Of(b[1], b[0]))));
-}
-
-// Adds a tile to what stands before the next one.
-template <class O, class T>
-PREFIXD_INLINE void AddTile(Prefix<T>* prefix, T tile) {
-  prefix->last = O::Of(prefix->groups, O::Of(TreeOf<O>(prefix->tiles), tile));
-  if (prefix->tiles.num_slots == kJoinSlots - 1) {
-    prefix->groups = prefix->last;
-    prefix->tiles = EmptyTree<O, T>();
-  } else {
-    AddSlot<O>(&prefix->tiles, tile);
-  }
-}
 
 // ---- A leaf in vectors ---------------------------------------------------------------------------------------------
 // kReverse: the leaf's last item in memory comes first.

@@ -16,6 +16,10 @@ struct Follow {
   static constexpr Step<T> kNeutral = {T(1), T(-0.0)};
 
   template <class V>
+  static PREFIXD_INLINE V ResultOf(Step<V> item) {
+    return item.term;
+  }
+  template <class V>
   static PREFIXD_INLINE Step<V> Of(Step<V> before, Step<V> after) {
     return {before.coefficient * after.coefficient,
             IsNone(before.term) ? after.term : after.coefficient * before.term + after.term};
