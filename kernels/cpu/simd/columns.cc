@@ -178,7 +178,7 @@ struct Rows {
         pitch(part.pitch),
         out_pitch(pitch),
         coefficients(static_cast<const In*>(part.coefficients)),
-        coefficient_pitch(pitch) {}
+        coefficient_pitch(coefficients != nullptr ? pitch : 0) {}
   PREFIXD_INLINE void Skip(int num_rows) {
     in += num_rows * pitch;
     out += num_rows * out_pitch;
