@@ -162,8 +162,8 @@ template <class Args>
 uint64_t MostStripColumns(const Args& args) {
   return StripColumns(SizeOf(args.dtype), AnyPrefix::ItemBytes(args));
 }
-// As many as are half a strip, if their items are as long as elements. Then the rest of a strip's state stays in the
-// first-level cache too.
+// Half a strip of single elements, whose state leaves room for them in the first-level cache; of pairs, which are twice
+// as long, up to a whole one, for a row of it has no more bytes to read.
 template <class Args>
 uint64_t HalfStripColumns(const Args& args) {
   return std::min(MostStripColumns(args), StripColumns(SizeOf(args.dtype), SizeOf(AccumulatorOf(args.output()))) / 2);

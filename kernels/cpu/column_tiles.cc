@@ -17,7 +17,7 @@ namespace {
 
 // Strips of a thread that are wider are faster: they read once.
 constexpr uint64_t kMaxThreadRowBytes = 4 * kLineBytes;
-// Rows that are shorter, or a little longer, leave most of a vector empty (few_columns.h).
+// Shorter rows fill few vectors or none (few_columns.h).
 constexpr uint64_t kMinRowBytes = 2 * kLineBytes;
 
 template <class Args>
@@ -85,7 +85,7 @@ class Tiles {
     return values_.get() + (tile * args_.num_arrays + column) * item_bytes_;
   }
 
-  // Calls run(first, num_columns) for some columns after the other, which take the turns of all tiles by themselves.
+  // Calls run(first, num_columns) for groups of columns. One thread takes all tiles of a group.
   template <class Run>
   void ForColumns(const Run& run) const {
     constexpr uint64_t kColumns = 16;

@@ -202,21 +202,6 @@ Work RunFindRuns(const Kernels& kernels, const RunsArgs& args) {
   return {.launches = 1, .num_bytes = NumBytes(args)};
 }
 
-void TransposeBlock(const Kernels& kernels, DType dtype, const TransposePart& block) {
-  const size_t size = SizeOf(dtype);
-  const uint64_t side = TransposeSide(size);
-  for (uint64_t row = 0; row < block.num_rows; row += side) {
-    for (uint64_t column = 0; column < block.num_columns; column += side) {
-      TransposePart square = block;
-      square.in = Advance(block.in, (row * block.in_pitch + column) * size);
-      square.out = Advance(block.out, (column * block.out_pitch + row) * size);
-      square.num_rows = std::min(side, block.num_rows - row);
-      square.num_columns = std::min(side, block.num_columns - column);
-      kernels.transposes->of[IndexOf(dtype)](square);
-    }
-  }
-}
-
 Work RunTranspose(const Kernels& kernels, const TransposeArgs& args) {
   if (args.num_rows == 0 || args.num_columns == 0) return {};
   const size_t size = SizeOf(args.dtype);

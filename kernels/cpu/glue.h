@@ -17,9 +17,6 @@ Work RunCount(const Kernels& kernels, const CountArgs& args);
 Work RunFindRuns(const Kernels& kernels, const RunsArgs& args);
 Work RunTranspose(const Kernels& kernels, const TransposeArgs& args);
 
-// Transposes a block of any size on this thread, in squares that stay in the first-level cache.
-void TransposeBlock(const Kernels& kernels, DType dtype, const TransposePart& block);
-
 }  // namespace prefixd::cpu
 
 #endif  // PREFIXD_KERNELS_CPU_GLUE_H_

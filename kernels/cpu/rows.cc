@@ -40,7 +40,7 @@ Work RunRowScan(const Kernels& kernels, const ScanArgs& args) {
   if (args.num_items == 0) return {};
   const uint64_t num_bytes = NumItems(args) * ItemBytes(args);
   const uint64_t row_bytes = args.num_items * std::max(SizeOf(args.dtype), SizeOf(args.output()));
-  // Where every order gives the same bits, rows share vectors; there is no recurrence down columns, and no wide sum.
+  // Where every order gives the same bits, rows share vectors. Short rows that are made columns are of single elements.
   const bool goes_as_columns = IsOrdered(args.output(), args.op) && args.op != Op::kLinearRecurrence &&
                                !args.IsWide() && args.num_arrays > 1 && args.num_items <= MaxColumnItems(args.dtype);
   if (goes_as_columns) {

@@ -82,6 +82,11 @@ class ThreadsTest : public testing::Test {
     return IsWideSum(dtype, out_dtype, op) && Coin() ? Precision::kWide : Precision::kNative;
   }
 
+  // An initial value that is not neutral.
+  static Value Three(DType dtype) {
+    return VisitDType(dtype, [](auto tag) { return Value::Of(static_cast<typename decltype(tag)::type>(3.0F)); });
+  }
+
   // Those of a recurrence; or none, and it has one for all.
   const void* Coefficients(Op op) { return op == Op::kLinearRecurrence && Coin() ? items_.data() : nullptr; }
 
@@ -90,7 +95,7 @@ class ThreadsTest : public testing::Test {
   void CompareScan(ScanArgs args, std::vector<std::byte>* rest) {
     args.kind = Coin() ? ScanKind::kInclusive : ScanKind::kExclusive;
     args.reverse = Coin();
-    args.init = Neutral(args.op, args.output());
+    args.init = Coin() ? Neutral(args.op, args.output()) : Three(args.output());
     args.coefficient = args.dtype == DType::kF32 ? Value::Of(0.75F) : Value::Of(0.75);
     std::vector<std::byte> results(args.num_items * args.num_arrays * SizeOf(args.output()));
     const bool in_place = args.dtype == args.output() && Coin();
@@ -108,7 +113,7 @@ class ThreadsTest : public testing::Test {
   // Compares such a reduce of columns of items_.
   void CompareReduceOfColumns(ReduceArgs args) {
     args.order = BatchOrder::kInterleaved;
-    args.init = {Neutral(args.op, args.StateDType()), ReduceState::kNothing};
+    args.init = {Coin() ? Neutral(args.op, args.StateDType()) : Three(args.StateDType()), ReduceState::kNothing};
     args.in = items_.data();
     std::vector<std::byte> results(args.num_arrays * SizeOf(args.output())), none;
     args.values = results.data();

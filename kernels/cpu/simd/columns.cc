@@ -154,7 +154,7 @@ requires kIsPair<Pair> PREFIXD_INLINE Pair<V> InAll(Pair<T> item) {
   return {InAll<V>(first), InAll<V>(second)};
 }
 
-// What O combines, and the type that results, and elements as they are converted, have on the way.
+// What O combines.
 template <class O>
 using ItemOf = std::remove_const_t<decltype(O::kNeutral)>;
 template <class Item>
@@ -166,6 +166,7 @@ requires kIsPair<Pair>
 struct ElementOfItem<Pair<T>> {
   using Type = T;
 };
+// The type of its results, and of elements once they are converted.
 template <class O>
 using ElementOf = typename ElementOfItem<ItemOf<O>>::Type;
 
@@ -562,6 +563,7 @@ constexpr ColumnTable MakeColumns() {
   constexpr int kF32 = static_cast<int>(DType::kF32), kF64 = static_cast<int>(DType::kF64);
   table.recurrences[kF32] = FunctionsBy<float, float, Follow<float>>();
   table.recurrences[kF64] = FunctionsBy<double, double, Follow<double>>();
+  table.recurrences[kF32].reduce = table.recurrences[kF64].reduce = nullptr;
   table.wide_sums[kF32] = FunctionsBy<float, float, Plus<double>>();
   table.wide_sums[kF64] = FunctionsBy<double, double, AddPairs>();
   return table;

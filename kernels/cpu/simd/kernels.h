@@ -123,13 +123,14 @@ struct ColumnPart {
   bool stream = false;      // A scan's results go past the caches, line by line.
   const void* before;       // What stands before the first column, a Prefix as ScanFunctions has it;
   size_t before_bytes = 0;  // that before the next one stands so far behind it. 0: the same before all.
+                            // Needs: no tile is under way there, or the part is at most one.
   // A recurrence's: one for each item, with their pitch, or null, and one for all.
   const void* coefficients = nullptr;
   const void* coefficient = nullptr;
 };
 struct ColumnFunctions {
   void (*scan)(const ColumnPart& part);
-  void (*reduce)(const ColumnPart& part);  // Not by a recurrence.
+  void (*reduce)(const ColumnPart& part);  // Null for a recurrence.
   // The same, but out is a row of what items combine to, as ScanFunctions::reduce has values. Needs: part is a tile.
   void (*reduce_items)(const ColumnPart& part);
 };
